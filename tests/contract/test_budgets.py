@@ -320,7 +320,9 @@ def test_marks_go_after_a_quarter_of_an_hour_and_all_but_the_newest_before(
     budgets = moto.budgets
     for n in range(300):
         now = NOW + 1_000 * every_s * n
-        assert budgets.move(ADA, Change(f"d{n:03}", None, Reservation(-9, 0, now, is_freed=True)), now).is_done
+        assert budgets.move(
+            ADA, Change(f"d{n:03}", None, Reservation(-9, 0, now, is_freed=True)), now
+        ).is_done
     (item,) = moto.scan()
     left = sorted(name for name in item if name.startswith("r#"))
     assert kept <= len(left) < kept + 16

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
@@ -134,6 +135,37 @@ def test_what_was_withdrawn_before_a_fork_and_is_noted_behind_it_is_shown_and_to
     saga.put(ev.NoticesSent(keys=(), withdrawn=("0.ask",)))
     now = owed(saga.state)
     assert ("0.ask" in now.asks, now.notices[0].key) == (True, "s1/1/0.ask")
+
+
+def test_whom_a_question_was_for_since_its_row_was_noted_may_have_a_place_until_the_next_note() -> None:
+    saga = asking()
+    saga.tell()
+
+    def claim(to: str) -> None:
+        saga.put(ev.QuestionClaimed(node="ops", ask="0.ops", to=to, by="bob", at=saga.now), epoch=0)
+
+    def left() -> tuple[str, ...]:
+        return saga.state.outbox.rows["0.ops"].left
+
+    claim("user:bob")
+    assert left() == (), "it is noted as the group's, whom no place is for"
+    claim("")
+    assert (left(), list(owed(saga.state).asks)) == (("user:bob",), ["0.ops"])
+    claim("user:bob")
+    claim("")
+    assert left() == ("user:bob",)
+    saga.put(ev.Forked(cut=saga.state.version, branch=1, by="bob", at=saga.now))
+    assert left() == ("user:bob",)
+    row = saga.state.outbox.rows["0.ops"]
+    saga.put(ev.NoticesSent(keys=(), shown={"0.ops": ev.Shown(to=row.to, until=row.until, told=True)}))
+    assert left() == ()
+
+
+def test_of_a_question_without_a_row_no_place_is_kept_in_mind() -> None:
+    saga = asking()
+    saga.put(ev.NoticesSent(keys=(), withdrawn=("0.ops",)))
+    state = replace(saga.state, outbox=replace(saga.state.outbox, rows={}))
+    assert inbox.moved(state, ev.Ask(id="0.ops", kind="approval", message="", options=(), to="user:bob")) is state
 
 
 def test_what_moves_to_another_audience_or_another_time_is_to_be_shown_anew() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from baton.core.limits import Limits
 from tests.kit.corpus import start
-from tests.kit.faults import FINE, LATE, Plan
+from tests.kit.faults import CRASH_AFTER, FINE, LATE, Plan
 from tests.kit.toolbox import Books
 from tests.kit.world import USER, World
 from tests.runtime.conftest import Stage
@@ -136,6 +136,26 @@ def test_a_place_whose_reservation_lands_after_its_question_was_closed_is_not_ta
         assert (rows(world), places(world)) == ([], 0)
 
     stage(story, plan=Late(), late_s=100)
+
+
+def test_a_worker_that_dies_with_a_claimants_place_leaves_it_to_none_who_has_given_the_question_back(
+    stage: Stage,
+) -> None:
+    class Dies(Plan):
+        def draw(self, call: str, worker: bool) -> str:
+            return CRASH_AFTER if call == "move" and "move" not in self.writes[:-1] else FINE
+
+    async def story(world: World, books: Books) -> None:
+        (group,) = await asking(world, OF_A_GROUP, name="g")
+        await asyncio.sleep(5)
+        await world.service().questions.claim(group, "0.ask")
+        await asyncio.sleep(2)
+        assert places(world) == 1
+        await world.service().questions.release(group, "0.ask")
+        await asyncio.sleep(120)
+        assert (shown(world), places(world)) == ([("group:ops", True)], 0)
+
+    stage(story, plan=Dies())
 
 
 def test_a_claim_beyond_the_limit_is_granted_and_counts_for_the_claimant(stage: Stage) -> None:

@@ -49,9 +49,9 @@ class QuestionRows:
         takes its place whatever the limit, because its audience knows of it; so does what a person has claimed.
         """
         audience, known = audience_of(self._state, ask), self._state.outbox.rows.get(ask.id, Shown())
-        if known.to and known.to != audience:
-            await self._free(known, ask.id)
-            known = Shown()
+        if known.to != audience or known.left:
+            await self._free(known, ask.id, but=audience)
+            known = known if known.to == audience else Shown()
         told = known.told or await self._reserve(audience, ask, is_limited=is_due and not ask.candidates)
         shown = Shown(to=audience, until=ask.ends_at, told=told)
         if shown != known:
@@ -89,7 +89,7 @@ class QuestionRows:
             return True
         if is_limited and audience in self._full:
             return False
-        after = Reservation(1, 1, ask.ends_at or DISTANT)
+        after = Reservation(1, 1, ask.ends_at or self._never)
         limit, before = self._most if is_limited else None, None
         while True:
             change = Change(self._holder(ask.id), before, after, limit=limit)
@@ -105,20 +105,24 @@ class QuestionRows:
             if before is not None and before.is_mark and -before.number >= self._state.version:
                 return False  # a later worker has freed it, and this one does not know yet
 
-    async def _free(self, known: Shown, question: str) -> None:
-        """Free the place of a question and leave a mark there: a reservation that lands after this finds it, and takes none."""
-        if not (self._most and person_of(known.to)):
-            return
+    async def _free(self, known: Shown, question: str, but: str = "") -> None:
+        """Free the places of a question, but for those of one audience."""
+        for audience in dict.fromkeys((known.to, *known.left)):
+            if self._most and person_of(audience) and audience != but:
+                await self._free_of(audience, question, known.until if known.told else None)
+
+    async def _free_of(self, audience: str, question: str, until: int | None) -> None:
+        """Free a place and leave a mark there: a reservation that lands after this finds it, and takes none. `until`: its end, if that is known."""
         now = self._clock.now()
-        before = Reservation(1, 1, known.until or DISTANT) if known.told else None
+        before = Reservation(1, 1, until or self._never) if until is not None else None
         mark = Reservation(-self._state.version, 0, now, is_freed=True)
         while True:
             change = Change(self._holder(question), before, mark)
-            answer = await self._call(self._store.budgets.move, self._account(known.to), change, now)
+            answer = await self._call(self._store.budgets.move, self._account(audience), change, now)
             before = answer.there
             if answer.is_done or (before is not None and before.is_freed):
                 room = self._most - answer.sums.held
-                self.room[known.to] = max(room, self.room.get(known.to, room))
+                self.room[audience] = max(room, self.room.get(audience, room))
                 return
 
     async def tell_next(self) -> None:
@@ -148,6 +152,11 @@ class QuestionRows:
             if await self._call(log.arm, head, now):
                 return
             head = await self._call(log.read_head, ref)
+
+    @property
+    def _never(self) -> int:
+        """When a place for a question without an end is over: no saga outlives its own."""
+        return self._state.origin.ends_by or DISTANT
 
     def _account(self, audience: str) -> Account:
         return Account(self._ref.tenant, person_of(audience), PLACES_DAY)

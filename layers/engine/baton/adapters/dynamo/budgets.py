@@ -166,7 +166,9 @@ def _stale(account: Account, item: StoredItem, now: int) -> list[tuple[str, Rese
     marks = sorted(((name, one) for name, one in freed if one.is_mark), key=lambda mark: mark[1].until)
     left = len(marks) - _MARKS_KEPT
     over = [mark for n, mark in enumerate(marks) if n < left or mark[1].until <= now - _MARKS_KEPT_MS]
-    return over + [(name, one) for name, one in freed if not one.is_mark and one.until <= now - _FREED_KEPT_MS]
+    return over + [
+        (name, one) for name, one in freed if not one.is_mark and one.until <= now - _FREED_KEPT_MS
+    ]
 
 
 def _found(

@@ -80,7 +80,7 @@ def _without(notices: tuple[Notice, ...], ids: Collection[str]) -> tuple[Notice,
 
 def _is_shown(state: State, ask: Ask) -> bool:
     shown = state.outbox.rows.get(ask.id, _NOT_SHOWN)
-    return (shown.to, shown.until) == (audience_of(state, ask), ask.ends_at)
+    return shown == Shown(to=audience_of(state, ask), until=ask.ends_at, told=shown.told)
 
 
 def opened(state: State, ask: Ask) -> State:
@@ -88,11 +88,21 @@ def opened(state: State, ask: Ask) -> State:
     return _with_rows(state, {ask.id: Shown(to=audience_of(state, ask))})
 
 
+def moved(state: State, ask: Ask) -> State:
+    """The state when a question is about to be for others: a worker may have taken a place for whom it was for, and died."""
+    audience, row = audience_of(state, ask), state.outbox.rows.get(ask.id)
+    if row is None or not person_of(audience) or audience in {row.to, *row.left}:
+        return state
+    return _with_rows(state, {ask.id: replace(row, left=(*row.left, audience))})
+
+
 def opened_anew(state: State) -> State:
     """After a fork: what is shown of the questions that are open now is not known, because some were withdrawn before."""
     before = state.outbox.rows
     rows = {
-        ask.id: Shown(to=before[ask.id].to if ask.id in before else audience_of(state, ask))
+        ask.id: Shown(to=before[ask.id].to, left=before[ask.id].left)
+        if ask.id in before
+        else Shown(to=audience_of(state, ask))
         for _, ask in asked(state)
     }
     return _with_rows(state, rows) if rows else state
