@@ -148,7 +148,7 @@ def test_whom_a_question_was_for_since_its_row_was_noted_may_have_a_place_until_
         return saga.state.outbox.rows["0.ops"].left
 
     claim("user:bob")
-    assert left() == (), "it is noted as the group's, whom no place is for"
+    assert left() == ("user:bob",), "a worker may take a place for him and die"
     claim("")
     assert (left(), list(owed(saga.state).asks)) == (("user:bob",), ["0.ops"])
     claim("user:bob")
@@ -161,11 +161,22 @@ def test_whom_a_question_was_for_since_its_row_was_noted_may_have_a_place_until_
     assert left() == ()
 
 
+def test_a_note_that_is_older_than_a_claim_does_not_forget_the_claimants_place() -> None:
+    saga = asking()
+    row = ev.Shown(to="group:ops", until=saga.now + 3_600_000, told=True)
+    saga.put(ev.QuestionClaimed(node="ops", ask="0.ops", to="user:bob", by="bob", at=saga.now), epoch=0)
+    saga.put(ev.NoticesSent(keys=(), shown={"0.ops": row}))
+    assert saga.state.outbox.rows["0.ops"].left == ("user:bob",)
+
+
 def test_of_a_question_without_a_row_no_place_is_kept_in_mind() -> None:
     saga = asking()
     saga.put(ev.NoticesSent(keys=(), withdrawn=("0.ops",)))
     state = replace(saga.state, outbox=replace(saga.state.outbox, rows={}))
-    assert inbox.moved(state, ev.Ask(id="0.ops", kind="approval", message="", options=(), to="user:bob")) is state
+    assert (
+        inbox.moved(state, ev.Ask(id="0.ops", kind="approval", message="", options=(), to="user:bob"))
+        is state
+    )
 
 
 def test_what_moves_to_another_audience_or_another_time_is_to_be_shown_anew() -> None:

@@ -138,8 +138,9 @@ def test_a_place_whose_reservation_lands_after_its_question_was_closed_is_not_ta
     stage(story, plan=Late(), late_s=100)
 
 
-def test_a_worker_that_dies_with_a_claimants_place_leaves_it_to_none_who_has_given_the_question_back(
-    stage: Stage,
+@pytest.mark.parametrize("how", ["release", "cancel"])
+def test_a_place_that_a_worker_has_taken_for_a_claimant_and_died_is_freed_with_the_claim(
+    stage: Stage, how: str
 ) -> None:
     class Dies(Plan):
         def draw(self, call: str, worker: bool) -> str:
@@ -151,9 +152,12 @@ def test_a_worker_that_dies_with_a_claimants_place_leaves_it_to_none_who_has_giv
         await world.service().questions.claim(group, "0.ask")
         await asyncio.sleep(2)
         assert places(world) == 1
-        await world.service().questions.release(group, "0.ask")
+        if how == "release":
+            await world.service().questions.release(group, "0.ask")
+        else:
+            await world.service().cancel(group, "enough", 0)
         await asyncio.sleep(120)
-        assert (shown(world), places(world)) == ([("group:ops", True)], 0)
+        assert (shown(world), places(world)) == ([("group:ops", True)] if how == "release" else [], 0)
 
     stage(story, plan=Dies())
 

@@ -160,11 +160,12 @@ def _with_ask(
     slot = slot_of(e.node, e.iteration, e.item)
     failing, work = state.failing.get(slot), state.open.get(slot)
     if failing is not None and failing.ask is not None and failing.ask.id == e.ask:
-        state, after = inbox.moved(state, failing.ask), replace(failing, ask=change(failing.ask))
-        return replace(state, failing={**state.failing, slot: after})
+        ask = change(failing.ask)
+        after = replace(state, failing={**state.failing, slot: replace(failing, ask=ask)})
+        return inbox.moved(after, ask)
     if work is not None and work.ask is not None and work.ask.id == e.ask:
-        state = inbox.moved(state, work.ask)
-        return replace(state, open={**state.open, slot: replace(work, ask=change(work.ask))})
+        ask = change(work.ask)
+        return inbox.moved(replace(state, open={**state.open, slot: replace(work, ask=ask)}), ask)
     return state
 
 

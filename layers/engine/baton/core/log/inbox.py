@@ -89,7 +89,7 @@ def opened(state: State, ask: Ask) -> State:
 
 
 def moved(state: State, ask: Ask) -> State:
-    """The state when a question is about to be for others: a worker may have taken a place for whom it was for, and died."""
+    """The state when a question is for others: a worker may take a place for the person it is for now, and die before it is noted."""
     audience, row = audience_of(state, ask), state.outbox.rows.get(ask.id)
     if row is None or not person_of(audience) or audience in {row.to, *row.left}:
         return state
@@ -110,16 +110,17 @@ def opened_anew(state: State) -> State:
 
 def noted(state: State, shown: dict[str, Shown], withdrawn: tuple[str, ...]) -> State:
     """After rows were written and withdrawn. What no person was told of while it was open is not to be sent any more."""
-    outbox = state.outbox
-    if withdrawn:
-        # A fork can have opened again what was withdrawn before it, and noted only now.
-        still = {ask.id for _, ask in open_questions(state)}
-        withdrawn = tuple(question for question in withdrawn if question not in still)
+    outbox, still = state.outbox, {ask.id: ask for _, ask in open_questions(state)}
+    # A fork can have opened again what was withdrawn before it, and noted only now.
+    withdrawn = tuple(question for question in withdrawn if question not in still)
     rows = without({**outbox.rows, **shown}, withdrawn)
     unheard = [
         question for question in withdrawn if question in outbox.rows and not outbox.rows[question].told
     ]
-    return replace(state, outbox=replace(outbox, rows=rows, due=_without(outbox.due, unheard)))
+    state = replace(state, outbox=replace(outbox, rows=rows, due=_without(outbox.due, unheard)))
+    for question in shown.keys() & still.keys():
+        state = moved(state, still[question])  # which may have come between the writing and the note
+    return state
 
 
 def _with_rows(state: State, rows: dict[str, Shown]) -> State:

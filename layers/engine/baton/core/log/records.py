@@ -158,7 +158,7 @@ class Shown(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What the inbox shows of a question, as far as the log knows: whose it is, as in `audience_of`, and its end.
 
     `until` -1: whether it is there is not known. `told`: its audience was told of it, so that it counts as pending. `left`: persons
-    it was for since this was noted, who may have a place for it.
+    it has been for since this was noted, who may have a place for it.
     """
 
     to: str = ""
