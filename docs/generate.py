@@ -65,6 +65,7 @@ from docs.failure_tables import (
     retry_presets,
 )
 from docs.scale_tables import (
+    scale_asked,
     scale_ceilings,
     scale_cost,
     scale_counts,
@@ -302,6 +303,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
         scale_settings,
         scale_ceilings,
         scale_money,
+        scale_asked,
         scale_cost,
         scale_waiting,
         scale_outage,
