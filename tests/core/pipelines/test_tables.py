@@ -168,7 +168,15 @@ def test_of_nothing_there_is_a_sum_and_no_mean() -> None:
     aggregates = {
         fn: {"fn": fn, "field": "v"} for fn in ("count", "sum", "avg", "min", "max", "first", "list")
     }
-    empty = {"count": 0, "sum": 0, "avg": None, "min": None, "max": None, "first": None, "list": []}
+    empty: dict[str, Any] = {
+        "count": 0,
+        "sum": 0,
+        "avg": None,
+        "min": None,
+        "max": None,
+        "first": None,
+        "list": [],
+    }
     assert run([], {"op": "groupby", "by": [], "aggregates": aggregates}) == [empty]
     assert run([], {"op": "groupby", "by": "a"}) == []
 

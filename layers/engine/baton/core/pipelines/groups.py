@@ -62,8 +62,8 @@ def _groups(call: Call) -> Any:
     rows = call.rows
     keys = [call.column(path) for path in by]
     places = dict[Any, list[int]]() if by else {(): list(range(len(rows)))}
-    for place, values in enumerate(zip(*keys, strict=True)):
-        places.setdefault(tuple(key_of(value, call.work) for value in values), []).append(place)
+    for place, parts in enumerate(zip(*keys, strict=True)):
+        places.setdefault(tuple(key_of(part, call.work) for part in parts), []).append(place)
     call.work.make(len(places), len(by) + len(aggregates))
     made = [{path: keys[index][of[0]] for index, path in enumerate(by)} for of in places.values()]
     for name, aggregate in aggregates.items():

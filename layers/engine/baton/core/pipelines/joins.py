@@ -52,7 +52,7 @@ def _join(call: Call) -> Any:
     empty = dict.fromkeys(names.values())
     beside = [empty | {new: row[name] for name, new in names.items() if name in row} for row in right]
     beside.append(empty)  # at the place -1
-    return [row | beside[place] for row, of in zip(left, partners, strict=True) for place in of]
+    return [{**row, **beside[place]} for row, of in zip(left, partners, strict=True) for place in of]
 
 
 def _names(call: Call, taken: Mapping[str, None], right: Rows, same: set[str]) -> dict[str, str]:

@@ -22,7 +22,7 @@ from baton.errors import Problem
 _OP, _INPUT, _AS = "op", "input", "as"
 _NAME = text(limits.NAME, "a name")
 _COMMON: Final = (
-    Field(_INPUT, _NAME, "what it works on: an input of the pipeline or the `as` of an earlier step; the result of the step before if left out", None),
+    Field(_INPUT, _NAME, "an input of the pipeline, or the `as` of an earlier step; if left out, the result of the step before", None),
     Field(_AS, _NAME, "a name for its result, for later steps", None),
 )  # fmt: skip
 
@@ -199,7 +199,7 @@ def run(
     answers = {} if answers is None else answers
     _check({"data": dict(data), "answers": list(answers.values())}, most_bytes, "the data of a pipeline", "")
     last = _last_uses(plan)
-    made: dict[str | int, Any] = dict(data)
+    made = dict[str | int, Any](data.items())
     work, notes = Work(), list[str]()
     for place, step in enumerate(plan.steps):
         made[place] = answers[place] if step.primitive.run is None else _run(step, place, made, work, notes)
