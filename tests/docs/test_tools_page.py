@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 
-import yaml
-
 from baton.core.documents.compile import compile_document
+from baton.core.documents.text import parse_document
 from baton.core.pipelines import pipeline
 from baton.tools.define import Registry
 from baton.tools.standard import standard_tools, with_standard
@@ -24,9 +24,9 @@ def test_its_document_compiles() -> None:
 
 def test_its_pipeline_is_a_node_and_does_what_the_page_says() -> None:
     _, source = YAML.findall(PAGE.text)
-    node = yaml.safe_load(source)["cheapest"]
+    node = parse_document(source).value["cheapest"]
     ask = {"tool": "std.http", "with": {"url": "https://lantern.example"}}
-    text = yaml.safe_dump(
+    text = json.dumps(
         {
             "name": "a",
             "nodes": {"search": ask, "airlines": ask, "cheapest": {**node, "after": ["search", "airlines"]}},

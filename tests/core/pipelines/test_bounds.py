@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from baton.core.pipelines import limits, pipeline
-from baton.core.pipelines.base import PipelineFailed, Work
+from baton.core.pipelines import jmes, limits, pipeline
+from baton.core.pipelines.base import Broken, PipelineFailed, Work
+from baton.core.pipelines.patterns import Pattern
 from tests.core.pipelines.kit import MOST, broken, result, run
 
 TOO_LARGE = "pipeline_too_large"
@@ -58,10 +59,11 @@ def test_texts_count_by_their_length() -> None:
     """Each row refers to one text: sorting compares it 50,000 times, whatever its bytes are."""
     spread = {"op": "join", "with": "long", "on": "k"}
     rows, long = table(40_000, k=1), [{"k": 1, "text": "x" * 10_000}]
-    code, message = broken(rows, spread, {"op": "table_sort", "by": "text"}, long=long)
-    assert (code, message.partition(":")[0]) == (TOO_LARGE, "/1")
     pattern = {"op": "regex_extract", "field": "text", "pattern": "(x+x+)+y", "into": "a"}
-    assert broken(rows, spread, pattern, long=long)[0] == TOO_LARGE
+    matches = {"op": "table_filter", "where": {"field": "text", "op": "matches", "value": "(x+x+)+y"}}
+    for step in ({"op": "table_sort", "by": "text"}, pattern, matches):
+        code, message = broken(rows, spread, step, long=long)
+        assert (code, message[:3], "units of work" in message) == (TOO_LARGE, "/1:", True)
     assert run(long, pattern)[0]["a"] is None
 
 
@@ -146,3 +148,23 @@ def test_what_is_in_a_value_is_weighed() -> None:
     work = Work(10)
     work.weigh({"a": [1, "x" * 64]})
     assert work._left == 10 - 1 - 1 - 1 - 1 - 3
+
+
+def test_what_a_list_is_made_of_is_paid_for_before_it_is_flattened() -> None:
+    value = {"a": [0] * 1_000}
+    jmes.Expression("[a,a]").of(value, Work(5_000))
+    with pytest.raises(Broken, match="units of work"):
+        jmes.Expression("[a,a]").of(value, Work(3_000))
+
+
+def test_a_pattern_is_paid_for_before_it_is_held_against_texts() -> None:
+    pattern = Pattern("(x+x+)+y")
+    with pytest.raises(Broken, match="units of work"):
+        pattern.charge(["x" * 10_000] * 10, Work(100))
+    pattern.charge(["x"] * 10, Work(100))
+
+
+def test_dates_are_paid_for_by_their_formats() -> None:
+    rows = table(limits.ROWS, at="21")
+    step = {"op": "parse_date", "field": "at", "format": ["%d.%m.%Y"] * 16, "strict": False}
+    assert "units of work" in broken(rows, step)[1]

@@ -184,7 +184,7 @@ FIELDS: dict[str, Any] = {
     "into": NAMES,
     "format": st.sampled_from(["iso", "unix", "%d", "%Y%m%d", "%", "x"]),
     "timezone": st.sampled_from(["UTC", "Europe/Berlin", "Mars"]),
-    "invalid": st.sampled_from(["null", "error"]),
+    "strict": st.booleans(),
     "url": st.just("https://x"),
 }  # fmt: skip
 

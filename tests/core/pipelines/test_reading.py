@@ -30,7 +30,7 @@ WHOLE: list[dict[str, Any]] = [
     {"op": "join", "with": "cheap", "on": ["a"]},
     {"op": "regex_extract", "field": "a", "pattern": "(b)", "into": "d"},
     {"op": "parse_date", "field": "a", "format": ["iso", "%d.%m.%Y %%"], "timezone": "Europe/Berlin", "into": "e"},
-    {"op": "parse_date", "field": "a", "format": "unix", "invalid": "null"},
+    {"op": "parse_date", "field": "a", "format": "unix", "strict": False},
     {
         "op": "table_filter",
         "where": {"or": [{"and": [{"field": "a", "op": "in", "value": [1]}]}, {"not": {"field": "b", "op": "exists"}}]},
@@ -134,6 +134,7 @@ def test_a_pipeline_is_a_list_of_steps(steps: Any, said: str) -> None:
         ({"op": "parse_date", "field": "a", "format": "%d%"}, "/0/format: there is no `%` in a format"),
         ({"op": "parse_date", "field": "a", "timezone": "Europe/Berlni"}, "/0/timezone: there is no time zone `Europe/Berlni` (did you mean `Europe/Berlin`?)"),
         ({"op": "parse_date", "field": "a", "timezone": "../../x"}, "/0/timezone: there is no time zone `../../x`"),
+        ({"op": "parse_date", "field": "a", "strict": "no"}, "/0/strict: this must be true or false, not a text"),
         ({"op": "table_filter"}, "/0: `where` is missing"),
         ({"op": "table_filter", "where": 1}, "/0/where: this must be {field, op, value}, {and: […]}, {or: […]} or {not: …}, not a number"),
         ({"op": "table_filter", "where": {"field": "a", "op": "<=", "value": 1}}, "/0/where/op: `<=` is not one of eq, ne, lt, le, gt, ge, in, contains, exists, matches (did you mean `le`?)"),

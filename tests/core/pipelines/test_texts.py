@@ -50,13 +50,13 @@ def test_only_texts_are_searched() -> None:
         ("1000000000", {"format": "unix"}, "2001-09-09T01:46:40.000Z"),
         (1_000_000_000_123, {"format": "unix_ms"}, "2001-09-09T01:46:40.123Z"),
         (None, {}, None),
-        ("soon", {"invalid": "null"}, None),
-        (7, {"invalid": "null"}, None),
-        (True, {"invalid": "null", "format": "unix"}, None),
-        ("x" * 101, {"invalid": "null"}, None),
-        (1e300, {"invalid": "null", "format": "unix"}, None),
-        (10**400, {"invalid": "null", "format": "unix"}, None),
-        ("0001-01-01T00:00+05:00", {"invalid": "null"}, None),
+        ("soon", {"strict": False}, None),
+        (7, {"strict": False}, None),
+        (True, {"strict": False, "format": "unix"}, None),
+        ("x" * 101, {"strict": False}, None),
+        (1e300, {"strict": False, "format": "unix"}, None),
+        (10**400, {"strict": False, "format": "unix"}, None),
+        ("0001-01-01T00:00+05:00", {"strict": False}, None),
     ],
 )
 def test_dates_become_iso_8601_in_utc(given: Any, step: dict[str, Any], read: str | None) -> None:
@@ -73,7 +73,7 @@ def test_what_is_no_date_is_told_with_its_row(value: Any, shown: str) -> None:
     assert code == "pipeline_data"
     assert message == (
         f"/0/format: `at` in row 1 is {shown}, which is no date by iso or %d.%m.%Y "
-        "(add its format, or set `invalid: null` for null instead)"
+        "(add its format, or set `strict: false` for null instead)"
     )
 
 

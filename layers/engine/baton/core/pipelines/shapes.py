@@ -145,6 +145,9 @@ def by_type(says: str, **shapes: Shape) -> Shape:
     return Shape(says, {"anyOf": [shape.schema for shape in shapes.values()]}, read)
 
 
+FLAG: Final = by_type("true or false", bool=Shape("true or false", {"type": "boolean"}, ANYTHING.read))
+
+
 def named(item: Shape, most: int, says: str) -> Shape:
     """An object whose keys are the author's own."""
 

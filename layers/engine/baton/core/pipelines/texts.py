@@ -12,7 +12,7 @@ from baton.core.expressions.spelling import nearest
 from baton.core.pipelines import limits
 from baton.core.pipelines.base import DATA, Broken, Call, Primitive
 from baton.core.pipelines.patterns import PATTERN
-from baton.core.pipelines.shapes import Field, Told, Wrong, checked, one_of, some, text
+from baton.core.pipelines.shapes import FLAG, Field, Told, Wrong, checked, some, text
 from baton.core.pipelines.tables import FIELD
 
 # ---- regex_extract ---------------------------------------------------------------------------------------------
@@ -136,10 +136,10 @@ def _dates(call: Call) -> Any:
     into, made = fields["into"] or field, []
     for place, (row, value) in enumerate(zip(rows, values, strict=True)):
         found = None if value is None else _utc(value, formats, zone)
-        if found is None and value is not None and fields["invalid"] == "error":
+        if found is None and value is not None and fields["strict"]:
             shown = f"`{value[:40]}`" if isinstance(value, str) else f"{type_of(value)}"
             what = f"`{field}` in row {place} is {shown}, which is no date by {' or '.join(formats)}"
-            raise Broken(DATA, what, "format", "add its format, or set `invalid: null` for null instead")
+            raise Broken(DATA, what, "format", "add its format, or set `strict: false` for null instead")
         made.append({**row, into: found})
     return made
 
@@ -162,7 +162,7 @@ DATE = Primitive(
             None,
         ),
         Field("into", FIELD, "the field that gets it; `field` itself if left out", None),
-        Field("invalid", one_of("error", "null"), "what becomes of a value that is no date", "error"),
+        Field("strict", FLAG, "false: null for a value that is no date, instead of a failure", True),
     ),
     _dates,
 )  # fmt: skip
