@@ -120,6 +120,7 @@ def test_a_pipeline_is_a_list_of_steps(steps: Any, said: str) -> None:
         ({"op": "join", "with": "x", "on": "a"}, "/0/with: there is no input or earlier step `x` (there are t)"),
         ({"op": "join", "with": "t", "on": 1}, "/0/on: this must be the name of a field, a list of them, or {left: right}"),
         ({"op": "table_sort", "by": "a", "as": "t"}, "/0/as: there is an input or an earlier step `t` already"),
+        ({"op": "transform", "expression": 5}, "/0/expression: this must be a JMESPath expression, not a number"),
         ({"op": "transform", "expression": "a["}, "/0/expression: not a JMESPath expression: "),
         ({"op": "transform", "expression": "(" * 1_999}, "/0/expression: the expression is nested too deep"),
         ({"op": "regex_extract", "field": "a", "pattern": "(?=a)", "into": "b"}, "/0/pattern: `(?=a)` is not a regular expression: invalid perl operator: (?= (the syntax is RE2's"),
