@@ -48,6 +48,7 @@ CORE = (
     "effects",
     "conditions",
     "pipelines",
+    "models",
     "failures",
     "graph",
     "log",
