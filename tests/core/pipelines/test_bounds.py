@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from baton.core.pipelines import jmes, limits, pipeline
-from baton.core.pipelines.base import Broken, PipelineFailed, Work
+from baton.core.pipelines.base import Broken, PipelineFailed, Work, key_of
 from baton.core.pipelines.patterns import Pattern
 from tests.core.pipelines.kit import MOST, broken, result, run
 
@@ -168,3 +168,12 @@ def test_dates_are_paid_for_by_their_formats() -> None:
     rows = table(limits.ROWS, at="21")
     step = {"op": "parse_date", "field": "at", "format": ["%d.%m.%Y"] * 16, "strict": False}
     assert "units of work" in broken(rows, step)[1]
+
+
+def test_large_numbers_are_looked_up_by_their_digits() -> None:
+    """All of these have the hash 0 in Python."""
+    keys = {key_of(number * (2**61 - 1), Work()) for number in range(1, 2_000)}
+    assert len(keys) == 1_999
+    assert len({hash(key) for key in keys}) > 1_900
+    assert key_of(10**20, Work()) == key_of(1e20, Work())
+    assert key_of(2**53 + 1, Work()) != key_of(2.0**53, Work())

@@ -21,6 +21,7 @@ Row: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = Sequence[Row]
 
 _UNIT = 5  # as a shift: 32 characters
+_EXACT = 2**53
 _INDEX = re.compile("[0-9]{1,9}")
 
 
@@ -179,8 +180,11 @@ class Primitive(NamedTuple):
 def key_of(value: Any, work: Work) -> Any:
     """What is equal for equal JSON values and can be looked up: 1 is 1.0, and not true."""
     kind = type(value)
-    if kind is str or kind is int or kind is float or value is None:
+    if kind is str or value is None:
         return value
+    if kind is int or kind is float:
+        # Python's hashes of numbers are known: many large ones could be made to share one, and a table of them hangs.
+        return value if -_EXACT < value < _EXACT else (int, str(int(value)))
     if kind is bool:
         return (bool, value)
     work.spend(1 + len(value))

@@ -131,7 +131,7 @@ def _dates(call: Call) -> Any:
     rows, fields = call.rows, call.fields
     formats, zone, field = fields["format"], fields["timezone"] or UTC, fields["field"]
     values = call.column(field)
-    call.work.spend(len(values) * sum(map(len, formats)))
+    call.work.spend(len(values) * 2 * sum(map(len, formats)))
     _add(call, 1)
     into, made = fields["into"] or field, []
     for place, (row, value) in enumerate(zip(rows, values, strict=True)):
