@@ -61,8 +61,14 @@ def test_texts_count_by_their_length() -> None:
     rows, long = table(40_000, k=1), [{"k": 1, "text": "x" * 10_000}]
     pattern = {"op": "regex_extract", "field": "text", "pattern": "(x+x+)+y", "into": "a"}
     matches = {"op": "table_filter", "where": {"field": "text", "op": "matches", "value": "(x+x+)+y"}}
-    for step in ({"op": "table_sort", "by": "text"}, pattern, matches):
-        code, message = broken(rows, spread, step, long=long)
+    heavy = {"op": "table_filter", "where": {"field": "text", "op": "matches", "value": "([a-z]{1,50}y){20}"}}
+    for some, step in (
+        (rows, {"op": "table_sort", "by": "text"}),
+        (rows, pattern),
+        (rows, matches),
+        (rows[:2_000], heavy),
+    ):
+        code, message = broken(some, spread, step, long=long)
         assert (code, message[:3], "units of work" in message) == (TOO_LARGE, "/1:", True)
     assert run(long, pattern)[0]["a"] is None
 

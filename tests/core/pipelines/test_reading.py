@@ -43,6 +43,7 @@ def test_a_pipeline_with_everything_is_read_and_valid_by_its_schema() -> None:
     plan = pipeline.read(WHOLE, {}, requests=True)
     assert [step.primitive.op for step in plan.steps] == [step["op"] for step in WHOLE]
     assert violations(pipeline.schema(requests=True), WHOLE) == ()
+    assert violations(pipeline.schema(requests=True), [SORT | {"order_by": "b"}])
     assert [*plan.requests] == [0, 1]
     assert plan.requests[1] == {
         "url": "https://flights.example", "method": "GET", "headers": None, "query": None, "json": None, "timeout": 5,
