@@ -30,7 +30,7 @@ retry: {max_attempts: 6, base: 1s, max_delay: 1s}
 nodes:
   quick: {tool: hand_over, with: {job: quick, seconds: 1}, callback: 5m}
   lively: {tool: hand_over, with: {job: lively}, callback: {timeout: 10m, heartbeat: 10s}}
-  silent: {tool: hand_over, with: {job: silent}, callback: {timeout: 10m, heartbeat: 8s}}
+  silent: {tool: hand_over, with: {job: silent}, callback: {timeout: 10m, heartbeat: 10s}}
   broken: {tool: hand_over, with: {job: broken}, callback: 5m}
   trusted: {tool: entrust, with: {job: trusted}, callback: 1h, after: [quick, broken]}
 output:
