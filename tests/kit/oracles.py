@@ -45,6 +45,7 @@ from baton.core.money import micro_dollars
 from baton.ports import Account, SagaRef
 from baton.runtime.question_rows import PLACES_DAY
 from tests.kit.asking import of_questions
+from tests.kit.calling import of_callbacks, unheard
 from tests.kit.process import Process
 from tests.kit.roles import Acknowledged, Act
 from tests.kit.world import TENANT, USER, World
@@ -53,6 +54,7 @@ LOG, FENCE, ROWS, LIVENESS, DEEDS = "log", "fence", "rows", "liveness", "deeds"
 CHILDREN, LATENESS, NOISE = "children", "lateness", "noise"
 ACKNOWLEDGED, MONEY, DEATHS, ROLES, RESULT = "acknowledged", "money", "deaths", "roles", "result"
 TOLD, ASKED, APPROVALS, INBOX = "told", "asked", "approvals", "inbox"
+CALLBACKS = "callbacks"
 STUCK = frozenset({"worker_killed", "over_budget"})  # parked for these, a saga is an incident
 ALLOWED_TAKES = 60  # for nothing: sweeps, and a person who resumes
 Logs = Mapping[str, list[Entry]]
@@ -69,6 +71,7 @@ def of_saga(world: World, saga: str) -> Iterator[str]:
     yield from (f"{FENCE}: {text}" for text in _stale_starts(world, saga, entries))
     yield from (f"{FENCE}: {text}" for text in _unfenced(world, saga, entries))
     yield from (f"{ASKED}: {text}" for text in of_questions(entries))
+    yield from (f"{CALLBACKS}: {text}" for text in of_callbacks(entries))
     done = [event for entry in entries for event in entry.events if isinstance(event, StepSucceeded)]
     seated = {slot_of(event.node, event.iteration) for event in done if event.tool == "seat"}
     written = {str(attributes["seated_by"]) for attributes in world.log.rows.values()}
@@ -88,6 +91,7 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{DEEDS}: {text}" for text in _deeds(world))
     yield from (f"{CHILDREN}: {text}" for text in _orphans(world, logs))
     yield from (f"{ACKNOWLEDGED}: {text}" for text in _unheard(world, logs))
+    yield from (f"{CALLBACKS}: {text}" for text in _unheard_callbacks(world, logs))
     yield from (f"{MONEY}: {text}" for text in _money(world, logs))
     yield from (f"{APPROVALS}: {text}" for text in _unapproved(world, logs))
     yield from (f"{DEATHS}: {text}" for text in _deaths(world, logs))
@@ -231,8 +235,16 @@ def _is_excused(before: Act, after: Act) -> bool:
 def _unheard(world: World, logs: Logs) -> Iterator[str]:
     """What a caller was told has been accepted, and no log says."""
     for said in world.acknowledged:
-        if not any(_says(event, said) for event in events_in(logs.get(said.saga, []))):
+        if said.what != "callback" and not any(
+            _says(event, said) for event in events_in(logs.get(said.saga, []))
+        ):
             yield f"{said.what} {said.name} {said.key} of {said.saga} is in no log"
+
+
+def _unheard_callbacks(world: World, logs: Logs) -> Iterator[str]:
+    for said in world.acknowledged:
+        if said.what == "callback" and (text := unheard(logs.get(said.saga, []), said)):
+            yield text
 
 
 def _says(event: Event, said: Acknowledged) -> bool:
@@ -244,8 +256,8 @@ def _says(event: Event, said: Acknowledged) -> bool:
         return isinstance(event, QuestionClaimed) and event.ask == said.key
     if not isinstance(event, SignalReceived):
         return False
-    if said.what in {"answer", "callback"}:
-        return (event.name, event.key) == (said.name or ANSWER, said.key)
+    if said.what == "answer":
+        return (event.name, event.key) == (ANSWER, said.key)
     same = event.payload.ref or fingerprint(event.payload) == fingerprint(type(event.payload)(v=said.payload))
     return (event.name, event.key) == (said.name, said.key) and bool(same)
 
