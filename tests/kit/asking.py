@@ -27,10 +27,15 @@ _Happens = QuestionClosed | QuestionEscalated | QuestionClaimed
 
 @dataclass
 class _Asked:
-    """A question of a node, as far as the log was read. `taken`: when the steps of its escalation were due."""
+    """A question of a node, as far as the log was read. `taken`: when the steps of its escalation were due.
+
+    `to`: whom it is for now; `group`: and when nobody has claimed it.
+    """
 
     ask: Ask
     taken: list[int] = field(default_factory=list)
+    to: str = ""
+    group: str = ""
     holder: str = ""
     is_answered: bool = False
     is_closed: bool = False
@@ -47,9 +52,21 @@ class _Asked:
             if event.to and self.holder not in ("", event.to):
                 yield f"{event.to} has claimed {self.ask.id}, which {self.holder} had"
             self.holder = event.to
+            self.to = event.to or self.group
         else:
             self.taken += [event.due] if event.due else []
-            self.holder = self.holder if event.to is None else ""
+            if event.to is not None:
+                self.to = self.group = event.to
+                self.holder = ""
+
+    def answered(self, event: SignalReceived) -> Iterator[str]:
+        if self.is_answered:
+            yield f"{self.ask.id} has two answers"
+        if self.is_closed or event.at >= self.ask.ends_at:
+            yield f"{self.ask.id} was answered after its end"
+        if event.by.startswith("link:") and event.by != f"link:{self.to}":
+            yield f"{self.ask.id} was answered by a {event.by}, and is for {self.to}"
+        self.is_answered = True
 
     def _closed(self, event: QuestionClosed) -> Iterator[str]:
         by_time = (self.ask.escalate[-1].decide if self.ask.escalate else "") or EXPIRED
@@ -69,10 +86,11 @@ def of_questions(entries: list[Entry]) -> Iterator[str]:
     for entry in entries:
         for event in entry.events:
             if isinstance(event, QuestionOpened):
-                asked[event.ask.id] = _Asked(event.ask)
+                asked[event.ask.id] = _Asked(event.ask, to=event.ask.to, group=event.ask.to)
             elif isinstance(event, SignalReceived) and event.name == ANSWER:
                 for name, one in asked.items():
-                    one.is_answered |= is_answer_to(event.key, name)
+                    if is_answer_to(event.key, name):
+                        yield from one.answered(event)
             elif isinstance(event, _Happens) and event.ask in asked:
                 yield from asked[event.ask].see(event)
             elif isinstance(event, NoticeDue):

@@ -46,6 +46,7 @@ from baton.ports import Account, SagaRef
 from baton.runtime.question_rows import PLACES_DAY
 from tests.kit.asking import of_questions
 from tests.kit.calling import of_callbacks, unheard
+from tests.kit.links import of_links
 from tests.kit.process import Process
 from tests.kit.roles import Acknowledged, Act
 from tests.kit.world import TENANT, USER, World
@@ -91,6 +92,7 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{DEEDS}: {text}" for text in _deeds(world))
     yield from (f"{CHILDREN}: {text}" for text in _orphans(world, logs))
     yield from (f"{ACKNOWLEDGED}: {text}" for text in _unheard(world, logs))
+    yield from (f"{ASKED}: {text}" for text in of_links(world, logs))
     yield from (f"{CALLBACKS}: {text}" for text in _unheard_callbacks(world, logs))
     yield from (f"{MONEY}: {text}" for text in _money(world, logs))
     yield from (f"{APPROVALS}: {text}" for text in _unapproved(world, logs))
@@ -257,7 +259,7 @@ def _says(event: Event, said: Acknowledged) -> bool:
     if not isinstance(event, SignalReceived):
         return False
     if said.what == "answer":
-        return (event.name, event.key) == (ANSWER, said.key)
+        return (event.name, event.key, event.payload.v) == (ANSWER, said.key, said.payload)
     same = event.payload.ref or fingerprint(event.payload) == fingerprint(type(event.payload)(v=said.payload))
     return (event.name, event.key) == (said.name, said.key) and bool(same)
 

@@ -80,6 +80,14 @@ def seeds(scenario: str, count: int, **world: Any) -> Search:
     return in_schedules(*(Schedule(scenario, seed, faults=(), **world) for seed in range(count)))
 
 
+def clicks(count: int) -> Search:
+    """Links that are shown in many moments; in every other world appends take a while, so that much comes in between."""
+    worlds = ((), (("append", 0.2),))
+    return in_schedules(
+        *(Schedule("confirmed", seed, faults=(), slow=slow) for seed in range(count) for slow in worlds)
+    )
+
+
 def _two_crashes(scenario: str, first: int, second: int) -> Schedule:
     return Schedule(scenario, 0, faults=(("write", first, CRASH_AFTER), ("write", second, CRASH_BEFORE)))
 
@@ -192,6 +200,10 @@ PLANTED: Mapping[str, Planted] = {
             ASKED,
             everywhere("escalated", (CRASH_AFTER,), drawn=0),
         ),
+        Planted(question_bugs.a_link_is_looked_at_once, ASKED, clicks(20)),
+        Planted(question_bugs.an_answer_is_known_by_its_key_alone, ASKED, clicks(4)),
+        Planted(question_bugs.a_link_of_those_before_counts, ASKED, clicks(20)),
+        Planted(question_bugs.a_link_answers_after_the_end, ASKED, clicks(20)),
     )
 }
 

@@ -167,7 +167,8 @@ class RememberingService(Service):
 
     async def answer(self, saga: str, answer: Answer, key: str, check: Any = None) -> dict[str, Any]:
         view = await super().answer(saga, answer, key, check)
-        self.world.acknowledged.append(Acknowledged("answer", saga, key=answer_key(answer.ask, key)))
+        said = Acknowledged("answer", saga, key=answer_key(answer.ask, key), payload=answer.payload())
+        self.world.acknowledged.append(said)
         return view
 
     async def callback(self, token: str, said: Said) -> dict[str, Any]:

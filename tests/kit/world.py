@@ -83,6 +83,10 @@ class World:
     keeps_to_what_it_declares: bool = False  # no tool spends more than it says
     books: Any = None  # of the outside services, for who looks into them
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by user
+    confirm_url: str = ""  # of the page that links in messages lead to
+    shown: dict[tuple[str, str], str] = field(
+        default_factory=dict
+    )  # by saga and question, the seal of the link
     troubles: Any = None  # what calls of tools meet (troubles.py)
     metrics: Metrics = field(default_factory=Metrics)
     watch: Watch | None = None  # over the tools of all its workers
@@ -139,7 +143,7 @@ class World:
             tools=self.tools,
             notices=(self.notices, *self.other_channels),
         )
-        return replace(engine, metrics=self.metrics, watch=self.watch)
+        return replace(engine, metrics=self.metrics, watch=self.watch, confirm_url=self.confirm_url)
 
     def process(self, role: str) -> Process:
         """A process for one invocation: a warm one that idles, else a new one with a clock of its own."""
