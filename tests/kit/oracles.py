@@ -357,13 +357,16 @@ def _inbox(world: World, logs: Logs) -> Iterator[str]:
 def _deaths(world: World, logs: Logs) -> Iterator[str]:
     """A revival names an invocation that died, or stood still; or one that could not give its lease back.
 
-    That is one that gave up, and whose take landed after that, or whose giving back had no answer either.
+    That is one that gave up, and whose take landed after that, or whose giving back had no answer either: the table refused
+    to free the lease, and took longer to append an entry than an invocation keeps for it (ADR 27 says how long that is).
     """
     for saga, entries in logs.items():
         for event in events_in(entries):
             process = world.processes.get(event.dead) if isinstance(event, Revived) else None
             if process is None:
                 continue
-            is_stuck = process.has_failed and (process.lost_leases or process.unanswered > 1)
+            is_stuck = process.has_failed and (
+                process.lost_leases or process.unanswered > 1 or process.was_slow
+            )
             if not (process.is_dead or process.is_frozen or process.has_overrun or is_stuck):
                 yield f"{saga}: {process.id} is said to have died, and has not"

@@ -16,6 +16,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from baton.adapters.memory.notices import MemoryNotices
+from baton.core.limits import Limits
+from baton.core.log.codec import decode_entry
+from baton.core.log.events import GaveUp
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import Head
 from tests.kit.faults import (
@@ -40,6 +43,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LATENCY_S = 0.002
+ANSWER_S = Limits().answer_ms / 1_000  # all that an invocation has left when it says that it gives up
 READ_TIMEOUT_S = {"dynamodb": 5.0, "s3": 15.0, "sqs": 5.0, "lambda": 5.0}  # as adapters/aws.py has them
 SERVICE = {"MemoryBlobs": "s3", "WakeQueue": "sqs", "MemoryDeadLetters": "sqs", "DirectInvoker": "lambda"}
 CHANNEL_S = 5.0  # of a channel by which people are told
@@ -93,12 +97,17 @@ class Environment:
     is_cold: bool = True
 
 
+def _says_it_gave_up(name: str, args: tuple[Any, ...]) -> bool:
+    return name == "append" and isinstance(decode_entry(args[1].data).events[-1], GaveUp)
+
+
 class Process:
     """One invocation of one function. When it dies, no call of its gets through any more.
 
     `ended_at`: when it died, in seconds of the loop; `spends`: what its tools said that they spent, call by call.
     `lost_time_at`: when its clock had stood still with it. `has_failed`: it gave a message back because of a fault;
-    `has_overrun`: it was still there after its deadline. `lost_leases`: takes and releases without an answer;
+    `has_overrun`: it was still there after its deadline; `was_slow`: the table took longer than it had left to say that it gave up.
+    `lost_leases`: takes and releases without an answer;
     `unanswered`: requests without an answer in time, or refused in an outage; `leases`: the end of those it took, by its own clock;
     `read_at`: when it read the log of a saga; `called_at`: when it last called a tool for a node of a saga; `still`: from
     when to when it stood still. All three are in seconds of the loop.
@@ -113,6 +122,7 @@ class Process:
         self.has_failed = self.has_overrun = False
         self.ended_at: float | None = None
         self.lost_leases = 0
+        self.was_slow = False
         self.unanswered = 0
         self.spends: list[list[Decimal]] = []
         self.leases: dict[str, int] = {}
@@ -160,9 +170,7 @@ class Process:
         ):
             world.stale.append(f"{self.id} asked for an append when its lease was over")
         await self.thawed()
-        # A reconciler whose runs take no time sends a timer twice for the same moment, and nothing is woken twice.
-        await asyncio.sleep(world.slow.get(name, 0 if self.role == "reconciler" else LATENCY_S))
-        await self.thawed()
+        await self._travels(name, args)
         service = _service(getattr(function, "__self__", None))
         if world.outages:
             await self._outage(service, name)
@@ -194,6 +202,17 @@ class Process:
         if fate == NO_ANSWER:
             raise StoreUnavailable("no answer")
         return result
+
+    async def _travels(self, name: str, args: tuple[Any, ...]) -> None:
+        """Until a request has come to its service."""
+        # A reconciler whose runs take no time sends a timer twice for the same moment, and nothing is woken twice.
+        seconds = self.world.slow.get(name, 0 if self.role == "reconciler" else LATENCY_S)
+        try:
+            await asyncio.sleep(seconds)
+        except asyncio.CancelledError:
+            self.was_slow |= seconds >= ANSWER_S and _says_it_gave_up(name, args)
+            raise
+        await self.thawed()
 
     async def _outage(self, service: str, name: str) -> None:
         how = self.world.outage_of(service)
