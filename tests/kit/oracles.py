@@ -49,6 +49,7 @@ from tests.kit.calling import of_callbacks, unheard
 from tests.kit.links import of_links
 from tests.kit.process import Process
 from tests.kit.roles import Acknowledged, Act
+from tests.kit.telling import of_notices
 from tests.kit.world import TENANT, USER, World
 
 LOG, FENCE, ROWS, LIVENESS, DEEDS = "log", "fence", "rows", "liveness", "deeds"
@@ -98,6 +99,7 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{APPROVALS}: {text}" for text in _unapproved(world, logs))
     yield from (f"{DEATHS}: {text}" for text in _deaths(world, logs))
     yield from (f"{TOLD}: {text}" for text in _untold(world, logs))
+    yield from (f"{TOLD}: {text}" for text in of_notices(world))
     yield from (f"{INBOX}: {text}" for text in _inbox(world, logs))
     yield from (f"{NOISE}: {text}" for text in _noise(world, logs))
     yield from (f"{ROLES}: ended with {ending!r}" for ending in world.endings)

@@ -33,6 +33,7 @@ from tests.kit.faults import (
     THROTTLE,
     Crash,
 )
+from tests.kit.telling import is_of_notices
 from tests.kit.virtual import VirtualClock, stand_still
 
 if TYPE_CHECKING:
@@ -164,6 +165,16 @@ class Process:
 
     async def offload(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Every port call of the engine comes through here."""
+        name = function.__name__
+        if not is_of_notices(name, args):
+            return await self._called(function, *args, **kwargs)
+        try:
+            return await self._called(function, *args, **kwargs)
+        except BaseException:
+            self.world.told.had_no_answer(self, name, _service(getattr(function, "__self__", None)), args)
+            raise
+
+    async def _called(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         world, name = self.world, function.__name__
         if name in ("append", "append_with_rows") and self.clock.now() >= self.leases.get(
             str(args[0]), FOREVER
@@ -185,7 +196,7 @@ class Process:
             self.unanswered += 1
             self.lost_leases += name in ("take", "release")
             if fate == LATE:
-                world.spawn(self._land(name, args, lambda: function(*args, **kwargs)))
+                world.spawn(self._land(name, service, args, lambda: function(*args, **kwargs)))
             await asyncio.sleep(READ_TIMEOUT_S.get(service, CHANNEL_S))
             await self.thawed()
             raise StoreUnavailable("no answer in time")
@@ -196,7 +207,7 @@ class Process:
                 self.lost_time_at = asyncio.get_running_loop().time()
                 self.clock.skew -= round(world.stall_s * 1_000)
         result = function(*args, **kwargs)
-        self._note(name, args, result)
+        self._note(name, service, args, result)
         if fate == CRASH_AFTER:
             self.die()
         if fate == NO_ANSWER:
@@ -227,13 +238,13 @@ class Process:
         if name in INDEXED and self.world.outage_of(INDEX):
             raise Throttled("not now")
 
-    async def _land(self, name: str, args: tuple[Any, ...], request: Callable[[], Any]) -> None:
+    async def _land(self, name: str, service: str, args: tuple[Any, ...], request: Callable[[], Any]) -> None:
         """A request that was on its way longer than its client waited; the client may have died meanwhile."""
         await asyncio.sleep(self.world.late_s)
         with suppress(EngineFault, ValueError):
-            self._note(name, args, request())
+            self._note(name, service, args, request())
 
-    def _note(self, name: str, args: tuple[Any, ...], result: Any) -> None:
+    def _note(self, name: str, service: str, args: tuple[Any, ...], result: Any) -> None:
         """What an onlooker has to remember of a call."""
         world = self.world
         if name == "take" and isinstance(result, Head):
@@ -246,3 +257,5 @@ class Process:
             world.given_back.add((str(args[0]), world.epochs[self.id, str(args[0])]))
         elif name in ("append", "append_with_rows") and result:
             world.written[str(args[0]), args[1].version] = asyncio.get_running_loop().time()
+        elif is_of_notices(name, args):
+            world.told.note(self, name, service, args, result)

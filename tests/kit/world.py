@@ -46,6 +46,7 @@ from tests.kit.faults import Crash, Plan
 from tests.kit.process import Environment, Outage, Process
 from tests.kit.roles import Acknowledged, Deed, DirectInvoker, FreezableWorker, RememberingService, ToolsOf
 from tests.kit.stream import Stream
+from tests.kit.telling import Told
 from tests.kit.virtual import SeededEntropy, VirtualClock, until_something_happens
 from tests.kit.wakes import WakeQueue
 
@@ -111,6 +112,7 @@ class World:
         self.starts: list[tuple[float, str, str]] = []
         self.deeds: list[Deed] = []
         self.acknowledged: list[Acknowledged] = []
+        self.told = Told()
         self.running: dict[tuple[str, str], Process] = {}
         self.endings: list[BaseException] = []
         self._numbers = itertools.count(1)
