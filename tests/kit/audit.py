@@ -151,7 +151,7 @@ class Audit:
         for key in sorted(sent - due.keys()):
             if not has_forks:  # what is asked at the cut is told again, and no event says so
                 yield f"{key} was told and never due"
-        for key in sorted(sent - self._told.keys()):
+        for key in sorted(sent - self._told):
             yield f"{key} is noted as sent, and was not"
 
     # ---- all of them
