@@ -47,6 +47,7 @@ CORE = (
     "expressions",
     "effects",
     "conditions",
+    "models",
     "failures",
     "graph",
     "log",

@@ -20,8 +20,10 @@ from typing import Any, Self, TypeVar
 import boto3
 import httpx
 
+from baton.local.records import InvocationRecord
 from baton.local.run import LocalRun
 from tests.kit.app.books import VARIABLE, Books
+from tests.kit.patience import PATIENCE_S
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
@@ -35,11 +37,11 @@ VARIABLES = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "layers/engine
 Json = dict[str, Any]
 
 
-def until(ready: Callable[[], T], limit_s: float, what: str = "it") -> T:
+def until(ready: Callable[[], T], what: str) -> T:
     """Ask again and again until the answer is truthy, and return it."""
-    give_up = time.monotonic() + limit_s
+    give_up = time.monotonic() + PATIENCE_S
     while not (value := ready()):
-        assert time.monotonic() < give_up, f"{what} did not happen within {limit_s} s"
+        assert time.monotonic() < give_up, f"{what} did not happen within {PATIENCE_S} s"
         time.sleep(0.05)
     return value
 
@@ -64,18 +66,18 @@ class Deployment:
     def __enter__(self) -> Self:
         self._thread.start()
         try:
-            self.call(self.run.__aenter__(), 60)
+            self.call(self.run.__aenter__())
         except BaseException:
             self._stop()
             raise
-        self._http = httpx.Client(base_url=self.run.url, trust_env=False, timeout=60)
+        self._http = httpx.Client(base_url=self.run.url, trust_env=False, timeout=PATIENCE_S)
         self._dynamodb = self.client("dynamodb")
         return self
 
     def __exit__(self, *_: object) -> None:
         self._http.close()
         try:
-            self.call(self.run.__aexit__(None, None, None), 20)
+            self.call(self.run.__aexit__(None, None, None))
         finally:
             self._stop()
 
@@ -88,7 +90,7 @@ class Deployment:
         """Begin something on the run's own loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def call(self, work: Coroutine[Any, Any, T], limit_s: float = 30) -> T:
+    def call(self, work: Coroutine[Any, Any, T], limit_s: float = PATIENCE_S) -> T:
         return self.submit(work).result(limit_s)
 
     # ---- the HTTP API
@@ -127,7 +129,7 @@ class Deployment:
         found = [event for entry in self.log(saga) for event in entry["events"]]
         return [event for event in found if kind in ("", event["kind"])]
 
-    def wait_for(self, saga: str, *statuses: str, limit_s: float = 90) -> Json:
+    def wait_for(self, saga: str, *statuses: str) -> Json:
         """The saga, once it has one of these statuses (by default: once it has ended)."""
         wanted = set(statuses) or FINAL
         latest: Json = {}
@@ -138,13 +140,27 @@ class Deployment:
             return latest if latest["status"] in wanted else None
 
         try:
-            found = until(ready, limit_s)
+            found = until(ready, "it")
         except AssertionError as error:
-            raise AssertionError(f"{saga} is not {wanted} after {limit_s} s: {latest}") from error
+            raise AssertionError(f"{saga} is not {wanted} after {PATIENCE_S} s: {latest}") from error
         assert found is not None
         return found
 
     # ---- behind the API
+
+    def workers(self, saga: str) -> list[InvocationRecord]:
+        """The invocations that have written entries of a saga, in order, once each of them has ended."""
+        writers = dict.fromkeys(
+            entry["invocation"].partition(".")[0] for entry in self.log(saga) if entry["epoch"]
+        )
+
+        def ended() -> dict[str, InvocationRecord] | None:
+            known = {record.request_id: record for record in self.run.invocations}
+            return known if known.keys() >= writers.keys() else None
+
+        known = until(ended, "the end of its invocations")
+        assert known is not None
+        return [known[writer] for writer in writers]
 
     def client(self, service: Any) -> Any:
         """A boto3 client of the test's own for this run."""

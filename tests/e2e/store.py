@@ -29,6 +29,7 @@ from baton.runtime.service import Service
 from baton.runtime.worker.worker import Delivery, Worker
 from tests.kit.app.books import VARIABLE, Books
 from tests.kit.ministack import patient
+from tests.kit.patience import PATIENCE_S
 from tests.kit.table import create_bucket, create_table
 
 T = TypeVar("T")
@@ -112,7 +113,7 @@ class Store:
 
     # ---- sagas
 
-    def run(self, work: Coroutine[Any, Any, T], limit_s: float = 90) -> T:
+    def run(self, work: Coroutine[Any, Any, T], limit_s: float = PATIENCE_S) -> T:
         async def limited() -> T:
             async with asyncio.timeout(limit_s):
                 return await work

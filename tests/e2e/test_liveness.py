@@ -17,6 +17,7 @@ import pytest
 
 from baton.local.run import FunctionError
 from tests.e2e.deployment import FINAL, Deployment, chain, key_of, steps_in_log, until
+from tests.kit.patience import PATIENCE_S
 
 pytestmark = pytest.mark.e2e
 
@@ -124,7 +125,7 @@ def test_a_saga_that_is_not_finished_is_always_due_soon(cast: Cast) -> None:
     deployment, saga = cast.deployment, cast.mixed
     child = f"{saga}.0.errand"
     signalled = False
-    give_up = time.monotonic() + 40
+    give_up = time.monotonic() + PATIENCE_S
     while deployment.show(saga)["status"] not in FINAL:
         assert time.monotonic() < give_up, deployment.show(saga)
         for each in (saga, child):
@@ -192,15 +193,15 @@ def test_a_parked_saga_is_left_alone_until_a_person_decides(cast: Cast) -> None:
     deployment, saga = cast.deployment, cast.endless
     deployment.wait_for(saga, "parked")
     # On a busy machine the notice of its parking is sent by a later look, or a worker yields once it is.
-    until(lambda: deployment.events(saga, "notices_sent"), 60, "the notice")
-    until(lambda: rests(deployment, saga), 60, "the release")
+    until(lambda: deployment.events(saga, "notices_sent"), "the notice")
+    until(lambda: rests(deployment, saga), "the release")
     log, takes = deployment.log(saga), taken(deployment, saga)
     deployment.make_due(saga)
-    until(lambda: due(deployment, saga) > time.time() * 1_000, 60, "another look")
+    until(lambda: due(deployment, saga) > time.time() * 1_000, "another look")
     assert (deployment.log(saga), taken(deployment, saga)) == (log, takes), "a look takes no lease"
     answer = deployment.request("POST", f"/sagas/{saga}/cancel", json={"mode": "forced"})
     assert answer.status_code == 202
-    until(lambda: "owner" not in (deployment.head(saga) or {}), 60, "the release")
+    until(lambda: "owner" not in (deployment.head(saga) or {}), "the release")
     deployment.make_due(saga)
     assert deployment.wait_for(saga)["status"] == "cancelled"
     kinds = [event["kind"] for entry in deployment.log(saga)[len(log) :] for event in entry["events"]]

@@ -75,7 +75,7 @@ def known(everything: Deployment) -> dict[str, object]:
     return {
         "saga": [*ended, *waiting, *asking, parked, cancelled],
         "ask": [question["id"] for asked in questions for question in asked],
-        "incident": [incident["id"] for incident in until(lambda: incidents(api), 20)],
+        "incident": [incident["id"] for incident in until(lambda: incidents(api), "an incident")],
         "name": [*DOCUMENTS],
         "node": ["say", "guests", "no", "inner", "pause"],
         "signal": ["guests"],

@@ -18,6 +18,7 @@ from baton.core.log.events import Revived, SagaEnded, StepSucceeded
 from baton.ports import SagaRef, StepContext
 from tests.e2e.deployment import chain, until
 from tests.e2e.store import ROOT, ShiftedClock, Store
+from tests.kit.patience import PATIENCE_S
 
 pytestmark = pytest.mark.e2e
 BUDGET_MS = 4_000
@@ -53,17 +54,17 @@ def test_a_worker_process_that_was_frozen_beyond_its_lease_thaws_and_does_nothin
     document = chain("frozen", 3, 0.05).replace("seconds: 0.05", "seconds: 2.5", 1)
     ref = store.run(store.begin(document))
     with worker_process(store, ref) as process:
-        until(lambda: store.books.begun(ref.id)["s0"], 30, "the first step")
+        until(lambda: store.books.begun(ref.id)["s0"], "the first step")
         process.send_signal(signal.SIGSTOP)
         due_at = store.head(ref).due_at or 0  # when the lease is over by every clock
-        until(lambda: store.engine.clock.now() > due_at, 30, "the end of the lease")
+        until(lambda: store.engine.clock.now() > due_at, "the end of the lease")
         store.run(store.invoke(ref, 1, "reviver", 30_000))
         assert nodes_done(store, ref) == ["s0", "s1", "s2"]
         assert isinstance(store.events(ref)[-1], SagaEnded)
         log, head, begun = store.entries(ref), store.head(ref), len(store.books.deeds(ref.id, "begun"))
 
         process.send_signal(signal.SIGCONT)
-        answer, _ = process.communicate(timeout=60)
+        answer, _ = process.communicate(timeout=PATIENCE_S)
         # Whether it asks for its message again does not matter: a repeated wake finds nothing to do.
         assert set(json.loads(answer)) == {"batchItemFailures"}
     assert store.entries(ref) == log

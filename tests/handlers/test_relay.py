@@ -40,7 +40,7 @@ class Relay:
         self.queue = Interference(module._relay._queue._client)
         self.table = Interference(module._relay._inbox._client)
 
-    def send(self, event: dict[str, Any], milliseconds: int = 6_000) -> list[str]:
+    def send(self, event: dict[str, Any], milliseconds: int = 15_000) -> list[str]:
         """Call the handler; the sequence numbers from which the stream must deliver again."""
         return failures(json.loads(json.dumps(self.module.handler(event, Context(milliseconds)))))
 
@@ -120,7 +120,7 @@ def test_a_queue_that_refuses_is_asked_again_and_then_the_records_come_again(
         assert relay.send(event) == []
     assert len(sent(deployment)) == 2
     with relay.queue.answering("SendMessageBatch", lambda _: throttled()):
-        again = relay.send(event, milliseconds=500)
+        again = relay.send(event, milliseconds=1_500)
     assert set(again) == {record["dynamodb"]["SequenceNumber"] for record in event["Records"]}
     assert sent(deployment) == []
 
@@ -289,7 +289,7 @@ def test_a_parent_that_cannot_be_told_now_is_told_when_the_record_comes_again(
     ends = waiting_parent(worker, deployment)
     event = {"Records": [payload("relay", "batch")["Records"][-1], *ends]}
     with relay.table.answering(operation, lambda _: throttled()):
-        failed = relay.send(event, milliseconds=700)
+        failed = relay.send(event, milliseconds=2_000)
     assert set(failed) == {record["dynamodb"]["SequenceNumber"] for record in ends}
     assert sent(deployment) == [message(GRACE, 7)]
     assert relay.send({"Records": ends}) == []
@@ -301,7 +301,7 @@ def test_a_parent_that_the_queue_does_not_take_is_told_once_more(
 ) -> None:
     ends = waiting_parent(worker, deployment)
     with relay.queue.answering("SendMessageBatch", lambda _: throttled()):
-        failed = relay.send({"Records": ends}, milliseconds=700)
+        failed = relay.send({"Records": ends}, milliseconds=2_000)
     assert set(failed) == {record["dynamodb"]["SequenceNumber"] for record in ends}
     assert relay.send({"Records": ends}) == []
     assert (deployment.head(ADA).inbox, sent(deployment)) == (2, [NEWS])

@@ -132,7 +132,7 @@ def test_a_message_that_no_delivery_makes_readable_is_set_aside_at_once(
 
 def test_poison_that_cannot_be_set_aside_now_is_delivered_again(both: Worker, deployment: Deployment) -> None:
     with Interference(both.dead_letters).answering("SendMessage", lambda _: throttled()):
-        assert both.send(batch("hello", wake(ADA)), milliseconds=1_500) == ["m0"]
+        assert both.send(batch("hello", wake(ADA)), milliseconds=3_000) == ["m0"]
     assert ending(deployment, ADA) is not None
     assert deployment.dead_letters() == []
 

@@ -117,7 +117,7 @@ def test_if_it_cannot_be_said_aloud_the_message_comes_again(worker: Worker, depl
     begin(worker.engine, ADA, PARTY)
     put(deployment, NEWER_FORMAT)
     with Interference(worker.dead_letters).answering("SendMessage", lambda _: throttled()):
-        assert worker.wake(ADA, milliseconds=1_500) == ["m0"]
+        assert worker.wake(ADA, milliseconds=3_000) == ["m0"]
     assert deployment.dead_letters() == []
 
 
@@ -164,6 +164,6 @@ def test_a_head_that_can_be_neither_read_nor_put_off_is_a_dead_letter_all_the_sa
     begin(worker.engine, ADA, PARTY)
     spoil_head(deployment, worker.engine.clock.now() - 1)
     with Interference(worker.engine.log._client).answering("UpdateItem", lambda _: throttled()):
-        assert worker.wake(ADA, milliseconds=1_500) == []
+        assert worker.wake(ADA, milliseconds=3_000) == []
     ((_, reason),) = deployment.dead_letters()
     assert reason.startswith("CorruptLog: ")

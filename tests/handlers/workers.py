@@ -26,11 +26,11 @@ class Worker:
         self._invoker = module._worker._invoker._client
         self.dead_letters = module._worker._dead_letters._client
 
-    def send(self, event: dict[str, Any], milliseconds: int = 6_000) -> list[str]:
+    def send(self, event: dict[str, Any], milliseconds: int = 15_000) -> list[str]:
         """Call the handler with an event; the ids of what must be delivered again."""
         return failures(json.loads(json.dumps(self.module.handler(event, Context(milliseconds)))))
 
-    def wake(self, *refs: SagaRef, milliseconds: int = 6_000) -> list[str]:
+    def wake(self, *refs: SagaRef, milliseconds: int = 15_000) -> list[str]:
         """A batch with a wake for each of these sagas; ids are m0, m1 …"""
         return self.send(batch(*map(wake, refs)), milliseconds)
 

@@ -19,6 +19,7 @@ from baton.core.log.events import (
     QuestionEscalated,
     QuestionOpened,
     SignalReceived,
+    StrategyChosen,
 )
 from baton.core.log.state import ANSWER
 
@@ -27,12 +28,13 @@ _Happens = QuestionClosed | QuestionEscalated | QuestionClaimed
 
 @dataclass
 class _Asked:
-    """A question of a node, as far as the log was read. `taken`: when the steps of its escalation were due.
+    """A question of a node or about a step, as far as the log was read. `taken`: when the steps of its escalation were due.
 
     `to`: whom it is for now; `group`: and when nobody has claimed it.
     """
 
     ask: Ask
+    is_of_node: bool = True
     taken: list[int] = field(default_factory=list)
     to: str = ""
     group: str = ""
@@ -62,9 +64,11 @@ class _Asked:
     def answered(self, event: SignalReceived) -> Iterator[str]:
         if self.is_answered:
             yield f"{self.ask.id} has two answers"
-        if self.is_closed or event.at >= self.ask.ends_at:
+        # An answer about a failed step counts until a worker has looked, unless a policy has decided.
+        is_timed = self.is_of_node or self.ask.ends_at != self.ask.expires_at
+        if self.is_closed or (is_timed and event.at >= self.ask.ends_at):
             yield f"{self.ask.id} was answered after its end"
-        if event.by.startswith("link:") and event.by != f"link:{self.to}":
+        if self.to and event.by.startswith("link:") and event.by != f"link:{self.to}":
             yield f"{self.ask.id} was answered by a {event.by}, and is for {self.to}"
         self.is_answered = True
 
@@ -80,13 +84,15 @@ class _Asked:
 
 
 def of_questions(entries: list[Entry]) -> Iterator[str]:
-    """Promises about the questions of nodes in one saga's log, where no fork goes back to one."""
+    """Promises about the questions in one saga's log, where no fork goes back to one."""
     asked: dict[str, _Asked] = {}
     keys = Counter[str]()
     for entry in entries:
         for event in entry.events:
-            if isinstance(event, QuestionOpened):
-                asked[event.ask.id] = _Asked(event.ask, to=event.ask.to, group=event.ask.to)
+            if isinstance(event, QuestionOpened | StrategyChosen) and event.ask is not None:
+                asked[event.ask.id] = _Asked(
+                    event.ask, isinstance(event, QuestionOpened), to=event.ask.to, group=event.ask.to
+                )
             elif isinstance(event, SignalReceived) and event.name == ANSWER:
                 for name, one in asked.items():
                     if is_answer_to(event.key, name):

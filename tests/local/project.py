@@ -21,6 +21,7 @@ from baton.local.resolve import Resolver
 from baton.local.run import LocalRun
 from baton.local.stack import Stack
 from baton.local.template import load
+from tests.kit.patience import PATIENCE_S
 
 TEMPLATE = """
 AWSTemplateFormatVersion: "2010-09-09"
@@ -284,7 +285,7 @@ def deliveries(run: LocalRun, body: dict[str, Any]) -> list[Any]:
     ]
 
 
-async def until(ready: Callable[[], Any], limit_s: float = 20) -> Any:
+async def until(ready: Callable[[], Any], limit_s: float = PATIENCE_S) -> Any:
     """Waits until `ready()` is truthy, and returns it."""
     give_up = time.monotonic() + limit_s
     while not (value := ready()):
@@ -293,7 +294,7 @@ async def until(ready: Callable[[], Any], limit_s: float = 20) -> Any:
     return value
 
 
-async def received(run: LocalRun, queue: str, limit_s: float = 20) -> dict[str, Any]:
+async def received(run: LocalRun, queue: str, limit_s: float = PATIENCE_S) -> dict[str, Any]:
     """The next message of a queue that no function polls."""
     sqs = client(run, "sqs")
     give_up = time.monotonic() + limit_s

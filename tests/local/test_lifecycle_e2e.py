@@ -15,6 +15,7 @@ import pytest
 
 from baton.local.problems import LocalRunError
 from baton.local.run import LocalRun
+from tests.kit.patience import PATIENCE_S
 from tests.local.project import write_project
 
 pytestmark = pytest.mark.e2e
@@ -46,7 +47,7 @@ def family(run_dir: Path) -> set[int]:
 
 
 def gone(run_dir: Path) -> bool:
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + PATIENCE_S
     while family(run_dir):
         if time.monotonic() > give_up:
             return False
@@ -81,12 +82,12 @@ def test_nothing_stays_behind_whatever_ends_the_program(
     signal.signal(signal.SIGINT, before)
     assert program.stdout is not None
     assert program.stdout.readline() == "ready\n"
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + PATIENCE_S
     while len(family(tmp_path)) < 5:  # MiniStack, three functions, and what one of them has started
         assert time.monotonic() < give_up
         time.sleep(0.02)
     os.kill(program.pid, number)
-    program.wait(timeout=60)
+    program.wait(timeout=PATIENCE_S)
     program.stdout.close()
     assert gone(tmp_path)
 

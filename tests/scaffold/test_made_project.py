@@ -20,6 +20,7 @@ from baton.scaffold.make import Project, make_project
 from baton.shipping.contents import build_app
 from baton.shipping.sam_local import ENDPOINTS
 from tests.docs.pages import Page
+from tests.kit.patience import PATIENCE_S
 from tests.scaffold.conftest import ROOT, Run
 
 OF_THE_EXAMPLE = {"TableStackUrl", "OpenDeliveryUrl"}
@@ -193,7 +194,7 @@ def up(tmp_path: Path, environment: dict[str, str]) -> Iterator[Path]:
     assert any("baton start" in line for line in process.stdout), "it did not start"
     yield folder
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=120) == 0
+    assert process.wait(timeout=PATIENCE_S) == 0
     assert list((folder / ".baton").iterdir()) == [], (
         "nothing is left of a run that keeps nothing and ended well"
     )
@@ -203,7 +204,13 @@ def up(tmp_path: Path, environment: dict[str, str]) -> Iterator[Path]:
 def test_its_workflow_runs_on_this_machine_from_its_own_folder(up: Path, environment: dict[str, str]) -> None:
     arguments = ["start", "order", "--set", "item=tea", "--set", "quantity=3", "--watch", "--json"]
     done = subprocess.run(
-        [*BATON, *arguments], cwd=up, env=environment, capture_output=True, text=True, timeout=60, check=False
+        [*BATON, *arguments],
+        cwd=up,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     saga = json.loads(done.stdout.splitlines()[-1])

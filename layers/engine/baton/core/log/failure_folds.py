@@ -23,6 +23,7 @@ from baton.core.log.answers import (
     asked,
     notice_again,
     open_questions,
+    question_of_key,
 )
 from baton.core.log.callbacks import callback_over
 from baton.core.log.recovery_folds import without_running
@@ -100,17 +101,13 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
     failing = state.failing.get(slot)
     work = state.open.get(slot)
-    if (
-        work is not None
-        and work.ask is not None
-        and work.ask.digest
-        and (work.ask.id, e.action) == (e.ask, APPROVE)
-    ):
-        return _approved(state, slot, work.ask, work.arguments, e.by)
-    if work is not None and work.ask is not None and work.ask.id == e.ask and not e.by:
-        # Who answers it later is told so.
-        told = EXPIRED if e.action == EXPIRED else POLICY
-        return replace(state, keys=remember(state, {signal_key(ANSWER, e.ask): told}))
+    if work is not None and work.ask is not None and work.ask.id == e.ask:
+        if not e.by:
+            state = _closed_by_itself(state, e)
+        if work.ask.digest and e.action == APPROVE:
+            return _approved(state, slot, work.ask, work.arguments, e.by)
+        if not e.by:
+            return state
     if failing is None or failing.ask is None or failing.ask.id != e.ask:
         return state
     from baton.core.failures.strategies.ladder import after_decision
@@ -126,8 +123,16 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
         decided=failing.failure.claim if is_doubt else "",
         given=e.output,
     )
+    if not e.by and e.action != EXPIRED:
+        state = _closed_by_itself(state, e)
     signals = tuple(other for other in state.signals if (other.name, other.key) != (ANSWER, e.by))
     return replace(state, failing={**state.failing, slot: failing}, signals=signals)
+
+
+def _closed_by_itself(state: State, e: ev.QuestionClosed) -> State:
+    """Who answers it later is told so."""
+    told = EXPIRED if e.action == EXPIRED else POLICY
+    return replace(state, keys=remember(state, {signal_key(ANSWER, e.ask): told}))
 
 
 def _approved(state: State, slot: str, ask: ev.Ask, arguments: dict[str, Any], by: str) -> State:
@@ -237,5 +242,5 @@ def forget_answers(state: State, slots: Collection[str]) -> State:
     asks = {ask.id for slot, ask in asked(state) if slot in slots} if state.signals else set()
     if not asks:
         return state
-    kept = (one for one in state.signals if one.name != ANSWER or one.key.partition("/")[0] not in asks)
+    kept = (one for one in state.signals if one.name != ANSWER or question_of_key(one.key) not in asks)
     return replace(state, signals=tuple(kept))

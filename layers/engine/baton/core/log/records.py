@@ -101,8 +101,8 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     `digest` names the call that an approval is for: one tool with certain arguments.
 
     `to` is `on_call` for a question to operators, `user:NAME`, `group:NAME` or `role:NAME`; without it, the question is
-    for the saga's user. `severity` is that of its notice, where it is not what its code has by itself. `may_change` are
-    the arguments that an answer may change. `risk`: how much depends on the answer, low to critical.
+    for the saga's user. `severity` is that of its notice, where it is neither its `risk` nor what its code has by itself.
+    `may_change` are the arguments that an answer may change. `risk`: how much depends on the answer, low to critical.
 
     `escalate` is what is still to happen while there is no answer, the earliest first. `told_at`: when its audience was last
     told again. `candidates` is the audience that one of them has claimed it from; `moved_at`: when the audience last changed.

@@ -1,0 +1,77 @@
+"""Language models, as the engine calls them: one request, one answer, with what it used.
+
+Which models there are, where they are and how they are paid for is the deployment's (adapters/models). Turns, transcripts
+and limits of agents are in core/ and runtime/.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+
+from baton.core.models.usage import Price, Usage
+
+STOP, CALLS, LENGTH = "stop", "calls", "length"
+
+
+class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of a tool that a model asks for. `arguments` is the JSON text as the model wrote it, valid or not."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class ToolOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool as a model is told of it. `parameters` is a JSON Schema of an object."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One request. `model` is a name of the deployment's, such as `gpt-5-mini` or `PROFILE/gpt-5-mini`.
+
+    `messages` are those of the chat completions API: objects with `role` (system, user, assistant, tool), `content`,
+    `tool_calls` and `tool_call_id`; equal beginnings are sent as equal bytes. `schema`: the JSON Schema of the answer, which
+    is then JSON text. `most_output` tokens, reasoning inside, are generated at most (0: the model's own limit). `until`: when
+    the answer has to be there, whatever the stream does, in epoch milliseconds. `key` names the request: a repetition has the same.
+    """
+
+    model: str
+    messages: tuple[dict[str, Any], ...]
+    tools: tuple[ToolOffer, ...] = ()
+    schema: Any = None
+    most_output: int = 0
+    temperature: float | None = None
+    until: int = 0
+    key: str = ""
+
+
+class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer. `finish` is `stop`, `calls` or `length`; `model` the one that has answered, as the provider names it."""
+
+    text: str = ""
+    calls: tuple[ModelCall, ...] = ()
+    finish: str = STOP
+    usage: Usage = Usage()
+    model: str = ""
+    id: str = ""
+
+
+class Models(Protocol):
+    """The models that a deployment may call."""
+
+    async def answer(self, request: ModelRequest) -> ModelAnswer:
+        """Asks once, and retries nothing. Cancelling ends the request.
+
+        Raises `StepFailure` with a code of core/failures/codes.py (`rate_limited`, `context_exceeded`, `content_policy`,
+        `quota_exceeded`, `model_unavailable` …), its status and what `Retry-After` said.
+        """
+        ...
+
+    def price(self, model: str) -> Price | None:
+        """What a token of this model costs; None where none is known."""
+        ...
