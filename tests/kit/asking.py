@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from baton.core.log.answers import EXPIRED, is_answer_to
 from baton.core.log.events import (
     Ask,
     Entry,
+    Forked,
     NoticeDue,
     QuestionClaimed,
     QuestionClosed,
@@ -41,6 +43,7 @@ class _Asked:
     holder: str = ""
     is_answered: bool = False
     is_closed: bool = False
+    is_postponed: bool = False
 
     def see(self, event: _Happens) -> Iterator[str]:
         if self.is_closed:
@@ -66,7 +69,7 @@ class _Asked:
             yield f"{self.ask.id} has two answers"
         # An answer about a failed step counts until a worker has looked, unless a policy has decided.
         is_timed = self.is_of_node or self.ask.ends_at != self.ask.expires_at
-        if self.is_closed or (is_timed and event.at >= self.ask.ends_at):
+        if self.is_closed or (is_timed and not self.is_postponed and event.at >= self.ask.ends_at):
             yield f"{self.ask.id} was answered after its end"
         if self.to and event.by.startswith("link:") and event.by != f"link:{self.to}":
             yield f"{self.ask.id} was answered by a {event.by}, and is for {self.to}"
@@ -94,11 +97,13 @@ def of_questions(entries: list[Entry]) -> Iterator[str]:
                     event.ask, isinstance(event, QuestionOpened), to=event.ask.to, group=event.ask.to
                 )
             elif isinstance(event, SignalReceived) and event.name == ANSWER:
-                for name, one in asked.items():
-                    if is_answer_to(event.key, name):
-                        yield from one.answered(event)
+                about = [one for name, one in asked.items() if is_answer_to(event.key, name)]
+                yield from chain.from_iterable(one.answered(event) for one in about)
             elif isinstance(event, _Happens) and event.ask in asked:
                 yield from asked[event.ask].see(event)
+            elif isinstance(event, Forked):
+                for one in asked.values():  # whatever is open at the cut is asked again
+                    one.is_answered, one.is_closed, one.is_postponed = False, False, True
             elif isinstance(event, NoticeDue):
                 keys[event.notice.key] += 1
     for one in asked.values():

@@ -111,8 +111,9 @@ def of_links(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
         state = State()
         for entry in logs.get(saga, []):
             for event in entry.events:
-                is_answer = isinstance(event, SignalReceived) and event.name == ANSWER
-                if is_answer and is_answer_to(event.key, ask) and event.by.startswith("link:"):
+                if not isinstance(event, SignalReceived) or event.name != ANSWER:
+                    continue
+                if is_answer_to(event.key, ask) and event.by.startswith("link:"):
                     there = {seal_of(state, one) for _, one in asked(state) if one.id == ask}
                     if there != {seal}:
                         yield f"{ask} was answered by a link of what people were told before"

@@ -75,7 +75,7 @@ def a_link_of_those_before_counts() -> Iterator[None]:
 @contextmanager
 def a_link_answers_after_the_end() -> Iterator[None]:
     """Link row: a link is judged by its own time, and not by that of its question."""
-    real = service.question
+    real = answers.question
 
     def question(state: State, name: str, now: int) -> tuple[str, Ask]:
         return real(state, name, 0)
