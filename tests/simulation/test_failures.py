@@ -36,7 +36,6 @@ MET = {
     "effects": {"look", "recorded", "completed", "failed", "cancelled"},
     "resumed": {"parked", "cancelled", "completed", "failed", "answer expired"},
     "routes": {"tolerated", "replan"},
-    "left-alone": set(),
     "handed": {"retry", "rollback", "completed", "failed"},
 }
 """What comes up in a scenario besides the classes: every strategy, every answer, every end."""
