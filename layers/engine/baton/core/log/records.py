@@ -157,12 +157,14 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Shown(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What the inbox shows of a question, as far as the log knows: whose it is, as in `audience_of`, and its end.
 
-    `until` -1: whether it is there is not known. `told`: its audience was told of it, so that it counts as pending.
+    `until` -1: whether it is there is not known. `told`: its audience was told of it, so that it counts as pending. `left`: persons
+    it has been for since this was noted, who may have a place for it.
     """
 
     to: str = ""
     until: int = -1
     told: bool = False
+    left: tuple[str, ...] = ()
 
 
 class Notice(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
