@@ -32,7 +32,7 @@ _Happens = QuestionClosed | QuestionEscalated | QuestionClaimed
 class _Asked:
     """A question of a node or about a step, as far as the log was read. `taken`: when the steps of its escalation were due.
 
-    `to`: whom it is for now; `group`: and when nobody has claimed it.
+    `to`: whom it is for now; `group`: and while no person has claimed it.
     """
 
     ask: Ask
