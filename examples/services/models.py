@@ -94,7 +94,14 @@ class Refusal:
 
     def body(self) -> dict[str, Any]:
         code: Any = self.code or (self.status if self.late else None)
-        return {"error": {"message": self.message or "Refused.", "type": self.type or None, "param": None, "code": code}}
+        return {
+            "error": {
+                "message": self.message or "Refused.",
+                "type": self.type or None,
+                "param": None,
+                "code": code,
+            }
+        }
 
 
 Script = Callable[[Asked], Reply | Refusal | Awaitable[Reply | Refusal]]
@@ -169,7 +176,11 @@ def _text(value: Any) -> str:
 
 def _calls(asked: Asked, reply: Reply) -> list[dict[str, Any]]:
     return [
-        {"id": f"call_{asked.n}_{n}", "type": "function", "function": {"name": name, "arguments": _text(arguments)}}
+        {
+            "id": f"call_{asked.n}_{n}",
+            "type": "function",
+            "function": {"name": name, "arguments": _text(arguments)},
+        }
         for n, (name, arguments) in enumerate(reply.calls)
     ]
 
@@ -199,12 +210,21 @@ def _whole(asked: Asked, reply: Reply) -> dict[str, Any]:
     if reply.calls:
         message["tool_calls"] = _calls(asked, reply)
     choice = {"index": 0, "message": message, "finish_reason": _finish(reply), "logprobs": None}
-    shared = {"id": f"chatcmpl-{asked.n}", "object": "chat.completion", "created": _CREATED, "model": asked.model}
+    shared = {
+        "id": f"chatcmpl-{asked.n}",
+        "object": "chat.completion",
+        "created": _CREATED,
+        "model": asked.model,
+    }
     return {**shared, "choices": [choice], **({"usage": _usage(asked, reply)} if reply.counted else {})}
 
 
-def _part(asked: Asked, delta: Mapping[str, Any] | None, finish: str | None = None, **more: Any) -> dict[str, Any]:
-    choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}]
+def _part(
+    asked: Asked, delta: Mapping[str, Any] | None, finish: str | None = None, **more: Any
+) -> dict[str, Any]:
+    choices = (
+        [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}]
+    )
     return {
         "id": f"chatcmpl-{asked.n}",
         "object": "chat.completion.chunk",
@@ -250,7 +270,9 @@ def each_tool_once(asked: Asked) -> Reply:
     }
     for tool in asked.body.get("tools", ()):
         if tool["function"]["name"] not in called:
-            return Reply(calls=[(tool["function"]["name"], example_of(tool["function"].get("parameters") or {}))])
+            return Reply(
+                calls=[(tool["function"]["name"], example_of(tool["function"].get("parameters") or {}))]
+            )
     if asked.schema is not None:
         return Reply(example_of(asked.schema))
     return Reply(f"{len(called)} tools were called.")
@@ -276,7 +298,12 @@ def example_of(schema: Any) -> Any:
     if kind == "array":
         return [example_of(schema.get("items", {}))] * max(1, schema.get("minItems", 1))
     least = schema.get("minimum", 1)
-    return {"string": "x" * schema.get("minLength", 1), "integer": least, "number": least, "boolean": True}.get(kind)
+    return {
+        "string": "x" * schema.get("minLength", 1),
+        "integer": least,
+        "number": least,
+        "boolean": True,
+    }.get(kind)
 
 
 # ---- the program -----------------------------------------------------------------------------------------------------

@@ -58,19 +58,24 @@ def in_memory() -> Iterator[Asks]:
 
 async def later(reply: Reply | Refusal) -> ModelAnswer:
     """What a provider makes of the reply, without one."""
-    await asyncio.sleep(reply.after)
+    if reply.after:
+        await asyncio.Event().wait()
     if isinstance(reply, Refusal):
         code = {429: "rate_limited", 500: "server_error"}[reply.status]
         retry = reply.headers.get("Retry-After", "")
         raise StepFailure(code, reply.message, status=reply.status, retry_after=retry)
     calls = tuple(
         ModelCall(
-            id=f"c{n}", name=name, arguments=given if isinstance(given, str) else msgspec.json.encode(given).decode()
+            id=f"c{n}",
+            name=name,
+            arguments=given if isinstance(given, str) else msgspec.json.encode(given).decode(),
         )
         for n, (name, given) in enumerate(reply.calls)
     )
     text = reply.text if isinstance(reply.text, str) else msgspec.json.encode(reply.text).decode()
-    usage = Usage(input=reply.input or 0, cached=reply.cached, output=reply.output or 0, reasoning=reply.reasoning)
+    usage = Usage(
+        input=reply.input or 0, cached=reply.cached, output=reply.output or 0, reasoning=reply.reasoning
+    )
     return ModelAnswer(text=text, calls=calls, finish=reply.finish or STOP, usage=usage)
 
 
@@ -193,4 +198,3 @@ def test_an_answer_twice_for_one_key_is_in_the_books_of_the_provider() -> None:
         asyncio.run(twice())
         document = provider.provider.books.document()
     assert document["summary"] == {"requests": 2, "replays": 0, "effects": 2, "double_bookings": 1}
-

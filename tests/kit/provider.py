@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
 
+from baton import settings
 from baton.adapters.clock import SystemClock
-from baton.adapters.models.credentials import Credentials, EnvironmentSecrets
+from baton.adapters.models.credentials import Credentials, VariableSecrets
 from baton.adapters.models.deployed import DeployedModels
 from baton.adapters.models.profiles import Profiles
 from baton.ports import Clock
 from baton.runtime.store_retrier import Threads
 from examples.services.books import Books
-from examples.services.models import Asked, Provider, Reply, Script, application
+from examples.services.models import Asked, Provider, Refusal, Reply, Script, application
 
 THREADS = Threads(4)
 KEY = "sk-of-every-test-and-of-nothing-else"
@@ -30,8 +31,11 @@ class Served:
 
     def __init__(self) -> None:
         self.script: Script = _nothing
-        self.provider = Provider(Books("models"), lambda asked: self.script(asked))
+        self.provider = Provider(Books("models"), self._follow)
         self.url = ""
+
+    def _follow(self, asked: Asked) -> Reply | Refusal | Awaitable[Reply | Refusal]:
+        return self.script(asked)
 
     @property
     def asked(self) -> list[Asked]:
@@ -65,5 +69,5 @@ def models(
 ) -> DeployedModels:
     """The adapter with these profiles; credentials are variables, by default the same for each."""
     clock = clock or SystemClock()
-    credentials = Credentials(EnvironmentSecrets(variable), clock, THREADS)
+    credentials = Credentials(VariableSecrets(variable, settings.model_key_variable), clock, THREADS)
     return DeployedModels(Profiles(profiles), credentials, clock, THREADS)

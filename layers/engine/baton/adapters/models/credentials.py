@@ -28,22 +28,15 @@ class Secrets(Protocol):
         ...
 
 
-class EnvironmentSecrets:
-    """`Secrets` in variables of the process."""
+class VariableSecrets:
+    """`Secrets` in environment variables."""
 
-    def __init__(self, variable: Callable[[str], str]) -> None:
-        """variable: reads one by its name."""
-        self._variable = variable
-
-    def read(self, profile: str) -> str:
-        return self._variable(variable_of(profile))
+    def __init__(self, read: Callable[[str], str], name: Callable[[str], str]) -> None:
+        """read: the variable of a profile. name: what it is called."""
+        self.read, self.name = read, name
 
     def where(self, profile: str) -> str:
-        return f"the environment variable {variable_of(profile)}"
-
-
-def variable_of(profile: str) -> str:
-    return f"BATON_MODEL_KEY_{profile.upper()}"
+        return f"the environment variable {self.name(profile)}"
 
 
 class Credentials:
@@ -75,7 +68,8 @@ class Credentials:
         if not found and not profile.is_private:
             where = self._secrets.where(profile.name)
             raise StepFailure(
-                "missing_credentials", f"the model profile `{profile.name}` has no credential: put it into {where}"
+                "missing_credentials",
+                f"the model profile `{profile.name}` has no credential: put it into {where}",
             )
         if found.startswith("{") or any(not "!" <= character <= "~" for character in found):
             where = self._secrets.where(profile.name)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from baton.adapters.models.credentials import Credentials
-from baton.adapters.models.profiles import Profiles
+from baton.adapters.models.profiles import Profile, Profiles
 from baton.core.models.usage import Price
 from baton.ports import Clock, Offload, StepFailure
 from baton.ports.models import ModelAnswer, ModelRequest
@@ -52,15 +52,14 @@ class DeployedModels:
             raise StepFailure("timeout", f"there was no time left to ask {profile.host}")
         try:
             async with asyncio.timeout(left / 1_000):
-                return await self._ask(request)
+                return await self._ask(request, profile, model)
         except TimeoutError as error:
             what = f"{profile.host} did not give the whole answer within {left} ms"
             raise StepFailure("timeout", what) from error
 
-    async def _ask(self, request: ModelRequest) -> ModelAnswer:
+    async def _ask(self, request: ModelRequest, profile: Profile, model: str) -> ModelAnswer:
         from baton.adapters.models.requests import body_of
 
-        profile, model = self._profiles.of(request.model)
         body = body_of(request, model)
         most_input = len(msgspec.json.encode(body))
         exchange = await self._opened()

@@ -47,7 +47,10 @@ def failure_of(error: Exception, host: str, model: str, credential: str) -> Step
     answered = f"{host} answered {status}" if status else f"{host} broke off"
     named = f" for the model `{model}`" if code == "model_unavailable" else ""
     return StepFailure(
-        code, f"{answered}{named}{f': {said}' if said else ''}", status=status, retry_after=evidence.retry_after
+        code,
+        f"{answered}{named}{f': {said}' if said else ''}",
+        status=status,
+        retry_after=evidence.retry_after,
     )
 
 
@@ -56,7 +59,11 @@ def _code(error: Exception, known: str, status: int, said: str) -> str:
         return "model_unavailable"
     if status == _PAYMENT_REQUIRED:
         return "quota_exceeded"
-    if status == _TOO_LARGE or (status in _REFUSED and known in ("bad_request", "invalid_input", "client_error") and _TOO_LONG.search(said)):
+    if status == _TOO_LARGE or (
+        status in _REFUSED
+        and known in ("bad_request", "invalid_input", "client_error")
+        and _TOO_LONG.search(said)
+    ):
         return "context_exceeded"
     if isinstance(error, openai.APIStatusError) and 300 <= status < 400:
         return "resource_moved"  # redirects are not followed: a credential is for one host

@@ -26,9 +26,19 @@ _CONNECT_S: Final = 5.0
 # As for std.http: a process that was frozen for minutes must not send into a connection that is long closed.
 _IDLE_S: Final = 2.0
 _CONNECTIONS: Final = 1_000  # agents of a worker that ask at a time; the worker's own limits are lower
-_MOST_BYTES: Final = 64 * 1_048_576  # of a stream: each word of an answer comes in an envelope of some hundred bytes
+_MOST_BYTES: Final = (
+    64 * 1_048_576
+)  # of a stream: each word of an answer comes in an envelope of some hundred bytes
 _SENT: Final = frozenset(
-    {"accept", "authorization", "content-length", "content-type", "host", "idempotency-key", "transfer-encoding"}
+    {
+        "accept",
+        "authorization",
+        "content-length",
+        "content-type",
+        "host",
+        "idempotency-key",
+        "transfer-encoding",
+    }
 )
 _USER_AGENT: Final = f"Baton/{VERSION}"
 
@@ -67,8 +77,8 @@ class OpenAIExchange:
     async def aclose(self) -> None:
         """Ends the connections of this event loop. A process that lives as long as its loop need not."""
         if self._loop is asyncio.get_running_loop():
-            for client in self._clients.values():
-                await client.close()
+            for opened in self._clients.values():
+                await opened.close()
             self._loop = None
 
     def _client(self, profile: Profile) -> openai.AsyncOpenAI:
@@ -123,7 +133,9 @@ class _Held(httpx2.AsyncHTTPTransport):
         answer = await super().handle_async_request(request)
         if answer.headers.get("content-encoding", "identity") != "identity":
             await answer.aclose()
-            raise StepFailure("invalid_response", f"{request.url.host} answers compressed, which was not asked for")
+            raise StepFailure(
+                "invalid_response", f"{request.url.host} answers compressed, which was not asked for"
+            )
         answer.stream = _Bounded(answer.stream, request.url.host)
         return answer
 

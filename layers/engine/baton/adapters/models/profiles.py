@@ -65,7 +65,7 @@ def _read(entry: str, plain: Collection[str]) -> Profile:
     except ValueError:
         host, parts = "", urlsplit("")
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment or "@" in url:
-        # Without the address, which may hold what somebody took for a credential.
+        # Without the address, which may hold a credential.
         raise ValueError(
             f"the address of the profile `{name}` is not `https://`, a host and a path, without user, query and fragment"
         )
