@@ -7,7 +7,7 @@ that was paid for twice. What the scripts of a demonstration say is not here.
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,9 +35,16 @@ class Asked:
     messages: Sequence[Mapping[str, Any]]
     tools: Sequence[str]
     schema: Any
-    key: str
-    authorization: str
+    headers: Mapping[str, str]
     body: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        return self.headers.get("idempotency-key", "")
+
+    @property
+    def authorization(self) -> str:
+        return self.headers.get("authorization", "")
 
     @property
     def said(self) -> str:
@@ -108,10 +115,10 @@ Script = Callable[[Asked], Reply | Refusal | Awaitable[Reply | Refusal]]
 
 
 class Provider:
-    """One provider with its script and its books."""
+    """One provider with its script and its books. `asked` is what it got, `streaming` how many answers are under way."""
 
     def __init__(self, books: Books, script: Script, sleep: Sleep = asyncio.sleep, delay: float = 0) -> None:
-        self.books, self.asked = books, list[Asked]()
+        self.books, self.asked, self.streaming = books, list[Asked](), 0
         self._script, self._sleep, self._delay = script, sleep, delay
 
     async def chat(self, http: HttpRequest) -> Response:
@@ -121,7 +128,7 @@ class Provider:
         raw = await http.body()
         if len(raw) > MAX_BODY_BYTES:
             return _refused(Refusal(413, "request_too_large", "The request is too large."))
-        asked = _asked(request.n, json.loads(raw), key, http.headers.get("authorization", ""))
+        asked = _asked(request.n, json.loads(raw), dict(http.headers))
         self.asked.append(asked)
         answer = self._script(asked)
         reply = answer if isinstance(answer, Reply | Refusal) else await answer
@@ -135,7 +142,15 @@ class Provider:
             return Response("<html>Please sign in.</html>", media_type="text/html")
         if not asked.body.get("stream"):
             return JSONResponse(_whole(asked, reply))
-        return StreamingResponse(self._stream(asked, reply), media_type="text/event-stream")
+        return StreamingResponse(self._counted(asked, reply), media_type="text/event-stream")
+
+    async def _counted(self, asked: Asked, reply: Reply) -> AsyncIterator[bytes]:
+        self.streaming += 1
+        try:
+            async for part in self._stream(asked, reply):
+                yield part
+        finally:
+            self.streaming -= 1
 
     async def _stream(self, asked: Asked, reply: Reply) -> AsyncIterator[bytes]:
         parts = list(_parts(asked, reply))
@@ -155,10 +170,10 @@ class Provider:
             yield b"data: [DONE]\n\n"
 
 
-def _asked(n: int, body: Mapping[str, Any], key: str, authorization: str) -> Asked:
+def _asked(n: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> Asked:
     schema = (body.get("response_format") or {}).get("json_schema", {}).get("schema")
     tools = [tool["function"]["name"] for tool in body.get("tools", ())]
-    return Asked(n, str(body["model"]), body["messages"], tools, schema, key, authorization, body)
+    return Asked(n, str(body["model"]), body["messages"], tools, schema, headers, body)
 
 
 def _refused(reply: Refusal) -> Response:
@@ -235,7 +250,7 @@ def _part(
     }
 
 
-def _parts(asked: Asked, reply: Reply) -> AsyncIterator[dict[str, Any]] | Any:
+def _parts(asked: Asked, reply: Reply) -> Iterator[dict[str, Any]]:
     yield _part(asked, {"role": "assistant", "content": ""})
     for name, text in (("content", _text(reply.text)), ("refusal", reply.refusal)):
         for piece in _pieces(text):

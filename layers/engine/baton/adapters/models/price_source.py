@@ -84,10 +84,9 @@ def _price(figures: Mapping[str, Any]) -> Price | None:
 
 def _at(given: Decimal | source.TieredPrices, start: int) -> int:
     """Micro-dollars for a million tokens, in a request of more than `start` tokens of input."""
-    usd = given
+    usd = given if isinstance(given, Decimal) else given.base
     if isinstance(given, source.TieredPrices):
-        reached = [tier.price for tier in given.tiers if tier.start <= start]
-        usd = reached[-1] if reached else given.base
+        usd = next((tier.price for tier in reversed(given.tiers) if tier.start <= start), usd)
     return int((usd * _MICRO).to_integral_value(ROUND_CEILING))
 
 
