@@ -36,11 +36,11 @@ def build_engine(target: Path) -> None:
     _install(target, PINS, "--no-deps")
     package = Path(baton.__file__).parent
     _copy(package, target / "baton", skip=lambda path: path.parent == package and path.name in NOT_SHIPPED)
-    _write_prices(target / "baton")
+    write_prices(target / "baton")
     _remove_refuse(target)
 
 
-def _write_prices(package: Path) -> None:
+def write_prices(package: Path) -> None:
     """What models cost, as a file: the package that knows it is not shipped. Raises BuildFailed."""
     from baton.adapters.models.price_table import FILE, write
 
