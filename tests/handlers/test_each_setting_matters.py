@@ -20,7 +20,7 @@ from baton.core.log.events import Notice
 from baton.ports import SagaRef, Telling
 from baton.settings import FUNCTIONS, SettingsError, WorkerSettings, variable_of
 from baton.tools.define import ToolError
-from tests.handlers import test_each_channel_matters
+from tests.handlers import test_each_channel_matters, test_each_model_setting_matters
 from tests.handlers.deployment import REGION, Deployment, payload
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ECHO
@@ -206,33 +206,6 @@ def test_signing_key(deployment: Deployment) -> None:
     )
 
 
-def models_of_a_worker(deployment: Deployment, **settings: str) -> Any:
-    changed = {variable_of(name): value for name, value in settings.items()}
-    with deployment.function("worker", **changed) as module:
-        module._loop.close()
-        assert module._engine.models.price("gpt-5-mini") is not None  # what stands for the adapter is made
-        return module._engine.models.price.__self__
-
-
-def test_model_profiles(deployment: Deployment) -> None:
-    found = models_of_a_worker(deployment, model_profiles="own=https://a.example/v1 b=http://127.0.0.1/v1")
-    assert found._profiles.of("m")[0].url == "https://a.example/v1"
-    with pytest.raises(SettingsError, match=r"BATON_MODEL_PROFILES: .* without TLS"):
-        models_of_a_worker(deployment, model_profiles="own=http://a.example/v1")
-    listed = models_of_a_worker(
-        deployment, model_profiles="own=http://a.example/v1", plain_http_hosts="a.example"
-    )
-    assert listed._profiles.of("m")[0].host == "a.example"
-
-
-def test_model_secrets(deployment: Deployment) -> None:
-    found = models_of_a_worker(deployment, model_secrets="/baton/models/")
-    assert found._credentials._secrets.where("openai") == "the parameter `/baton/models/openai`"
-    local = models_of_a_worker(deployment)._credentials._secrets
-    assert local.where("openai") == "the environment variable BATON_MODEL_KEY_OPENAI"
-    assert local.read("openai") == ""
-
-
 def test_http_hosts(deployment: Deployment) -> None:
     found = services_of_a_worker(deployment, http_hosts="a.example 10.0.0.0/8").http
     assert found._hosts == {"a.example", "10.0.0.0/8"}
@@ -398,7 +371,7 @@ def test_a_limit_that_is_set_reaches_the_engine(function: str, deployment: Deplo
 
 def test_every_setting_is_a_limit_or_has_a_test_here_or_beside() -> None:
     limits = {field.name for field in dataclasses.fields(Limits)}
-    here = globals() | vars(test_each_channel_matters)
+    here = globals() | vars(test_each_channel_matters) | vars(test_each_model_setting_matters)
     tested = {name for name, value in here.items() if name.startswith("test_") and callable(value)}
     for function, model in FUNCTIONS.items():
         for name in {field.name for field in dataclasses.fields(model)} - limits:

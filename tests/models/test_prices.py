@@ -105,7 +105,7 @@ def test_of_every_model_of_the_package_the_cost_is_the_packages_or_there_is_none
     ("profile", "model", "is_known"),
     [
         ("openai=https://api.openai.com/v1", "gpt-5-mini", True),
-        ("openai=https://api.openai.com/v1", "gpt-of-nobody", False),
+        ("openai=https://api.openai.com/v1", "gpt-of-no-one", False),
         ("openai=https://gateway.example.com/v1", "gpt-5-mini", True),  # by the profile's name
         ("gateway=https://gateway.example.com/v1", "gpt-5-mini", True),  # by the model's own
         ("gateway=https://gateway.example.com/v1", "our-own-model", False),

@@ -133,11 +133,13 @@ def _models(aws: Aws, config: settings.WorkerSettings) -> Models:
 
         secrets: Secrets = VariableSecrets(settings.model_key, settings.model_key_variable)
         if config.model_secrets:
-            from baton.adapters.models.aws_secrets import AwsSecrets
+            from baton.adapters.models.aws_secrets import ManagerSecrets, ParameterSecrets
 
-            secrets = AwsSecrets(
-                config.model_secrets, later(lambda: aws.ssm), later(lambda: aws.secretsmanager)
-            )
+            prefix = config.model_secrets
+            if prefix.startswith("/"):
+                secrets = ParameterSecrets(later(lambda: aws.ssm), prefix)
+            else:
+                secrets = ManagerSecrets(later(lambda: aws.secretsmanager), prefix)
         threads, clock = Threads(_KEYS_AT_ONCE), SystemClock()
         return DeployedModels(profiles, Credentials(secrets, clock, threads), clock, threads)
 

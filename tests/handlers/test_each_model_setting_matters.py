@@ -1,0 +1,40 @@
+"""The settings of models: with another value a worker asks elsewhere, or takes its credentials from elsewhere.
+
+What the adapter does is in tests/models.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton.settings import SettingsError, variable_of
+from tests.handlers.deployment import Deployment
+
+
+def models_of_a_worker(deployment: Deployment, **settings: str) -> Any:
+    changed = {variable_of(name): value for name, value in settings.items()}
+    with deployment.function("worker", **changed) as module:
+        module._loop.close()
+        assert module._engine.models.price("gpt-5-mini") is not None  # what stands for the adapter is made
+        return module._engine.models.price.__self__
+
+
+def test_model_profiles(deployment: Deployment) -> None:
+    found = models_of_a_worker(deployment, model_profiles="own=https://a.example/v1 b=http://127.0.0.1/v1")
+    assert found._profiles.of("m")[0].url == "https://a.example/v1"
+    with pytest.raises(SettingsError, match=r"BATON_MODEL_PROFILES: .* without TLS"):
+        models_of_a_worker(deployment, model_profiles="own=http://a.example/v1")
+    listed = models_of_a_worker(
+        deployment, model_profiles="own=http://a.example/v1", plain_http_hosts="a.example"
+    )
+    assert listed._profiles.of("m")[0].host == "a.example"
+
+
+def test_model_secrets(deployment: Deployment) -> None:
+    found = models_of_a_worker(deployment, model_secrets="/baton/models/")
+    assert found._credentials._secrets.where("openai") == "the parameter `/baton/models/openai`"
+    local = models_of_a_worker(deployment)._credentials._secrets
+    assert local.where("openai") == "the environment variable BATON_MODEL_KEY_OPENAI"
+    assert local.read("openai") == ""
