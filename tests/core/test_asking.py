@@ -204,9 +204,9 @@ def test_what_there_is_to_say_of_a_question_is_shown() -> None:
         },
     ]
     assert shown["takeover"] == {"url": "https://bank.test", "picture": "", "instructions": "Log in."}
-    assert (shown["type"], shown["kind"], shown["title"], shown["details"]) == (
+    assert (shown["type"], shown["asked_for"], shown["title"], shown["details"]) == (
         "decision",
-        "decision",
+        None,
         "How?",
         {"n": 1},
     )

@@ -121,6 +121,7 @@ class Accepted(Answer):
     id: str
     status: Status
     version: int = Field(ge=1, description="Version of its log.")
+    changed: bool = Field(description="False: it was so before, and nothing was written.")
 
 
 class CalledBack(Answer):

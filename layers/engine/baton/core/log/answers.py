@@ -130,12 +130,17 @@ def answered(state: State) -> frozenset[str]:
     """The ids of questions to which an answer has come, taken in or not. Keys of old answers are forgotten."""
     said = [signal.key for signal in state.signals if signal.name == ANSWER]
     said += [key.removeprefix(_REMEMBERED) for key in state.keys if key.startswith(_REMEMBERED)]
-    return frozenset(key.partition("/")[0] for key in said)
+    return frozenset(map(question_of_key, said))
 
 
 def answer_key(ask: str, key: str) -> str:
     """The key of an answer's signal. An `Idempotency-Key` counts for its question only; no id has a slash."""
     return f"{ask}/{key}" if key else ask
+
+
+def question_of_key(key: str) -> str:
+    """The id of the question that the answer with this key is to."""
+    return key.partition("/")[0]
 
 
 def is_answered(state: State, ask: str) -> bool:
@@ -145,7 +150,7 @@ def is_answered(state: State, ask: str) -> bool:
 
 def is_answer_to(key: str, ask: str) -> bool:
     """Whether this is the key of an answer to the question."""
-    return key.partition("/")[0] == ask
+    return question_of_key(key) == ask
 
 
 def closed_by_time(state: State, ask: str) -> str:
@@ -154,12 +159,17 @@ def closed_by_time(state: State, ask: str) -> str:
     return known if known in {EXPIRED, POLICY} else ""
 
 
+def already_answered(name: str) -> NotAllowedNow:
+    """The refusal of another answer to a question that has one."""
+    return NotAllowedNow(f"question `{name}` has been answered")
+
+
 def question(state: State, name: str, now: int) -> tuple[str, Ask]:
     """The question that waits for an answer, with the slot of its step. Raises `NotAllowedNow`, and `NotFound` with those that do."""
     if known := closed_by_time(state, name):
         raise NotAllowedNow(f"question `{name}` {_CLOSED[known]}")
     if is_answered(state, name):
-        raise NotAllowedNow(f"question `{name}` has been answered")
+        raise already_answered(name)
     slot, ask = next((pair for pair in asked(state) if pair[1].id == name), ("", None))
     if ask is None:
         raise NotFound(f"there is no question `{name[:80]}`; {named(state)}")

@@ -23,6 +23,7 @@ from baton.core.log.answers import (
     asked,
     notice_again,
     open_questions,
+    question_of_key,
 )
 from baton.core.log.callbacks import callback_over
 from baton.core.log.recovery_folds import without_running
@@ -237,5 +238,5 @@ def forget_answers(state: State, slots: Collection[str]) -> State:
     asks = {ask.id for slot, ask in asked(state) if slot in slots} if state.signals else set()
     if not asks:
         return state
-    kept = (one for one in state.signals if one.name != ANSWER or one.key.partition("/")[0] not in asks)
+    kept = (one for one in state.signals if one.name != ANSWER or question_of_key(one.key) not in asks)
     return replace(state, signals=tuple(kept))
