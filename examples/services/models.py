@@ -5,6 +5,7 @@ that was paid for twice. What the scripts of a demonstration say is not here.
 """
 
 import asyncio
+import gzip
 import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -69,7 +70,7 @@ class Reply:
 
     Without `input` and `output` four bytes are a token. `after`: seconds before it begins. `fault`: `drip` (a part every
     `pace` seconds, for ever), `cut` (the connection breaks in the middle), `broken` (JSON that is none), `page` (a page of
-    HTML), `open` (no end is said), `filtered`.
+    HTML), `packed` (compressed, unasked), `open` (no end is said), `filtered`.
     """
 
     text: Any = ""
@@ -138,6 +139,9 @@ class Provider:
             return _refused(reply)
         request.status = 200
         self.books.carried_out(request, "answer", {"key": key or f"request-{request.n}"})
+        if reply.fault == "packed":
+            packed = gzip.compress(_event(_part(asked, {"content": _text(reply.text)}, "stop")))
+            return Response(packed, media_type="text/event-stream", headers={"content-encoding": "gzip"})
         if reply.fault == "page":
             return Response("<html>Please sign in.</html>", media_type="text/html")
         if not asked.body.get("stream"):

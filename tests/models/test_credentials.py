@@ -182,15 +182,15 @@ def test_a_line_end_behind_a_credential_is_no_part_of_it() -> None:
     assert asyncio.run(credentials.of(SECURE)) == "sk-1"
 
 
-def test_a_credential_is_in_no_log_and_no_representation(
+def test_neither_credential_nor_request_is_in_a_log_or_a_representation(
     provider: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    provider.script = lambda asked: Refusal(500)
+    provider.script = lambda asked: Refusal(500, message="It does not work.")
     vault = Vault(openai="sk-very-secret-4711")
     one = adapter(vault, f"openai={provider.url}/v1")
-    failure(one)
-    assert "4711" not in caplog.text
+    failure(one, a_request("what the user said"))
+    assert [word for word in ("4711", "what the user said", "POST") if word in caplog.text] == []
     assert "4711" not in repr(one) + repr(one._credentials)
 
 

@@ -54,6 +54,7 @@ def test_a_refusal_has_the_code_of_the_matrix(refusal: Refusal, code: str, provi
 BROKEN = [
     (Reply("text", fault="broken"), "invalid_response", "cannot be read"),
     (Reply("text", fault="page"), "invalid_response", "it ended before"),
+    (Reply("text", fault="packed"), "invalid_response", "answers compressed"),
     (Reply("text", fault="open"), "invalid_response", "it ended before"),
     (Reply("text", finish="error"), "invalid_response", "reason `error`"),
     (Reply("text", fault="cut"), "connection_failed", "peer closed connection"),

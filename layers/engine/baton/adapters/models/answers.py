@@ -34,7 +34,6 @@ class _Delta(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
-    index: int = 0
     delta: _Delta | None = None
     finish_reason: str | None = None
 
@@ -95,8 +94,7 @@ class Collected:
         self._id, self._model = self._id or part.id or "", self._model or part.model or ""
         self._usage = part.usage or self._usage
         for choice in part.choices or ():
-            if choice.index == 0:
-                self._choice(choice)
+            self._choice(choice)
 
     def answer(self) -> ModelAnswer:
         """The whole. Raises `StepFailure`: the provider has filtered it, the model has refused, or it has no end."""

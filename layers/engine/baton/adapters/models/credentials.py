@@ -51,16 +51,16 @@ class Credentials:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({sorted(self._known)})"
 
-    async def of(self, profile: Profile, *, refused: str | None = None) -> str:
+    async def of(self, profile: Profile, *, is_refused: bool = False) -> str:
         """The credential; empty for a server that may need none.
 
-        refused: the one that the provider has just not accepted; it is read anew, unless that was done a moment ago.
+        is_refused: the provider has just not accepted it; it is read anew, unless that was done a moment ago.
         Raises `StepFailure`.
         """
         async with self._lock(profile.name):
             found, read_at = self._known.get(profile.name, ("", 0))
             now = self._clock.now()
-            is_old = now - read_at >= (KEPT_MS if refused is None or found != refused else _REFUSED_MS)
+            is_old = now - read_at >= (_REFUSED_MS if is_refused else KEPT_MS)
             if is_old or not found:
                 found = (await self._offload(self._secrets.read, profile.name)).strip()
                 if found:

@@ -70,7 +70,7 @@ class DeployedModels:
             if error.status != _UNAUTHORIZED or not credential:
                 raise
             # It may have been replaced since it was read. A request that was refused has cost nothing.
-            renewed = await self._credentials.of(profile, refused=credential)
+            renewed = await self._credentials.of(profile, is_refused=True)
             if renewed == credential:
                 raise
         return await exchange.ask(profile, renewed, body, request.key, most_input)

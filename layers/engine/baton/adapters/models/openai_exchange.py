@@ -7,6 +7,7 @@ one origin and a few headers below the client, whatever the client adds or follo
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from functools import cache
@@ -41,6 +42,11 @@ _SENT: Final = frozenset(
     }
 )
 _USER_AGENT: Final = f"Baton/{VERSION}"
+
+
+# They write a line for each request, and one of them, where it may, the whole request.
+for _name in ("openai", "httpx2", "httpcore2"):
+    logging.getLogger(_name).setLevel(logging.WARNING)
 
 
 class OpenAIExchange:
