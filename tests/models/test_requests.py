@@ -74,6 +74,8 @@ def test_the_key_of_a_request_is_its_idempotency_key_and_the_credential_its_auth
 def test_nothing_of_the_environment_is_sent_and_no_proxy_is_used(
     name: str, value: str, provider: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for allowed in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(allowed, raising=False)
     monkeypatch.setenv(name, value)
     sent(provider)
     assert "of-the-shell" not in str(provider.asked[-1].headers)

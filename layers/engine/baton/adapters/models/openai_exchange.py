@@ -103,7 +103,7 @@ class OpenAIExchange:
                 timeout=None,
                 http_client=httpx2.AsyncClient(
                     transport=_Held(profile.url),
-                    # No environment: a proxy that it names would get the credential, too.
+                    # Nothing of the environment: neither a proxy nor certificates that it names.
                     trust_env=False,
                     follow_redirects=False,
                     timeout=httpx2.Timeout(None, connect=_CONNECT_S),
