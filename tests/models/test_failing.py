@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 
 import pytest
 
+from baton.adapters.models import openai_exchange
 from baton.core.failures.codes import CODES
+from baton.core.models.usage import Usage
+from baton.ports.models import ModelFailure
 from examples.services.models import Refusal, Reply
 from tests.kit.provider import KEY, Served
 from tests.models.asking import a_request, adapter_of, ask, failure
@@ -79,6 +83,32 @@ def test_a_provider_that_is_not_there_is_a_connection_that_failed() -> None:
         port = taken.getsockname()[1]
     found = failure(adapter_of(f"http://127.0.0.1:{port}"))
     assert (found.code, found.status) == ("connection_failed", 0)
+
+
+def test_a_provider_that_takes_no_connection_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_exchange, "_CONNECT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitStack() as waiting:
+        for _ in range(8):  # what stands before it in the queue that is not served
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        found = failure(adapter_of(f"http://127.0.0.1:{full.getsockname()[1]}"))
+    assert (found.code, "did not take the connection" in found.message) == ("timeout", True)
+
+
+def test_what_an_answer_has_used_is_told_although_it_is_none(provider: Served) -> None:
+    for reply in (
+        Reply("x", input=7, output=3, fault="filtered"),
+        Reply("x", input=7, output=3, finish="error"),
+    ):
+        provider.script = lambda asked, one=reply: one  # type: ignore[misc]  # bound here
+        found = failure(adapter_of(provider.url))
+        assert isinstance(found, ModelFailure)
+        assert found.usage == Usage(model="gpt-5-mini", input=7, output=3)
+    provider.script = lambda asked: Reply("x", fault="filtered", counted=False)
+    found = failure(adapter_of(provider.url))
+    assert isinstance(found, ModelFailure)
+    assert found.usage is None
 
 
 def test_a_name_that_does_not_exist_is_a_connection_that_failed() -> None:

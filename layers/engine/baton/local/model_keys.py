@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from baton.settings import model_key_variable
+from baton.settings import model_key_variable, variable_of
 
 _OPENAI = "openai"
 
@@ -20,6 +20,13 @@ def variables_of(shell: Mapping[str, str]) -> dict[str, str]:
     if key := shell.get("OPENAI_API_KEY"):
         given.setdefault(model_key_variable(_OPENAI), key)
     return given
+
+
+def meant_for(declared: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """Of the variables given to all functions those of one: credentials only where the template tells it of models."""
+    if variable_of("model_profiles") in declared:
+        return dict(given)
+    return {name: value for name, value in given.items() if not name.startswith(model_key_variable(""))}
 
 
 def parameters_of(shell: Mapping[str, str]) -> dict[str, str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
 
 from baton.core.models.usage import Usage
 from baton.ports import StepFailure
-from baton.ports.models import CALLS, LENGTH, STOP, ModelAnswer, ModelCall
+from baton.ports.models import CALLS, LENGTH, STOP, ModelAnswer, ModelCall, ModelFailure
 
 _FINISHES: Final = {"stop": STOP, "tool_calls": CALLS, "function_call": CALLS, "length": LENGTH}
 _MOST_CALLS: Final = 128
@@ -75,9 +76,9 @@ class _Begun:
 class Collected:
     """Takes the parts of one answer."""
 
-    def __init__(self, host: str, most_input: int) -> None:
-        """host: for messages. most_input: tokens that were read at most, for providers that do not count."""
-        self._host, self._most_input = host, most_input
+    def __init__(self, host: str, body: Mapping[str, Any]) -> None:
+        """host: for messages. body: of the request, for providers that do not count."""
+        self._host, self._body = host, body
         self._id = self._model = self._finish = ""
         self._text: list[str] = []
         self._refusal: list[str] = []
@@ -99,11 +100,9 @@ class Collected:
     def answer(self) -> ModelAnswer:
         """The whole. Raises `StepFailure`: the provider has filtered it, the model has refused, or it has no end."""
         if self._finish == "content_filter":
-            raise StepFailure("content_policy", f"{self._host} has filtered the answer")
+            raise self._refused(f"{self._host} has filtered the answer")
         if self._refusal:
-            raise StepFailure(
-                "content_policy", f"the model refuses to answer: {''.join(self._refusal)[:500]}"
-            )
+            raise self._refused(f"the model refuses to answer: {''.join(self._refusal)[:500]}")
         if self._finish not in _FINISHES:
             ended = f"with the reason `{self._finish[:40]}`" if self._finish else "before its end"
             raise self._unreadable(f"it ended {ended}")
@@ -125,7 +124,7 @@ class Collected:
         used = self._usage
         if used is None:
             written = len("".join(self._text).encode()) + sum(call.size() for call in self._calls.values())
-            return Usage(model=self._model, input=self._most_input, output=written)
+            return Usage(model=self._model, input=len(msgspec.json.encode(self._body)), output=written)
         of_input = used.prompt_tokens_details or _OfInput()
         of_output = used.completion_tokens_details or _OfOutput()
         return Usage(
@@ -169,5 +168,9 @@ class Collected:
             raise self._unreadable("a call in it has no name")
         return ModelCall(id=begun.id, name=begun.name, arguments="".join(begun.arguments))
 
-    def _unreadable(self, why: str) -> StepFailure:
-        return StepFailure("invalid_response", f"the answer of {self._host} cannot be read: {why}")
+    def _refused(self, why: str) -> ModelFailure:
+        return ModelFailure("content_policy", why, self.usage() if self._usage else None)
+
+    def _unreadable(self, why: str) -> ModelFailure:
+        said = f"the answer of {self._host} cannot be read: {why}"
+        return ModelFailure("invalid_response", said, self.usage() if self._usage else None)

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from baton.adapters.models.credentials import Credentials
 from baton.adapters.models.profiles import Profile, Profiles
 from baton.core.models.usage import Price
@@ -61,11 +59,10 @@ class DeployedModels:
         from baton.adapters.models.requests import body_of
 
         body = body_of(request, model)
-        most_input = len(msgspec.json.encode(body))
         exchange = await self._opened()
         credential = await self._credentials.of(profile)
         try:
-            return await exchange.ask(profile, credential, body, request.key, most_input)
+            return await exchange.ask(profile, credential, body, request.key)
         except StepFailure as error:
             if error.status != _UNAUTHORIZED or not credential:
                 raise
@@ -73,7 +70,7 @@ class DeployedModels:
             renewed = await self._credentials.of(profile, is_refused=True)
             if renewed == credential:
                 raise
-        return await exchange.ask(profile, renewed, body, request.key, most_input)
+        return await exchange.ask(profile, renewed, body, request.key)
 
     def price(self, model: str) -> Price | None:
         if self._prices is None:

@@ -56,14 +56,12 @@ class OpenAIExchange:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._clients: dict[str, openai.AsyncOpenAI] = {}
 
-    async def ask(
-        self, profile: Profile, credential: str, body: Mapping[str, Any], key: str, most_input: int
-    ) -> ModelAnswer:
+    async def ask(self, profile: Profile, credential: str, body: Mapping[str, Any], key: str) -> ModelAnswer:
         """Asks once. Raises `StepFailure`; one of 401 says that the credential was refused."""
         headers = {"Authorization": f"Bearer {credential}" if credential else openai.Omit()}
         if key:
             headers["Idempotency-Key"] = key
-        collected = Collected(profile.host, most_input)
+        collected = Collected(profile.host, body)
         try:
             stream = await self._client(profile).post(
                 "/chat/completions",
@@ -100,13 +98,12 @@ class OpenAIExchange:
                 webhook_secret="",
                 base_url=profile.url,
                 max_retries=0,
-                timeout=None,
+                timeout=httpx2.Timeout(None, connect=_CONNECT_S),
                 http_client=httpx2.AsyncClient(
                     transport=_Held(profile.url),
                     # Nothing of the environment: neither a proxy nor certificates that it names.
                     trust_env=False,
                     follow_redirects=False,
-                    timeout=httpx2.Timeout(None, connect=_CONNECT_S),
                 ),
             )
         return self._clients[profile.name]
