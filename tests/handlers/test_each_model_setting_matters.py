@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from baton.settings import SettingsError, variable_of
+from examples.services.models import Reply
 from tests.handlers.deployment import Deployment
+from tests.kit.provider import served
+from tests.models.asking import a_request
 
 
 def models_of_a_worker(deployment: Deployment, **settings: str) -> Any:
@@ -38,3 +41,17 @@ def test_model_secrets(deployment: Deployment) -> None:
     local = models_of_a_worker(deployment)._credentials._secrets
     assert local.where("openai") == "the environment variable BATON_MODEL_KEY_OPENAI"
     assert local.read("openai") == ""
+
+
+def test_a_worker_asks_the_provider_and_sends_the_credential_that_it_is_given(
+    deployment: Deployment,
+) -> None:
+    with served() as provider:
+        provider.script = lambda asked: Reply("yes")
+        given = {"BATON_MODEL_PROFILES": f"own={provider.url}/v1", "BATON_MODEL_KEY_OWN": "k-1"}
+        with deployment.function("worker", **given) as module:
+            asked = module._engine.models.answer(a_request())
+            assert module._loop.run(asked).text == "yes"
+            module._loop.run(module._engine.models.aclose())
+            module._loop.close()
+        assert provider.asked[0].authorization == "Bearer k-1"

@@ -9,11 +9,13 @@ import threading
 import httpx2
 import pytest
 
+from baton import settings
 from baton.adapters.clock import SystemClock
 from baton.adapters.models.credentials import KEPT_MS, Credentials, VariableSecrets
 from baton.adapters.models.deployed import DeployedModels
 from baton.adapters.models.openai_exchange import _Held
 from baton.adapters.models.profiles import Profiles
+from baton.core.failures import sanitised
 from baton.ports import StepFailure
 from examples.services.models import Asked, Refusal, Reply
 from tests.kit.provider import THREADS, Served, models, served
@@ -197,3 +199,7 @@ def test_neither_credential_nor_request_is_in_a_log_or_a_representation(
 def test_variables_are_named_after_the_profile() -> None:
     secrets = VariableSecrets({"own": "k"}.__getitem__, lambda profile: f"KEY_{profile}")
     assert (secrets.read("own"), secrets.where("own")) == ("k", "the environment variable KEY_own")
+
+
+def test_the_variable_of_a_credential_is_known_as_a_secret_wherever_it_is_quoted() -> None:
+    assert sanitised(f"{settings.model_key_variable('own')}=abc def") == "BATON_MODEL_KEY_OWN=[redacted] def"

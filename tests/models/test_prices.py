@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -174,10 +175,12 @@ def test_the_build_writes_the_same_figures_that_a_checkout_reads(tmp_path: Path)
     assert file.stat().st_size < 1_000_000
 
 
-def test_a_deployment_without_figures_knows_no_price(tmp_path: Path) -> None:
+def test_a_checkout_reads_the_installed_library_and_without_it_no_price_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     adapter: DeployedModels = models("openai=https://api.openai.com/v1")
     known = adapter.price("gpt-5-mini")
     assert known is not None
     assert known.input > 0
-    adapter._prices = Prices(Table("", ()))
-    assert adapter.price("gpt-5-mini") is None
+    monkeypatch.setitem(sys.modules, "baton.adapters.models.price_source", None)
+    assert models("openai=https://api.openai.com/v1").price("gpt-5-mini") is None

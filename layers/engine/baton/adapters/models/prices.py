@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -33,10 +34,11 @@ class Prices:
         if file.is_file():
             return cls(read(file.read_bytes()))
         try:
-            from baton.adapters.models.price_source import table
+            # By its name: a layer has the file and not this module.
+            source = import_module("baton.adapters.models.price_source")
         except ImportError:
             return cls(Table("", ()))
-        return cls(table())
+        return cls(source.table())
 
     def of(self, profile: Profile, model: str, now: int) -> Price | None:
         """What this model costs at this provider; None where that is not known.
