@@ -55,6 +55,7 @@ _SHARED = {
     "timeLimit": "a [duration](#durations), or `max` and `then`",
     "approval": "`true`, or an [approval](#approvals)",
     "riskRule": "[rules of risk](#approvals)",
+    "escalation": "[steps](#escalation)",
     "costLimit": "a number, or `max` and `then`",
 }
 
@@ -120,6 +121,11 @@ def guardrail_fields() -> str:
 def approval_fields() -> str:
     """The fields of `requires_approval` that is written as an object."""
     return _part("approval")
+
+
+def escalation_fields() -> str:
+    """The fields of a step of `escalate`."""
+    return _part("escalation")
 
 
 def risk_fields() -> str:

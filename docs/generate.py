@@ -42,6 +42,7 @@ from docs.document_tables import (
     common_fields,
     default_risk,
     document_fields,
+    escalation_fields,
     guardrail_fields,
     join_fields,
     limit_fields,
@@ -63,7 +64,9 @@ from docs.failure_tables import (
     failure_strategies,
     retry_presets,
 )
+from docs.pipeline_tables import pipeline_limits, pipeline_steps
 from docs.scale_tables import (
+    scale_asked,
     scale_ceilings,
     scale_cost,
     scale_counts,
@@ -94,6 +97,7 @@ PAGES = tuple(
         "docs/metrics.md",
         "docs/protocols.md",
         "docs/scale.md",
+        "docs/tools.md",
     )
 )
 # Whole files that are derived from the code.
@@ -271,6 +275,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
         limits,
         metrics,
         document_fields,
+        escalation_fields,
         node_fields,
         common_fields,
         branch_fields,
@@ -295,11 +300,14 @@ PARTS: Mapping[str, Callable[[], str]] = {
         retry_presets,
         key_strategies,
         effect_doubts,
+        pipeline_steps,
+        pipeline_limits,
         scale_first,
         scale_goals,
         scale_settings,
         scale_ceilings,
         scale_money,
+        scale_asked,
         scale_cost,
         scale_waiting,
         scale_outage,

@@ -48,6 +48,7 @@ CORE = (
     "expressions",
     "effects",
     "conditions",
+    "pipelines",
     "models",
     "failures",
     "graph",

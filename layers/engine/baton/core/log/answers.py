@@ -19,7 +19,7 @@ from baton.core.failures.strategies.base import ESCALATED, ON_CALL, STARTER
 from baton.core.graph.graph import Node
 from baton.core.log.events import Ask, Notice
 from baton.core.log.records import Option
-from baton.core.log.state import ANSWER, Failing, State, node_of
+from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, State, node_of
 from baton.core.times import iso
 from baton.errors import NotAllowedNow, NotFound, Problem
 
@@ -86,6 +86,11 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         if self.comment:
             said["comment"] = self.comment
         return said
+
+
+def is_for_a_person(question: str, code: str) -> bool:
+    """Whether only a person can say of a step that has failed with this that it is tried again, asked this kind of question."""
+    return question == APPROVAL or code == UNKNOWN_OUTCOME
 
 
 def asked(state: State) -> Iterator[tuple[str, Ask]]:
@@ -173,7 +178,7 @@ def question(state: State, name: str, now: int) -> tuple[str, Ask]:
     slot, ask = next((pair for pair in asked(state) if pair[1].id == name), ("", None))
     if ask is None:
         raise NotFound(f"there is no question `{name[:80]}`; {named(state)}")
-    if slot in state.open and now >= ask.ends_at:
+    if now >= ask.ends_at and (slot in state.open or ask.ends_at != ask.expires_at):
         how = EXPIRED if ask.ends_at == ask.expires_at else POLICY
         raise NotAllowedNow(f"question `{name}` {_CLOSED[how]}: {iso(ask.ends_at)} was its end")
     return slot, ask
@@ -189,13 +194,13 @@ def named(state: State) -> str:
 
 
 def notice_of(state: State, slot: str, ask: Ask, now: int, key: str = "") -> Notice:
-    """What tells people of a question that a node asks. `key`: another than that of its first notice."""
+    """What tells people of a question that a node asks, as severe as its risk. `key`: another than that of its first notice."""
     return Notice(
         key=key or f"{state.origin.saga}/{ask.id}",
         to=ask.to or STARTER,
         code=ask.type,
         message=": ".join(text for text in (ask.title, ask.message) if text),
-        severity=ask.severity or "medium",
+        severity=ask.severity or ask.risk or "medium",
         node=node_of(slot)[0],
         at=now,
         ask=ask.id,
