@@ -44,6 +44,7 @@ from baton.runtime.values import Values
 
 if TYPE_CHECKING:
     from baton.core.documents.nodes.own import OwnKinds
+    from baton.ports.models import Models
     from baton.runtime.children import Children
     from baton.runtime.links import Links
     from baton.runtime.quota import Quota, Room
@@ -76,6 +77,8 @@ class Engine:
     """The keys of runtime/tokens.py that were read."""
     api_url: str = ""
     """Where the deployment's own API is, without a slash at the end; empty where that is not known."""
+    models: Models | None = None
+    """What answers where a saga asks a model."""
     confirm_url: str = ""
     """The page to which links in messages lead; empty: messages have none."""
 
