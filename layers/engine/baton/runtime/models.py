@@ -22,10 +22,10 @@ from baton.core.log.state import State, owner_of
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
 from baton.core.models.tool import MODEL
-from baton.core.models.usage import Price, cost_of, most_of
+from baton.core.models.usage import Price, Usage, cost_of, most_of
 from baton.core.money import MICRO
 from baton.ports import Performer, StepContext, StepFailure
-from baton.ports.models import LENGTH, ModelAnswer, ModelCall, ModelRequest, Models, ToolOffer
+from baton.ports.models import LENGTH, ModelAnswer, ModelCall, ModelFailure, ModelRequest, Models, ToolOffer
 from baton.runtime.context import InvocationContext
 from baton.runtime.ledger import Ledger
 from baton.runtime.values import Values
@@ -127,8 +127,13 @@ class ModelCaller:
             until=context.deadline_ms,
             key=f"{context.saga}/{step.slot}/{step.attempt}",
         )
-        answer = await models.answer(request)
-        self._count(answer, price, context, model)
+        try:
+            answer = await models.answer(request)
+        except ModelFailure as failure:
+            if failure.usage is not None:  # it has answered, and the provider bills that
+                self._count(failure.usage, price, context, model)
+            raise
+        self._count(answer.usage, price, context, answer.model or model)
         return answer
 
     def _price(self, models: Models, given: Mapping[str, Any], model: str) -> Price | None:
@@ -137,9 +142,9 @@ class ModelCaller:
         is_own = self._step.way is None or "model" not in self._step.way.arguments
         return Price(**own) if own is not None and is_own else models.price(model)
 
-    def _count(self, answer: ModelAnswer, price: Price, context: StepContext, model: str) -> None:
-        cost = cost_of(answer.usage, price)
-        context.usage.append(msgspec.structs.replace(answer.usage, model=answer.model or model, cost=cost))
+    def _count(self, usage: Usage, price: Price, context: StepContext, model: str) -> None:
+        cost = cost_of(usage, price)
+        context.usage.append(msgspec.structs.replace(usage, model=usage.model or model, cost=cost))
         context.spend(Decimal(cost) / MICRO)
 
     def _corrected(self, messages: list[Message]) -> list[Message]:
