@@ -18,6 +18,7 @@ from baton.core.effects.risk import DEFAULT_RULES, above_in_words
 # What the table says of the values of a shared definition.
 _SHARED = {
     "humanAudience": "`starter`, or an object with `user`, `group` or `role`",
+    "modelPrice": "an object: dollars for a million tokens of `input`, of `output` and, if it differs, of `cached` input",
     "duration": "a [duration](#durations)",
     "value": "any [value](#expressions)",
     "after": "a name of a node, or a list of such names",

@@ -180,8 +180,6 @@ def _is_void(work: Agent, items: Mapping[str, Value | None], item: str) -> bool:
 
 def with_calls(work: Agent, event: CallsBegan) -> Agent:
     """The agent with the calls of its turn."""
-    if work.calls:
-        return work
     made = {one.digest: one.item for one in event.calls if one.result is None and one.digest}
     return replace(
         work,
