@@ -9,6 +9,9 @@ import pytest
 
 from baton import StepFailure, tool
 from baton.core.log.events import AgentClosed, AttemptFailed, CallsBegan, StepFailed, StepSucceeded
+from baton.core.log.fold import fold
+from baton.core.log.snapshots import encode_state
+from baton.core.log.state import State
 from baton.ports.models import ModelAnswer
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, in_turn, says
@@ -225,6 +228,35 @@ def test_two_hundred_turns_keep_the_state_small_and_the_prefix_equal(stage: Stag
         for before, after in zip(model.requests, model.requests[1:], strict=False):
             assert after.messages[: len(before.messages)] == before.messages
         assert len(model.requests) == 201
+
+    stage(story)
+
+
+def test_a_call_of_long_ago_is_not_made_again_and_the_state_does_not_grow(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        desk = Desk(world)
+        sizes: list[int] = []
+
+        def script(request: Any, number: int) -> ModelAnswer:
+            spoken = sum(message["role"] == "assistant" for message in request.messages)
+            (head,) = [head for head in world.log.heads() if head.ref.id.startswith("k")]
+            state = State()
+            for entry in world.entries(head.ref.id):
+                state = fold(state, entry)
+            sizes.append(len(encode_state(state)))
+            if spoken == 120:
+                return says("done")
+            return asks_for(("sum_add", {"a": spoken % 100, "b": 1}))
+
+        world.models = model = Scripted(script, takes_s=0.01)
+        shown = await ran(world, document(", turns: 300, calls: 300"), {"a": 1})
+        assert shown["result"] == "done", shown
+        assert len(desk.calls) == 100
+        results = [one["content"] for one in model.requests[-1].messages if one["role"] == "tool"]
+        assert [json.loads(one) for one in results[100:]] == [
+            {"repeated": True, "result": str(n + 1)} for n in range(20)
+        ]
+        assert max(sizes[60:]) < 1.2 * max(sizes[20:60])
 
     stage(story)
 

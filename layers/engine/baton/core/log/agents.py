@@ -15,6 +15,9 @@ from msgspec.structs import replace
 from baton.core.log.records import About, Failure, Value
 from baton.core.log.settling import Gives
 
+DIGEST = 16
+"""So many digits of its digest say which call it is."""
+
 
 class Segment(msgspec.Struct, frozen=True, array_like=True):
     """The blob that has the messages of so many turns of a transcript."""
@@ -42,7 +45,8 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     """An agent at work. `given`: its prompt and settings, rendered once. `turn` is the number of its turn, 0 before the first.
 
     `calls` are those of this turn, by item, with their tools. The transcript is in `segments`, the oldest first, and in
-    `tail`. `made`: by its digest, the item of each call that has succeeded or is under way.
+    `tail`. `made`: by its digest, the item of each call that has succeeded or is under way; those of turns that are in segments are
+    there.
     """
 
     arguments: ClassVar[dict[str, Any]] = {}
@@ -155,9 +159,11 @@ def next_turn(work: Agent, event: TurnBegan, items: Mapping[str, Value | None]) 
     """The agent in its next turn. `items` has the answer and the results of the one that is over."""
     if event.turn != work.turn + 1:
         return work
-    tail = work.tail
+    tail, made = work.tail, {key: item for key, item in work.made.items() if not _is_void(work, items, item)}
     if event.segments is not None:
-        tail = tail[sum(one.turns for one in event.segments) - sum(one.turns for one in work.segments) :]
+        covered = sum(one.turns for one in event.segments)
+        tail = tail[covered - sum(one.turns for one in work.segments) :]
+        made = {key: item for key, item in made.items() if place_of(item)[0] > covered}
     if work.turn:
         answer, results = items[turn_item(work.turn)], [items[item] for item in work.calls]
         tail = (*tail, Turn(answer or Value(), tuple(one or Value() for one in results)))
@@ -167,7 +173,7 @@ def next_turn(work: Agent, event: TurnBegan, items: Mapping[str, Value | None]) 
         calls={},
         segments=work.segments if event.segments is None else event.segments,
         tail=tail,
-        made={key: item for key, item in work.made.items() if not _is_void(work, items, item)},
+        made=made,
         used=event.used,
     )
 
