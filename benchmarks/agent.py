@@ -27,7 +27,6 @@ from baton.tools.define import Registry
 from benchmarks.figures import Bench, Figure, Sample
 from benchmarks.growth import CountingLog
 from benchmarks.stage import invocation, memory_engine, run_all, sagas_of
-from tests.kit.corpus import start
 from tests.kit.virtual import run_virtual
 from tests.kit.world import World
 
@@ -43,6 +42,8 @@ output: "${ctx.find.output}"
 """
 MESSAGES = 1 + CALLS_A_TURN  # of a turn: what the model said, and the results
 
+USAGE = Usage(input=100, output=20)
+
 REGISTRY = Registry()
 
 
@@ -56,25 +57,26 @@ class Model:
     """Asks for the same tool twice in each of so many turns, each time with other arguments; then it answers."""
 
     def __init__(self, turns: int, thinks_s: float = 0.0) -> None:
-        self._turns, self._thinks_s = turns, thinks_s
+        self._answers = [*map(_asking, range(turns)), ModelAnswer(text="done", usage=USAGE, model="m")]
+        self._thinks_s = thinks_s
         self.requests = 0
 
     async def answer(self, request: ModelRequest) -> ModelAnswer:
         self.requests += 1
         if self._thinks_s:
             await asyncio.sleep(self._thinks_s)
-        spoken = (len(request.messages) - 1) // MESSAGES
-        usage = Usage(input=100 + 50 * spoken, output=20)
-        if spoken >= self._turns:
-            return ModelAnswer(text="done", usage=usage, model="m")
-        calls = tuple(
-            ModelCall(id=str(index), name="add", arguments=json.dumps({"a": spoken, "b": index}))
-            for index in range(CALLS_A_TURN)
-        )
-        return ModelAnswer(calls=calls, finish=CALLS, usage=usage, model="m")
+        return self._answers[(len(request.messages) - 1) // MESSAGES]
 
     def price(self, model: str) -> Price:
         return Price(input=250_000, output=2_000_000)
+
+
+def _asking(turn: int) -> ModelAnswer:
+    calls = tuple(
+        ModelCall(id=str(index), name="add", arguments=json.dumps({"a": turn, "b": index}))
+        for index in range(CALLS_A_TURN)
+    )
+    return ModelAnswer(calls=calls, finish=CALLS, usage=USAGE, model="m")
 
 
 class _Writes(CountingLog):
@@ -166,8 +168,8 @@ async def _load(engine: Engine, ref: SagaRef, times: int = 5) -> float:
     return (time.process_time() - before) * 1_000 / times
 
 
-def _lambda_time(agents: int, turns: int, thinks_s: float) -> float:
-    """GB-seconds of a turn in virtual time, where all agents wait for their models."""
+def _lambda_time(agents: int, turns: int, thinks_s: float, *, together: bool) -> float:
+    """GB-seconds of a turn in virtual time, where agents wait for their models: ten in an invocation, or each in its own."""
 
     class _Timed(World):
         billed_s = 0.0
@@ -181,10 +183,12 @@ def _lambda_time(agents: int, turns: int, thinks_s: float) -> float:
                 self.billed_s += loop.time() - before
 
     async def story() -> float:
-        world = _Timed(REGISTRY, timeout_s=60, batch=10)
+        world = _Timed(REGISTRY, timeout_s=60, batch=10 if together else 1)
         world.models = model = Model(turns, thinks_s)
         world.switch_on()
-        sagas = [await start(world, DOCUMENT, {}, "agents") for _ in range(agents)]
+        await world.service().register(DOCUMENT, json_only=False)
+        begun = await asyncio.gather(*(world.service().start("agents", {}, "") for _ in range(agents)))
+        sagas = [view["id"] for view, _ in begun]
         await world.settle()
         shown: Any = [(await world.queries().show(saga))["status"] for saga in sagas]
         if set(shown) != {"completed"}:
@@ -201,7 +205,8 @@ def measure(
     for length, name in zip(lengths, ("short", "long"), strict=True):
         found = asyncio.run(_resumes(length, window))
         sample |= {f"{what} {name}": value for what, value in found.items()}
-    sample["lambda"] = _lambda_time(agents, turns, THINKS_S)
+    sample["lambda"] = _lambda_time(agents, turns, THINKS_S, together=False)
+    sample["lambda together"] = _lambda_time(agents, turns, THINKS_S, together=True)
     return sample
 
 
@@ -235,9 +240,10 @@ BENCH = Bench(
         "blobs short": Figure(f"blobs read by a turn, after {SHORT} turns, at most", "", 7, digits=0),
         "blobs long": Figure(f"blobs read by a turn, after {LONG} turns, at most", "", 10, digits=0),
         "lambda": Figure(
-            f"Lambda's time for a turn of {THINKS_S:g} s, ten agents in an invocation", "GB-s", digits=2
+            f"Lambda's time for a turn whose model thinks for {THINKS_S:g} s, alone", "GB-s", digits=2
         ),
+        "lambda together": Figure("  the same, ten agents in an invocation", "GB-s", digits=2),
     },
     measure,
-    runs=3,
+    runs=5,
 )

@@ -159,7 +159,7 @@ def next_turn(work: Agent, event: TurnBegan, items: Mapping[str, Value | None]) 
     """The agent in its next turn. `items` has the answer and the results of the one that is over."""
     if event.turn != work.turn + 1:
         return work
-    tail, made = work.tail, {key: item for key, item in work.made.items() if not _is_void(work, items, item)}
+    tail, made = work.tail, _still_made(work, items)
     if event.segments is not None:
         covered = sum(one.turns for one in event.segments)
         tail = tail[covered - sum(one.turns for one in work.segments) :]
@@ -178,10 +178,10 @@ def next_turn(work: Agent, event: TurnBegan, items: Mapping[str, Value | None]) 
     )
 
 
-def _is_void(work: Agent, items: Mapping[str, Value | None], item: str) -> bool:
-    """Whether a call of the turn that is over has failed: an equal one is made again."""
-    result = items.get(item)
-    return item in work.calls and result is not None and is_error(result)
+def _still_made(work: Agent, items: Mapping[str, Value | None]) -> dict[str, str]:
+    """`made` without the calls of the turn that have failed: equal ones are made again."""
+    failed = {item for item in work.calls if (result := items.get(item)) is not None and is_error(result)}
+    return {key: item for key, item in work.made.items() if item not in failed} if failed else work.made
 
 
 def with_calls(work: Agent, event: CallsBegan) -> Agent:
