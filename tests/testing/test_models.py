@@ -262,6 +262,19 @@ def test_a_person_may_be_asked_about_a_turn() -> None:
     assert (result.output, result.turns("find")[0].attempts) == (4, 2)
 
 
+def test_an_agent_hears_messages_while_it_works() -> None:
+    async def script(request: ModelRequest) -> str:
+        await asyncio.sleep(20)
+        return f"heard {len(request.messages)}"
+
+    result = of(script, more={"signal": "more"}, signals=[("10s", "more", "And a view.")])
+    assert (result.status, len(result.turns("find")), result.output) == ("completed", 2, "heard 3")
+    with pytest.raises(
+        ValueError, match=r"an agent hears it while it works; say when: signals=\[\(AT, 'more', PAYLOAD\)\]"
+    ):
+        of("x", more={"signal": "more"}, signals={"more": "And a view."})
+
+
 # ---- mistakes ------------------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from baton.builder.conditions import Holds, condition
 from baton.builder.control import Branch, Join, Limits, Loop, guardrails, join_or_short
-from baton.builder.failing import Catch, Policies, Reactions, Retries, approval, by_code, catch, said
+from baton.builder.failing import Catch, Policies, Reactions, Retries, by_code, catch, said
 from baton.builder.parts import Writer, only, schema, schema_by_name
 from baton.builder.values import Collector, Duration, Nodes
 
@@ -40,7 +40,7 @@ FIELDS: Mapping[str, Writer] = {
     "retry": said,
     "on_failure": by_code,
     "failover": said,
-    "requires_approval": approval,
+    "requires_approval": said,
     "catch": catch,
     "output_schema": schema,
     "limits": Collector.measures,

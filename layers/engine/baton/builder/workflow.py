@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from baton.builder.control import Guardrails, Limits
 from baton.builder.control import tools as tools_of
-from baton.builder.failing import Policies, Reactions, Retries
+from baton.builder.failing import Policies, Reactions, Retries, said
 from baton.builder.fields import FIELDS, HEAD, OF_MODEL, Asking, NodeFields
 from baton.builder.parts import Writer, finished, given
 from baton.builder.references import JoinFields, LoopFields, Node, Origin, Reference, SagaFields
@@ -198,14 +198,8 @@ class Workflow:
         if expires is not None:
             human["expires"] = self._made.duration(f"{place}/expires", expires)
         if escalate is not None:
-            human["escalate"] = [
-                {key: self._step(f"{place}/escalate/{index}/{key}", key, step[key]) for key in step}
-                for index, step in enumerate(escalate)
-            ]
+            human["escalate"] = said(self._made, f"{place}/escalate", escalate)
         return self._add(name, {"human": human}, more)
-
-    def _step(self, place: str, key: str, value: Any) -> Any:
-        return self._made.duration(place, value) if key == "after" else self._made.value(place, value)
 
     def model(self, name: str, model: str, prompt: Any, **more: Unpack[Asking]) -> Node:
         """A node that asks a model once. Its output is text, or what `output_schema` says."""
@@ -218,6 +212,7 @@ class Workflow:
         prompt: Any,
         *,
         tools: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None = None,
+        signal: str | None = None,
         turns: int | None = None,
         calls: int | None = None,
         calls_in_a_turn: int | None = None,
@@ -226,14 +221,15 @@ class Workflow:
     ) -> Node:
         """A node that asks a model, makes the calls of `tools` that it asks for, and asks again, until it has its answer.
 
-        `tools` are names, patterns and functions below `@tool`; `turns`, `calls`, `calls_in_a_turn` and `tokens` the most of each.
+        `tools` are names, patterns and functions below `@tool`; `signal` brings messages of its user; `turns`, `calls`, `calls_in_a_turn` and `tokens` the most of each.
         """
+        fields = {"model": model, "prompt": prompt, "tools": tools, "signal": signal}
         limits = {"turns": turns, "calls": calls, "calls_in_a_turn": calls_in_a_turn, "tokens": tokens}
-        return self._asked(name, "agent", {"model": model, "prompt": prompt, "tools": tools, **limits}, more)
+        return self._asked(name, "agent", {**fields, **limits}, more)
 
     def _asked(self, name: str, kind: str, fields: Mapping[str, Any], more: Asking) -> Node:
         _check(more, Asking)
-        said = {
+        asked = {
             key: (tools_of if key == "tools" else Collector.value)(
                 self._made, f"{_place(name)}/{kind}/{key}", value
             )
@@ -241,7 +237,7 @@ class Workflow:
             if value is not None and (key in fields or key in OF_MODEL)
         }
         own = {key: value for key, value in more.items() if key not in OF_MODEL}
-        return self._add(name, {kind: said}, {}, own=own)
+        return self._add(name, {kind: asked}, {}, own=own)
 
     def workflow(
         self,

@@ -137,6 +137,11 @@ def run(
         )
         name, awaited, nodes = await _register(deployment, registry, known, known.text(workflow))
         _check_names("wait for a signal", [*sent, *(signal.name for signal in timed)], awaited)
+        for name in sent:
+            if not awaited[name]:
+                raise ValueError(
+                    f"signal `{name}`: an agent hears it while it works; say when: signals=[(AT, {name!r}, PAYLOAD)]"
+                )
         _check_names("node", [*answered, *plans, *map(node_at, moments)], nodes.keys())
         _check_actions(answered, nodes)
         scripted.read(models, nodes)
@@ -209,19 +214,20 @@ def _as_json(what: str, value: Any) -> Any:
 
 async def _register(
     deployment: Deployment, registry: Registry, known: _Documents, text: str
-) -> tuple[str, set[str], dict[str, set[str]]]:
+) -> tuple[str, dict[str, bool], dict[str, set[str]]]:
     """Register a document and, as far as they are known, those of its children.
 
-    The workflow's name, the signals that any of them waits for, and their nodes with the tools that they call.
+    The workflow's name, the signals that any of them takes, with whether a wait is for it, and their nodes with the tools that they call.
     """
     specs = with_standard(registry).specs()
     graph = compile_document(text, specs, children=known.inputs(), kinds=NODE_KINDS)
     name, done = graph.name, {graph.name}
     await deployment.service().register(text, json_only=False)
-    todo, awaited, nodes = list(graph.nodes), set[str](), dict[str, set[str]]()
+    todo, awaited, nodes = list(graph.nodes), dict[str, bool](), dict[str, set[str]]()
     while todo:
         node = todo.pop()
-        awaited |= {node.signal} - {""}
+        if node.signal:
+            awaited[node.signal] = awaited.get(node.signal, False) or node.agent is None
         parts = () if node.agent is None else (node.agent.turn, *node.agent.calls)
         nodes.setdefault(node.name, set()).update({part.tool for part in (node, *parts)} - {""})
         child = node.workflow.partition("@")[0]

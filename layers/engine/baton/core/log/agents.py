@@ -27,10 +27,11 @@ class Segment(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Turn(msgspec.Struct, frozen=True, array_like=True):
-    """A turn that is over: the answer, and what came of each call in its order."""
+    """A turn that is over: the answer, what came of each call in its order, and the messages from outside before it."""
 
     answer: Value
     results: tuple[Value, ...] = ()
+    heard: tuple[Value, ...] = ()
 
 
 class Progress(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -46,7 +47,7 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
 
     `calls` are those of this turn, by item, with their tools. The transcript is in `segments`, the oldest first, and in
     `tail`. `made`: by its digest, the item of each call that has succeeded or is under way; those of turns that are in segments are
-    there.
+    there. `listens`: the signal that brings it messages; `heard`: those with which this turn begins.
     """
 
     arguments: ClassVar[dict[str, Any]] = {}
@@ -57,6 +58,8 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     tail: tuple[Turn, ...] = ()
     made: dict[str, str] = {}
     used: Progress = Progress()
+    listens: str = ""
+    heard: tuple[Value, ...] = ()
 
     @property
     def signal(self) -> str:
@@ -105,9 +108,13 @@ def place_of(item: str) -> tuple[int, int]:
 
 
 class TurnBegan(About, frozen=True, tag="turn_began", omit_defaults=True, kw_only=True):
-    """The next turn of an agent; the one before is over. `segments`: what has become of older turns, where that is news."""
+    """The next turn of an agent; the one before is over. `segments`: what has become of older turns, where that is news.
+
+    `heard`: the keys of the signals whose payloads are messages to it.
+    """
 
     turn: int
+    heard: tuple[str, ...] = ()
     segments: tuple[Segment, ...] | None = None
     used: Progress = Progress()
 
@@ -155,8 +162,10 @@ def is_error(value: Value) -> bool:
     return isinstance(value.v, dict) and value.v.keys() == {"error"}
 
 
-def next_turn(work: Agent, event: TurnBegan, items: Mapping[str, Value | None]) -> Agent:
-    """The agent in its next turn. `items` has the answer and the results of the one that is over."""
+def next_turn(
+    work: Agent, event: TurnBegan, items: Mapping[str, Value | None], heard: tuple[Value, ...] = ()
+) -> Agent:
+    """The agent in its next turn. `items` has the answer and the results of the one that is over; `heard` goes with the next."""
     if event.turn != work.turn + 1:
         return work
     tail, made = work.tail, _still_made(work, items)
@@ -166,7 +175,7 @@ def next_turn(work: Agent, event: TurnBegan, items: Mapping[str, Value | None]) 
         made = {key: item for key, item in made.items() if place_of(item)[0] > covered}
     if work.turn:
         answer, results = items[turn_item(work.turn)], [items[item] for item in work.calls]
-        tail = (*tail, Turn(answer or Value(), tuple(one or Value() for one in results)))
+        tail = (*tail, Turn(answer or Value(), tuple(one or Value() for one in results), work.heard))
     return replace(
         work,
         turn=event.turn,
@@ -175,6 +184,7 @@ def next_turn(work: Agent, event: TurnBegan, items: Mapping[str, Value | None]) 
         tail=tail,
         made=made,
         used=event.used,
+        heard=heard,
     )
 
 

@@ -60,6 +60,7 @@ def _temperature(value: Any) -> float:
     return float(value)
 
 
+_HEAT: Any = {"type": "number", "minimum": 0, "maximum": 2}
 Dollars = Annotated[int, BeforeValidator(_dollars)]
 
 
@@ -100,7 +101,7 @@ class Asking(Model):
     max_output: Annotated[int, between(1, MOST_OUTPUT), counted(1, MOST_OUTPUT)] | None = Field(
         default=None, description="The most tokens of one answer, reasoning included; without it, 4,096."
     )
-    temperature: Annotated[float | None, BeforeValidator(_temperature)] = Field(
+    temperature: Annotated[float | None, BeforeValidator(_temperature), WithJsonSchema(_HEAT)] = Field(
         default=None, description="From 0, always the likeliest word, to 2."
     )
     corrections: Annotated[int, between(0, MOST_CORRECTIONS), counted(0, MOST_CORRECTIONS)] = Field(
