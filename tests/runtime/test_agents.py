@@ -139,7 +139,7 @@ def test_an_equal_call_is_not_made_again_and_its_result_is_marked(stage: Stage) 
         desk = Desk(world)
         add = ("sum_add", {"a": 1, "b": 2})
         world.models = model = Scripted(
-            by_turn(asks_for(add, add), asks_for(("sum_add", {"b": 2, "a": 1})), says("3"))
+            by_turn(asks_for(add, add), asks_for(("sum_add", {"b": 2, "a": 1}), add), says("3"))
         )
         shown = await ran(world, document(), {"a": 1})
         assert shown["result"] == "3"
@@ -148,6 +148,7 @@ def test_an_equal_call_is_not_made_again_and_its_result_is_marked(stage: Stage) 
         assert results[0] == "3"
         assert [json.loads(one) for one in results[1:]] == [
             {"repeated": True, "result": 3},
+            {"repeated": True, "result": "3"},
             {"repeated": True, "result": "3"},
         ]
 

@@ -7,17 +7,17 @@ first request.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 import msgspec
 
 from baton.core.conditions.schema import violations
 from baton.core.decide.builder import RunStep
-from baton.core.effects.approvals import digest_of
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.log.agents import DIGEST, Agent, Segment, Turn, call_item
+from baton.core.log.agents import Agent, Segment, Turn, call_digest, call_item
 from baton.core.log.events import Value
 from baton.core.log.state import State, owner_of
 from baton.core.models import messages as said
@@ -182,7 +182,7 @@ class ModelCaller:
         first = 1 + sum(one.turns for one in work.segments)
         tail: list[Message] = []
         for number, turn in enumerate(work.tail, first):
-            tail += await self._turn_messages(number, turn, names, [*messages, *tail])
+            tail += await self._turn_messages(number, turn, names, (messages, tail))
         if len(work.tail) < TAIL:
             return [*messages, *tail], made, None
         parts = list(zip(work.segments, known, strict=True))
@@ -203,7 +203,7 @@ class ModelCaller:
         return _decode_said(await self._context.call(blobs.get, tenant, segment.ref))
 
     async def _turn_messages(
-        self, number: int, turn: Turn, names: Mapping[str, str], before: Sequence[Message]
+        self, number: int, turn: Turn, names: Mapping[str, str], before: Iterable[list[Message]]
     ) -> list[Message]:
         values = (turn.answer, *turn.results)
         if any(value.ref for value in values):
@@ -219,7 +219,7 @@ class ModelCaller:
                 result = (
                     {"repeated": True, "result": found[first]}
                     if first in found
-                    else said.repeated(before, first)
+                    else said.repeated(chain.from_iterable(before), first)
                 )
             found[id_] = result
         return [*heard, *said.turn(ids, answer, found.values(), names)]
@@ -284,7 +284,7 @@ def _repeating(call: dict[str, Any], made: Mapping[str, str]) -> dict[str, Any]:
     """A call, and which one of an older turn it repeats: those of newer ones are in the state."""
     if not made or "error" in call:
         return call
-    first = made.get(digest_of(call["tool"], call["arguments"])[:DIGEST])
+    first = made.get(call_digest(call["tool"], call["arguments"]))
     return call if first is None else {**call, "repeats": first}
 
 

@@ -99,7 +99,7 @@ def every_tool_once(
 
 def _not_called(request: ModelRequest) -> list[ToolOffer]:
     """The tools whose turn has not come; none where the last answer's calls were all too many."""
-    names, done, last = {}, set(), False
+    names, done, last = dict[str, str](), set[str](), False
     for message in request.messages:
         if message["role"] == "assistant":
             last = False
@@ -182,7 +182,8 @@ def _script(node: str, said: Any, tools: Collection[str]) -> Script:
                 hint = nearest(tool, known) or f"there are: {', '.join(known) or 'none'}"
                 raise ValueError(f"models: `{node}` may not call `{tool}`; {hint}")
     if callable(said):
-        return said
+        script: Script = said
+        return script
     if isinstance(said, (list, tuple)):
         return _InTurn(node, said)
     return lambda _: said

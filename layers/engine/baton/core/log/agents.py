@@ -6,6 +6,7 @@ for. What an agent does is in core/nodes/agent.py.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -14,9 +15,6 @@ from msgspec.structs import replace
 
 from baton.core.log.records import About, Failure, Value
 from baton.core.log.settling import Gives
-
-DIGEST = 16
-"""So many digits of its digest say which call it is."""
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True):
@@ -105,6 +103,14 @@ def place_of(item: str) -> tuple[int, int]:
     """The turn and the index of a call."""
     turn, _, index = item[1:].partition("-")
     return int(turn), int(index)
+
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def call_digest(tool: str, arguments: Any) -> str:
+    """The same for equal calls."""
+    return hashlib.sha256(_encode([tool, arguments])).hexdigest()[:16]
 
 
 class TurnBegan(About, frozen=True, tag="turn_began", omit_defaults=True, kw_only=True):

@@ -11,10 +11,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.effects.approvals import digest_of
 from baton.core.graph.graph import AgentParts, Node
 from baton.core.log import events as ev
-from baton.core.log.agents import DIGEST, Agent, Progress, Segment, call_item, is_turn, place_of, turn_item
+from baton.core.log.agents import (
+    Agent,
+    Progress,
+    Segment,
+    call_digest,
+    call_item,
+    is_turn,
+    place_of,
+    turn_item,
+)
 from baton.core.log.state import slot_of
 from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Desk, Done, Failed, Moved, Next, Opened, Run, Spread
@@ -162,7 +170,7 @@ def _calls(parts: AgentParts, work: Agent, asked: list[dict[str, Any]]) -> Itera
             text = f"`{tool}` is none of the tools that may be called: {', '.join(sorted(known))}"
             yield ev.Called(item=item, tool=tool, failure=ev.failed_with(NOT_ALLOWED, text))
             continue
-        digest = digest_of(tool, one["arguments"])[:DIGEST]
+        digest = call_digest(tool, one["arguments"])
         first = made.get(digest) or one.get("repeats", "")
         if first and tool not in parts.repeatable:
             yield ev.Called(item=item, tool=tool, digest=digest, repeats=first)
