@@ -237,8 +237,8 @@ BENCH = Bench(
             )
             for what, (says, _, _) in _READ.items()
         },
-        "blobs short": Figure(f"blobs read by a turn, after {SHORT} turns, at most", "", 7, digits=0),
-        "blobs long": Figure(f"blobs read by a turn, after {LONG} turns, at most", "", 10, digits=0),
+        "blobs short": Figure(f"blobs read by a turn, after {SHORT} turns, at most", "", 6, digits=0),
+        "blobs long": Figure(f"blobs read by a turn, after {LONG} turns, at most", "", 9, digits=0),
         "lambda": Figure(
             f"Lambda's time for a turn whose model thinks for {THINKS_S:g} s, alone", "GB-s", digits=2
         ),
