@@ -217,7 +217,10 @@ def test_standard_tools(deployment: Deployment) -> None:
         return {tool["name"] for tool in tools if tool["name"].startswith("std.")}
 
     assert with_api(deployment, names) == set()
-    assert with_api(deployment, names, standard_tools="std.http std.pay=globex") == {"std.http"}
+    assert with_api(deployment, names, standard_tools="std.http std.pay=globex") == {
+        "std.http",
+        "std.http_pipeline",
+    }
     assert with_api(deployment, names, standard_tools="std.pay=globex,acme") == {
         "std.pay",
         "std.find_payment",
