@@ -137,10 +137,10 @@ def run(
         )
         name, awaited, nodes = await _register(deployment, registry, known, known.text(workflow))
         _check_names("wait for a signal", [*sent, *(signal.name for signal in timed)], awaited)
-        for name in sent:
-            if not awaited[name]:
+        for signal in sent:
+            if not awaited[signal]:
                 raise ValueError(
-                    f"signal `{name}`: an agent hears it while it works; say when: signals=[(AT, {name!r}, PAYLOAD)]"
+                    f"signal `{signal}`: an agent hears it while it works; say when: signals=[(AT, {signal!r}, PAYLOAD)]"
                 )
         _check_names("node", [*answered, *plans, *map(node_at, moments)], nodes.keys())
         _check_actions(answered, nodes)
