@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from baton import Context, StepFailure, tool
-from baton.builder import Workflow
+from baton.builder import OUTPUT, Workflow, choose
 from baton.errors import NotFound
 from baton.ports.models import LENGTH, ModelCall
 from baton.testing import Call, ModelAnswer, ModelRequest, Result, Unanswered, call, every_tool_once, run
@@ -273,6 +273,16 @@ def test_an_agent_hears_messages_while_it_works() -> None:
         ValueError, match=r"an agent hears it while it works; say when: signals=\[\(AT, 'more', PAYLOAD\)\]"
     ):
         of("x", more={"signal": "more"}, signals={"more": "And a view."})
+
+
+def test_an_agent_may_choose_where_to_go_on() -> None:
+    w = Workflow("choosing")
+    plan = w.agent("plan", "small", "Where to?", branch=choose(OUTPUT.next, ["book", "ask"], default="ask"))
+    booked, asked = w.value("book", "booked"), w.value("ask", "asked")
+    w.output([booked.maybe, asked.maybe, plan.output.reasoning])
+    chosen = run(w, tools=TOOLS, models=[{"next": ["book"], "reasoning": "A table is free."}])
+    assert chosen.output == ["booked", None, "A table is free."]
+    assert run(w, tools=TOOLS, models=every_tool_once()).output == [None, "asked", "text"]
 
 
 # ---- mistakes ------------------------------------------------------------------------------------------------------
