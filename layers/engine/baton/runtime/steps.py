@@ -23,7 +23,7 @@ from baton.core.failures.doubts import leaves_doubt
 from baton.core.failures.retryafter import parse_retry_after
 from baton.core.log.callbacks import callback_of
 from baton.core.log.events import Failure, Value
-from baton.core.log.state import State
+from baton.core.log.state import State, item_of
 from baton.core.models.tool import MODEL
 from baton.core.models.usage import Usage
 from baton.core.money import micro_dollars
@@ -101,6 +101,12 @@ def _has_no_use_for_a_key(step: RunStep, spec: ToolSpec | None) -> bool:
     """Whether no tool that is called in this attempt can see its key, and nothing is claimed by it."""
     is_alone = step.way is None and not step.hooks and not step.look
     return spec is not None and is_alone and not spec.sees_key and spec.effect != ONCE and spec.key == _PLAIN
+
+
+def _occurrence(step: RunStep, spec: ToolSpec | None) -> tuple[int | str, ...]:
+    """Which of all calls with equal arguments it is: the round of the node; of a repeatable tool, the item besides."""
+    item = item_of(step.slot) if spec is not None and spec.repeatable else ""
+    return (*step.iteration, item) if item else step.iteration
 
 
 class Steps:
@@ -352,7 +358,7 @@ class Steps:
                     parameters=parameters_of(spec.key, step.arguments, spec.parameters)
                     if spec
                     else step.arguments,
-                    occurrence=step.iteration,
+                    occurrence=_occurrence(step, spec),
                     # A graph that was compiled before its tool had a window does not say when the step became ready.
                     at=step.since or state.origin.started_at,
                 )

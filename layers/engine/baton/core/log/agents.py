@@ -6,6 +6,7 @@ for. What an agent does is in core/nodes/agent.py.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -43,7 +44,8 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     """An agent at work. `given`: its prompt and settings, rendered once. `turn` is the number of its turn, 0 before the first.
 
     `calls` are those of this turn, by item, with their tools. The transcript is in `segments`, the oldest first, and in
-    `tail`. `made`: by its digest, the item of each call that has succeeded or is under way. `listens`: the signal that brings it messages; `heard`: those with which this turn begins.
+    `tail`. `made`: by its digest, the item of each call that has succeeded or is under way; those of turns that are in segments are
+    there. `listens`: the signal that brings it messages; `heard`: those with which this turn begins.
     """
 
     arguments: ClassVar[dict[str, Any]] = {}
@@ -101,6 +103,14 @@ def place_of(item: str) -> tuple[int, int]:
     """The turn and the index of a call."""
     turn, _, index = item[1:].partition("-")
     return int(turn), int(index)
+
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def call_digest(tool: str, arguments: Any) -> str:
+    """The same for equal calls."""
+    return hashlib.sha256(_encode([tool, arguments])).hexdigest()[:16]
 
 
 class TurnBegan(About, frozen=True, tag="turn_began", omit_defaults=True, kw_only=True):
@@ -164,9 +174,11 @@ def next_turn(
     """The agent in its next turn. `items` has the answer and the results of the one that is over; `heard` goes with the next."""
     if event.turn != work.turn + 1:
         return work
-    tail = work.tail
+    tail, made = work.tail, _still_made(work, items)
     if event.segments is not None:
-        tail = tail[sum(one.turns for one in event.segments) - sum(one.turns for one in work.segments) :]
+        covered = sum(one.turns for one in event.segments)
+        tail = tail[covered - sum(one.turns for one in work.segments) :]
+        made = {key: item for key, item in made.items() if place_of(item)[0] > covered}
     if work.turn:
         answer, results = items[turn_item(work.turn)], [items[item] for item in work.calls]
         tail = (*tail, Turn(answer or Value(), tuple(one or Value() for one in results), work.heard))
@@ -176,16 +188,16 @@ def next_turn(
         calls={},
         segments=work.segments if event.segments is None else event.segments,
         tail=tail,
-        made={key: item for key, item in work.made.items() if not _is_void(work, items, item)},
+        made=made,
         used=event.used,
         heard=heard,
     )
 
 
-def _is_void(work: Agent, items: Mapping[str, Value | None], item: str) -> bool:
-    """Whether a call of the turn that is over has failed: an equal one is made again."""
-    result = items.get(item)
-    return item in work.calls and result is not None and is_error(result)
+def _still_made(work: Agent, items: Mapping[str, Value | None]) -> dict[str, str]:
+    """`made` without the calls of the turn that have failed: equal ones are made again."""
+    failed = {item for item in work.calls if (result := items.get(item)) is not None and is_error(result)}
+    return {key: item for key, item in work.made.items() if item not in failed} if failed else work.made
 
 
 def with_calls(work: Agent, event: CallsBegan) -> Agent:
