@@ -14,7 +14,7 @@ import uvicorn
 
 from baton import settings
 from baton.adapters.clock import SystemClock
-from baton.adapters.models.credentials import Credentials, VariableSecrets
+from baton.adapters.credentials import Credentials, VariableSecrets
 from baton.adapters.models.deployed import DeployedModels
 from baton.adapters.models.profiles import Profiles
 from baton.ports import Clock

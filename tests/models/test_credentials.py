@@ -11,7 +11,7 @@ import pytest
 
 from baton import settings
 from baton.adapters.clock import SystemClock
-from baton.adapters.models.credentials import KEPT_MS, Credentials, VariableSecrets
+from baton.adapters.credentials import KEPT_MS, Credentials, VariableSecrets
 from baton.adapters.models.deployed import DeployedModels
 from baton.adapters.models.openai_exchange import _Held
 from baton.adapters.models.profiles import Profiles
@@ -20,8 +20,6 @@ from baton.ports import StepFailure
 from examples.services.models import Asked, Refusal, Reply
 from tests.kit.provider import THREADS, Served, models, served
 from tests.models.asking import a_request, adapter_of, ask, failure
-
-SECURE = Profiles("openai=https://api.openai.com/v1").of("m")[0]
 
 
 class Shifted:
@@ -117,7 +115,7 @@ def test_agents_that_begin_at_once_read_a_credential_once() -> None:
     credentials = Credentials(vault, SystemClock(), THREADS)
 
     async def together() -> list[str]:
-        return await asyncio.gather(*(credentials.of(SECURE) for _ in range(20)))
+        return await asyncio.gather(*(credentials.of("openai") for _ in range(20)))
 
     assert asyncio.run(together()) == ["k"] * 20
     assert vault.reads == ["openai"]
@@ -181,7 +179,7 @@ def test_what_is_no_credential_is_not_sent_and_not_quoted(secret: str) -> None:
 
 def test_a_line_end_behind_a_credential_is_no_part_of_it() -> None:
     credentials = Credentials(Vault(openai="sk-1\n"), SystemClock(), THREADS)
-    assert asyncio.run(credentials.of(SECURE)) == "sk-1"
+    assert asyncio.run(credentials.of("openai")) == "sk-1"
 
 
 def test_neither_credential_nor_request_is_in_a_log_or_a_representation(

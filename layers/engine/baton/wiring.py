@@ -128,12 +128,12 @@ def _models(aws: Aws, config: settings.WorkerSettings) -> Models:
         raise settings.SettingsError(f"{settings.variable_of('model_profiles')}: {error}") from error
 
     def made() -> Models:
-        from baton.adapters.models.credentials import Credentials, Secrets, VariableSecrets
+        from baton.adapters.credentials import Credentials, Secrets, VariableSecrets
         from baton.adapters.models.deployed import DeployedModels
 
         secrets: Secrets = VariableSecrets(settings.model_key, settings.model_key_variable)
         if config.model_secrets:
-            from baton.adapters.models.aws_secrets import ManagerSecrets, ParameterSecrets
+            from baton.adapters.aws_secrets import ManagerSecrets, ParameterSecrets
 
             prefix = config.model_secrets
             if prefix.startswith("/"):
