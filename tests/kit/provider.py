@@ -69,5 +69,7 @@ def models(
 ) -> DeployedModels:
     """The adapter with these profiles; credentials are variables, by default the same for each."""
     clock = clock or SystemClock()
-    credentials = Credentials(VariableSecrets(variable, settings.model_key_variable), clock, THREADS)
+    credentials = Credentials(
+        VariableSecrets(variable, settings.model_key_variable), clock, THREADS, "the model profile"
+    )
     return DeployedModels(Profiles(profiles), credentials, clock, THREADS)

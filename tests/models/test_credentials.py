@@ -21,6 +21,8 @@ from examples.services.models import Asked, Refusal, Reply
 from tests.kit.provider import THREADS, Served, models, served
 from tests.models.asking import a_request, adapter_of, ask, failure
 
+KIND = "the model profile"
+
 
 class Shifted:
     """A clock that a test moves."""
@@ -50,7 +52,7 @@ class Vault:
 
 def adapter(vault: Vault, profiles: str, clock: Shifted | None = None) -> DeployedModels:
     at = clock or Shifted()
-    return DeployedModels(Profiles(profiles), Credentials(vault, at, THREADS), at, THREADS)
+    return DeployedModels(Profiles(profiles), Credentials(vault, at, THREADS, KIND), at, THREADS)
 
 
 def only(key: str, served: Served) -> None:
@@ -112,7 +114,7 @@ def test_a_credential_is_read_once_and_again_after_five_minutes(provider: Served
 
 def test_agents_that_begin_at_once_read_a_credential_once() -> None:
     vault = Vault(openai="k")
-    credentials = Credentials(vault, SystemClock(), THREADS)
+    credentials = Credentials(vault, SystemClock(), THREADS, KIND)
 
     async def together() -> list[str]:
         return await asyncio.gather(*(credentials.of("openai") for _ in range(20)))
@@ -178,7 +180,7 @@ def test_what_is_no_credential_is_not_sent_and_not_quoted(secret: str) -> None:
 
 
 def test_a_line_end_behind_a_credential_is_no_part_of_it() -> None:
-    credentials = Credentials(Vault(openai="sk-1\n"), SystemClock(), THREADS)
+    credentials = Credentials(Vault(openai="sk-1\n"), SystemClock(), THREADS, KIND)
     assert asyncio.run(credentials.of("openai")) == "sk-1"
 
 
@@ -201,3 +203,4 @@ def test_variables_are_named_after_the_profile() -> None:
 
 def test_the_variable_of_a_credential_is_known_as_a_secret_wherever_it_is_quoted() -> None:
     assert sanitised(f"{settings.model_key_variable('own')}=abc def") == "BATON_MODEL_KEY_OWN=[redacted] def"
+    assert sanitised(f"{settings.api_key_variable('own')}=abc def") == "BATON_API_KEY_OWN=[redacted] def"

@@ -42,9 +42,7 @@ class VariableSecrets:
 class Credentials:
     """Those of a process and of one kind. Each is read at its first use and again after five minutes."""
 
-    def __init__(
-        self, secrets: Secrets, clock: Clock, offload: Offload, of: str = "the model profile"
-    ) -> None:
+    def __init__(self, secrets: Secrets, clock: Clock, offload: Offload, of: str) -> None:
         """of: what the names are of, for a message."""
         self._what = of
         self._secrets, self._clock, self._offload = secrets, clock, offload

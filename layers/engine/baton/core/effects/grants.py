@@ -15,8 +15,8 @@ from baton.core.effects.toolspec import ToolSpec
 
 PREFIX: Final = "std."
 STANDARD: Final = (
-    "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.notify", "std.pay", "std.pipeline",
-    "std.put_object", "std.upsert",
+    "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.notify", "std.openapi", "std.pay",
+    "std.pipeline", "std.put_object", "std.upsert",
 )  # fmt: skip
 ALL: Final = "std.*"
 # What looks whether another tool has acted, and what does nothing outside that another cannot do, is there with it.

@@ -22,10 +22,10 @@ __all__ = ["PREFIX", "Services", "standard_tools", "with_standard"]
 
 def standard_tools(services: Services = NOWHERE) -> Registry:
     """Their registry. Without services they can be compiled against, and not run."""
-    from baton.tools.standard import http, notify, pay, pipelines, stored
+    from baton.tools.standard import http, notify, openapi, pay, pipelines, stored
 
     registry = Registry()
-    for module in (http, notify, pay, stored, pipelines):
+    for module in (http, notify, openapi, pay, stored, pipelines):
         module.declare(registry, services)
     return registry
 
