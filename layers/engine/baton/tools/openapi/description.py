@@ -134,19 +134,19 @@ class Description:
         for given in (*_list(item.get("parameters")), *_list(one.get("parameters"))):
             said = resolved(self._document, given)
             name, place = said.get("name"), said.get("in")
-            if not isinstance(name, str) or place not in _STYLES:
+            if not isinstance(name, str) or not isinstance(place, str) or place not in _STYLES:
                 raise DescriptionError("a parameter has no `name`, or no `in` that OpenAPI knows")
             if place != "header" or name.lower() not in _NOT_ARGUMENTS:
                 found[name, place] = said
         often = Counter(name for name, _ in found)
         parameters, properties, required = [], {}, []
-        for (name, place), said in found.items():
+        for (name, place), of in found.items():
             key = name if often[name] == 1 else f"{place}.{name}"
-            parameter, schema = _parameter(key, name, place, said)
+            parameter, schema = _parameter(key, name, place, of)
             parameters.append(parameter)
             properties[key] = schemas.of(schema)
             is_own = name.lower() == "idempotency-key"  # the step has one
-            if place == "path" or (said.get("required") is True and not is_own):
+            if place == "path" or (of.get("required") is True and not is_own):
                 required.append(key)
         whole = {"type": "object", "properties": properties, "required": required}
         return tuple(parameters), whole | {"additionalProperties": False}
