@@ -47,12 +47,13 @@ from baton.runtime.question_rows import PLACES_DAY
 from tests.kit.asking import of_questions
 from tests.kit.process import Process
 from tests.kit.roles import Acknowledged, Act
+from tests.kit.thinking import of_requests
 from tests.kit.world import TENANT, USER, World
 
 LOG, FENCE, ROWS, LIVENESS, DEEDS = "log", "fence", "rows", "liveness", "deeds"
 CHILDREN, LATENESS, NOISE = "children", "lateness", "noise"
 ACKNOWLEDGED, MONEY, DEATHS, ROLES, RESULT = "acknowledged", "money", "deaths", "roles", "result"
-TOLD, ASKED, APPROVALS, INBOX = "told", "asked", "approvals", "inbox"
+TOLD, ASKED, APPROVALS, INBOX, MODELS = "told", "asked", "approvals", "inbox", "models"
 STUCK = frozenset({"worker_killed", "over_budget"})  # parked for these, a saga is an incident
 ALLOWED_TAKES = 60  # for nothing: sweeps, and a person who resumes
 Logs = Mapping[str, list[Entry]]
@@ -93,6 +94,7 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{DEATHS}: {text}" for text in _deaths(world, logs))
     yield from (f"{TOLD}: {text}" for text in _untold(world, logs))
     yield from (f"{INBOX}: {text}" for text in _inbox(world, logs))
+    yield from (f"{MODELS}: {text}" for text in of_requests(world, logs))
     yield from (f"{NOISE}: {text}" for text in _noise(world, logs))
     yield from (f"{ROLES}: ended with {ending!r}" for ending in world.endings)
 
@@ -104,7 +106,7 @@ def events_in(entries: list[Entry]) -> list[Event]:
 def settled(entries: list[Entry]) -> list[tuple[str, int]]:
     """Each end of a step, as slot and branch."""
     return [
-        (slot_of(event.node, event.iteration), entry.branch)
+        (slot_of(event.node, event.iteration, event.item), entry.branch)
         for entry in entries
         for event in entry.events
         if isinstance(event, StepSucceeded | StepFailed)

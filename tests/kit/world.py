@@ -47,6 +47,7 @@ from tests.kit.faults import Crash, Plan
 from tests.kit.process import Environment, Outage, Process
 from tests.kit.roles import Acknowledged, Deed, DirectInvoker, FreezableWorker, RememberingService, ToolsOf
 from tests.kit.stream import Stream
+from tests.kit.thinking import Asked, ModelsOf
 from tests.kit.virtual import SeededEntropy, VirtualClock, until_something_happens
 from tests.kit.wakes import WakeQueue
 
@@ -108,6 +109,7 @@ class World:
         self.stale: list[str] = []
         self.starts: list[tuple[float, str, str]] = []
         self.deeds: list[Deed] = []
+        self.asked: list[Asked] = []
         self.acknowledged: list[Acknowledged] = []
         self.running: dict[tuple[str, str], Process] = {}
         self.endings: list[BaseException] = []
@@ -125,8 +127,14 @@ class World:
             process.home.engine = self._new_engine(process)
             return process.home.engine
         return replace(
-            process.home.engine, offload=process.offload, performer=ToolsOf(process, self.registry)
+            process.home.engine,
+            offload=process.offload,
+            performer=ToolsOf(process, self.registry),
+            models=self._models_of(process),
         )
+
+    def _models_of(self, process: Process) -> Models | None:
+        return None if self.models is None else ModelsOf(process, self.models)
 
     def _new_engine(self, process: Process) -> Engine:
         engine = Engine.on(
@@ -141,7 +149,7 @@ class World:
             tools=self.tools,
             notices=(self.notices, *self.other_channels),
         )
-        return replace(engine, metrics=self.metrics, watch=self.watch, models=self.models)
+        return replace(engine, metrics=self.metrics, watch=self.watch, models=self._models_of(process))
 
     def process(self, role: str) -> Process:
         """A process for one invocation: a warm one that idles, else a new one with a clock of its own."""

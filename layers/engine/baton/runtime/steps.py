@@ -23,7 +23,7 @@ from baton.core.failures.doubts import leaves_doubt
 from baton.core.failures.retryafter import parse_retry_after
 from baton.core.log.callbacks import callback_of
 from baton.core.log.events import Failure, Value
-from baton.core.log.state import State
+from baton.core.log.state import State, item_of
 from baton.core.models.tool import MODEL
 from baton.core.models.usage import Usage
 from baton.core.money import micro_dollars
@@ -369,6 +369,7 @@ class Steps:
             user=state.origin.user,
             node=step.node.name,
             iteration=step.iteration,
+            item=item_of(step.slot),
             attempt=step.attempt,
             idempotency_key=key,
             # After its lease, another worker may look whether it has happened, and act.
