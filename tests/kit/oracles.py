@@ -45,7 +45,7 @@ from baton.core.money import micro_dollars
 from baton.ports import Account, SagaRef
 from baton.runtime.question_rows import PLACES_DAY
 from tests.kit.asking import of_questions
-from tests.kit.process import Process
+from tests.kit.process import FOREVER, Process
 from tests.kit.roles import Acknowledged, Act
 from tests.kit.thinking import of_requests
 from tests.kit.world import TENANT, USER, World
@@ -256,15 +256,18 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
     """Accounts less logs: nothing where no invocation died or gave up, else at most what its tools had spent."""
     if not world.limits.user_day_budget_usd.strip("0."):
         return
-    logged = sum(
-        event.cost for entries in logs.values() for event in events_in(entries) if isinstance(event, _COSTS)
-    )
+    events = [event for entries in logs.values() for event in events_in(entries)]
+    logged = sum(event.cost for event in events if isinstance(event, _COSTS))
+    logged += sum(sum(event.assumed.values()) for event in events if isinstance(event, Revived))
     dead = [p for p in world.processes.values() if p.is_dead or p.is_frozen or p.has_failed]
     # What it settles may be lost twice; and what stands still here goes on for a moment, as nothing frozen does.
     silenced = [p for p in world.processes.values() if p.unanswered > 1 or p.is_frozen]
     most, least = _spent_in(dead), -_spent_in(silenced)
     accounts = world.budgets.spent()
     for account, spent in accounts.items():
+        sums = world.budgets.expire(account, FOREVER).sums
+        if sums.reserved or sums.open:
+            yield f"{account} is held for ever: {sums}"
         limit = micro_dollars([Decimal(world.limits.user_day_budget_usd)])
         if world.keeps_to_what_it_declares and spent > limit + most:
             yield f"{account} has spent {spent}, the limit is {limit}, and the dead can have spent {most}"

@@ -69,6 +69,7 @@ class Models(Protocol):
 
         Raises `StepFailure` with a code of core/failures/codes.py (`rate_limited`, `context_exceeded`, `content_policy`,
         `quota_exceeded`, `model_unavailable` …), its status and what `Retry-After` said.
+        With `happened=True` the provider bills the request all the same; a request that is cancelled counts as billed, too.
         """
         ...
 

@@ -23,7 +23,7 @@ from baton.core.models import messages as said
 from baton.core.models.messages import Message
 from baton.core.models.tool import MODEL
 from baton.core.models.usage import Price, cost_of, most_of
-from baton.core.money import MICRO
+from baton.core.money import MICRO, Assumed
 from baton.ports import Performer, StepContext, StepFailure
 from baton.ports.models import LENGTH, ModelAnswer, ModelCall, ModelRequest, Models, ToolOffer
 from baton.runtime.context import InvocationContext
@@ -115,7 +115,8 @@ class ModelCaller:
         # A turn begins with what the one before it has read, and that was counted.
         counted = 0 if work is None or not work.tail else work.used.read
         size = said.size_of(messages, [msgspec.to_builtins(offers), schema])
-        await self._ledger.cover(self._state, step, MODEL, most_of(price, max(size, counted), most_output))
+        most = most_of(price, max(size, counted), most_output)
+        await self._ledger.cover(self._state, step, MODEL, most, is_billed=True)
         request = ModelRequest(
             model=model,
             messages=tuple(messages),
@@ -126,7 +127,15 @@ class ModelCaller:
             until=context.deadline_ms,
             key=f"{context.saga}/{step.slot}/{step.attempt}",
         )
-        answer = await models.answer(request)
+        try:
+            answer = await models.answer(request)
+        except asyncio.CancelledError:  # the provider has the request, and bills it
+            context.spent.append(Assumed(Decimal(most) / MICRO))
+            raise
+        except StepFailure as failure:
+            if failure.happened:
+                context.spent.append(Assumed(Decimal(most) / MICRO))
+            raise
         self._count(answer, price, context, model)
         return answer
 
