@@ -137,7 +137,11 @@ class ModelCaller:
                 context.spent.append(Assumed(Decimal(most) / MICRO))
             raise
         self._count(answer, price, context, model)
-        return answer
+        calls = tuple(
+            msgspec.structs.replace(one, name=said.plain(one.name), arguments=said.plain(one.arguments))
+            for one in answer.calls
+        )
+        return msgspec.structs.replace(answer, text=said.plain(answer.text), calls=calls)
 
     def _price(self, models: Models, given: Mapping[str, Any], model: str) -> Price | None:
         """What the document says of the model that it names, or else what the deployment knows."""
@@ -233,8 +237,8 @@ class ModelCaller:
                 f"there is no tool `{call.name[:64]}`; there are: {known}",
             )
         try:
-            arguments = msgspec.json.decode(call.arguments or "{}")
-        except msgspec.DecodeError as error:
+            arguments = said.parsed(call.arguments or "{}")
+        except ValueError as error:
             return _refused(call, tool, "input_invalid", f"the arguments are no JSON: {error}")
         problems = violations(self._specs[tool].parameters, arguments)
         if not isinstance(arguments, dict) or problems:
@@ -255,8 +259,8 @@ class ModelCaller:
         if schema is None:
             return answer.text
         try:
-            data = msgspec.json.decode(answer.text)
-        except msgspec.DecodeError as error:
+            data = said.parsed(answer.text)
+        except ValueError as error:
             raise StepFailure(
                 INVALID, f"it is no JSON, as the schema of the answer asks for: {error}"
             ) from error
