@@ -207,8 +207,7 @@ class ModelCaller:
         ids = [call_item(number, index) for index in range(len(results))]
         found: dict[str, Any] = {}
         for id_, result in zip(ids, results, strict=True):
-            first = result.get("repeated") if isinstance(result, dict) and len(result) == 1 else None
-            if isinstance(first, str):
+            if first := turn.again.get(id_):
                 result = (
                     {"repeated": True, "result": found[first]}
                     if first in found

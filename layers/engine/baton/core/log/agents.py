@@ -24,10 +24,11 @@ class Segment(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Turn(msgspec.Struct, frozen=True, array_like=True):
-    """A turn that is over: the answer, and what came of each call in its order."""
+    """A turn that is over: the answer, and what came of each call in its order. `again`: calls that were not made, and which they repeat."""
 
     answer: Value
     results: tuple[Value, ...] = ()
+    again: dict[str, str] = {}
 
 
 class Progress(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -41,7 +42,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="agent"):
     """An agent at work. `given`: its prompt and settings, rendered once. `turn` is the number of its turn, 0 before the first.
 
-    `calls` are those of this turn, by item, with their tools. The transcript is in `segments`, the oldest first, and in
+    `calls` are those of this turn, by item, with their tools, and `again` those of them that repeat another one. The transcript is in `segments`, the oldest first, and in
     `tail`. `made`: by its digest, the item of each call that has succeeded or is under way.
     """
 
@@ -49,6 +50,7 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     given: Value
     turn: int = 0
     calls: dict[str, str] = {}
+    again: dict[str, str] = {}
     segments: tuple[Segment, ...] = ()
     tail: tuple[Turn, ...] = ()
     made: dict[str, str] = {}
@@ -146,11 +148,6 @@ def told(failure: Failure) -> Value:
     return Value(v={"error": {"code": failure.code, "message": failure.message}})
 
 
-def is_error(value: Value) -> bool:
-    """Whether the result of a call is what `told` makes of a failure."""
-    return isinstance(value.v, dict) and value.v.keys() == {"error"}
-
-
 def next_turn(work: Agent, event: TurnBegan, items: Mapping[str, Value | None]) -> Agent:
     """The agent in its next turn. `items` has the answer and the results of the one that is over."""
     if event.turn != work.turn + 1:
@@ -160,22 +157,16 @@ def next_turn(work: Agent, event: TurnBegan, items: Mapping[str, Value | None]) 
         tail = tail[sum(one.turns for one in event.segments) - sum(one.turns for one in work.segments) :]
     if work.turn:
         answer, results = items[turn_item(work.turn)], [items[item] for item in work.calls]
-        tail = (*tail, Turn(answer or Value(), tuple(one or Value() for one in results)))
+        tail = (*tail, Turn(answer or Value(), tuple(one or Value() for one in results), work.again))
     return replace(
         work,
         turn=event.turn,
         calls={},
+        again={},
         segments=work.segments if event.segments is None else event.segments,
         tail=tail,
-        made={key: item for key, item in work.made.items() if not _is_void(work, items, item)},
         used=event.used,
     )
-
-
-def _is_void(work: Agent, items: Mapping[str, Value | None], item: str) -> bool:
-    """Whether a call of the turn that is over has failed: an equal one is made again."""
-    result = items.get(item)
-    return item in work.calls and result is not None and is_error(result)
 
 
 def with_calls(work: Agent, event: CallsBegan) -> Agent:
@@ -186,6 +177,7 @@ def with_calls(work: Agent, event: CallsBegan) -> Agent:
     return replace(
         work,
         calls={one.item: one.tool for one in event.calls},
+        again={one.item: one.repeats for one in event.calls if one.repeats},
         made={**work.made, **made},
         used=event.used,
     )
