@@ -271,6 +271,9 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
         limit = micro_dollars([Decimal(world.limits.user_day_budget_usd)])
         if world.keeps_to_what_it_declares and spent > limit + most:
             yield f"{account} has spent {spent}, the limit is {limit}, and the dead can have spent {most}"
+    billed = micro_dollars([part for one in world.asked for part in one.bill])
+    if sum(accounts.values()) < billed + least:
+        yield f"the account of {USER} has {sum(accounts.values())}, and its models have billed {billed}"
     more = sum(accounts.values()) - logged
     if not least <= more <= most:
         yield f"the account of {USER} has {more} more than the logs; the dead can have spent {most}"

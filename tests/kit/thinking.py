@@ -63,12 +63,12 @@ TOO_LATE_S = 90.0
 
 @dataclass(frozen=True)
 class Asked:
-    """A request to a model, in seconds of the loop, and the most that it may cost, in micro-dollars."""
+    """A request to a model, in seconds of the loop. `bill`: the most that it may cost, and when it is answered what it has cost."""
 
     at: float
     process: Process
     request: ModelRequest
-    most: int
+    bill: list[Decimal]
 
     @property
     def place(self) -> tuple[str, str]:
@@ -90,8 +90,8 @@ class ModelsOf:
         process, world = self._process, self._process.world
         price = self.price(request.model) or Price(input=0, output=0)
         read = size_of(request.messages, [request.tools, request.schema])
-        most = most_of(price, read, request.most_output)
-        asked = Asked(asyncio.get_running_loop().time(), process, request, most)
+        bill = [Decimal(most_of(price, read, request.most_output)) / MICRO]
+        asked = Asked(asyncio.get_running_loop().time(), process, request, bill)
         world.starts.append((asked.at, process.id, asked.place[0]))
         await process.thawed()
         fate = world.plan.next("answer", True)
@@ -102,7 +102,7 @@ class ModelsOf:
         if fate == THROTTLE:
             raise StepFailure("rate_limited", "slow down")
         world.asked.append(asked)
-        process.spends.append(bill := [Decimal(most) / MICRO])  # all of it, until there is an answer
+        process.spends.append(bill)
         if fate in (STALL, FREEZE):
             process.freeze()
         if fate == HANG:
