@@ -27,7 +27,7 @@ from baton.core.money import MICRO
 from baton.errors import NotAllowedNow, NotFound
 from baton.ports import SagaRef
 from baton.ports.models import ModelAnswer, ModelRequest, Models
-from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, STALL, THROTTLE
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, STALL, THROTTLE, Crash
 from tests.kit.process import Process
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
 
@@ -78,7 +78,7 @@ class Asked:
 
 
 class ModelsOf:
-    """The models as one process reaches them: it may die while they answer, and then has paid for nothing."""
+    """The models as one process reaches them: it may die while they answer, and a script that raises `Crash` takes it along."""
 
     def __init__(self, process: Process, models: Models) -> None:
         self._process, self._models = process, models
@@ -109,6 +109,8 @@ class ModelsOf:
             await asyncio.sleep(TOO_LATE_S)
         try:
             answer = await self._models.answer(request)
+        except Crash:
+            process.die()
         finally:
             process.check()  # it may have died meanwhile
         if fate == LATE:

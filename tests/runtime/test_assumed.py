@@ -9,6 +9,7 @@ import pytest
 from baton import StepFailure
 from baton.core.log.events import AttemptFailed, Revived, StepInterrupted, StepSucceeded
 from baton.ports import Account, SagaRef, Sums
+from baton.ports.models import ModelAnswer, ModelRequest
 from baton.runtime.ledger import Ledger
 from tests.kit.faults import CRASH_AFTER, Crash
 from tests.kit.scripted import Scripted, in_turn, says
@@ -22,6 +23,12 @@ from tests.runtime.test_agents import document, of_kind, ran
 MODEL = "name: w\nnodes: {ask: {model: {name: m, prompt: hi, max_output: 100}%s}}\noutput: ${ctx.ask.output}"
 
 
+def dies_at_first(_: ModelRequest, number: int) -> ModelAnswer:
+    if not number:
+        raise Crash
+    return says("hello")
+
+
 def sums(world: World) -> Sums:
     return world.budgets.read(Account(TENANT, USER, VirtualClock().now() // 86_400_000))
 
@@ -31,13 +38,7 @@ def sums(world: World) -> Sums:
 
 def test_a_request_that_dies_with_its_worker_is_spent_in_full_and_the_revival_says_so(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
-        def dies_at_first(_: object, number: int) -> object:
-            if number:
-                return says("hello")
-            next(one for one in world.processes.values() if one.role == "worker").is_dead = True
-            raise Crash
-
-        world.models = Scripted(dies_at_first)  # type: ignore[arg-type]
+        world.models = Scripted(dies_at_first)
         shown = await ran(world, MODEL % "", {})
         assert shown["result"] == "hello"
         (revived,) = of_kind(world, shown["id"], Revived)
@@ -53,18 +54,12 @@ def test_a_request_that_dies_with_its_worker_is_spent_in_full_and_the_revival_sa
 
 def test_an_agents_node_and_its_saga_have_what_was_assumed_in_their_limits(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
-        def dies(_: object, number: int) -> object:
-            if number:
-                return says("hello")
-            next(one for one in world.processes.values() if one.role == "worker").is_dead = True
-            raise Crash
-
-        world.models = Scripted(dies)  # type: ignore[arg-type]
+        world.models = model = Scripted(dies_at_first)
         shown = await ran(world, document(node=", limits: {cost_usd: 0.02}, on_failure: fail"), {"a": 1})
         (revived,) = of_kind(world, shown["id"], Revived)
         assert revived.assumed.keys() == {"find#t1"}
         assert (shown["status"], shown["error"]["code"]) == ("failed", "limit_cost"), shown["error"]
-        assert len(world.models.requests) == 1  # type: ignore[union-attr]
+        assert len(model.requests) == 1
 
     stage(story)
 
@@ -73,9 +68,9 @@ def test_an_agents_node_and_its_saga_have_what_was_assumed_in_their_limits(stage
 def test_a_request_that_is_given_up_is_billed_all_the_same(stage: Stage, timeout: str, kind: type) -> None:
     async def story(world: World, books: Books) -> None:
         class Slow(Scripted):
-            async def answer(self, request: object) -> object:  # type: ignore[override]
+            async def answer(self, request: ModelRequest) -> ModelAnswer:
                 self.takes_s = 1 if self.requests else 3_600
-                return await super().answer(request)  # type: ignore[arg-type]
+                return await super().answer(request)
 
         world.models = Slow(in_turn(says("hello")))
         shown = await ran(world, MODEL % f", timeout: {timeout}", {})
@@ -182,11 +177,11 @@ def test_a_worker_that_dies_when_its_money_is_held_has_made_no_request_and_pays_
     """No write could tell the two apart that comes no more often than once a request."""
 
     async def story(world: World, books: Books) -> None:
-        world.models = Scripted(in_turn(says("hello")))
+        world.models = model = Scripted(in_turn(says("hello")))
         world.plan.at = {8: CRASH_AFTER}
         shown = await ran(world, MODEL % "", {})
         assert world.plan.writes[7] == "move"
-        assert len(world.models.requests) == 1
+        assert len(model.requests) == 1
         (revived,) = of_kind(world, shown["id"], Revived)
         assert sums(world).spent == revived.assumed["ask"] + 200
 
