@@ -43,24 +43,21 @@ def part_of(spent: Spent) -> str:
     return {"LOG": "entries", "ASK": "rows", "HEA": "head"}[spent.sk[:3]]
 
 
-def spent_by(meter: Meter, document: str) -> Counter[str]:
-    """What one saga of this document writes, by part."""
+def spent_by(meter: Meter, document: str) -> list[Spent]:
+    """What one saga of this document writes."""
 
     async def main() -> None:
         world = MeteredForPeople(make_registry(Books()), meter=meter)
         world.switch_on()
         saga = await start(world, document, {}, "w")
         await asyncio.sleep(10)
-        if document is ASKS:
+        if document != SILENT:
             await world.service().answer(saga, Answer(ask="0.ask", action="approve"), "")
         await world.settle()
 
     meter.clear()
     run_virtual(main())
-    found: Counter[str] = Counter()
-    for one in meter.written:
-        found[part_of(one)] += int(one.units)
-    return found
+    return list(meter.written)
 
 
 def price(aws: Callable[[], Aws]) -> Counter[str]:
@@ -76,7 +73,10 @@ def _alone(aws: Aws, document: str) -> Counter[str]:
     if TABLE in client.list_tables()["TableNames"]:
         client.delete_table(TableName=TABLE)
     create_table(client, TABLE)
-    return spent_by(Meter(aws), document)
+    found: Counter[str] = Counter()
+    for one in spent_by(Meter(aws), document):
+        found[part_of(one)] += int(one.units)
+    return found
 
 
 def measured(endpoint: str) -> Sample:

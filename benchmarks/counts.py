@@ -170,7 +170,7 @@ def _count(spent: Spent, writes: Counter[str], rows: Counter[tuple[str, str]]) -
 
 
 @contextmanager
-def _table() -> Iterator[Meter]:
+def metered() -> Iterator[Meter]:
     """A table in this process, and the meter that watches it; no account is asked, whatever the shell is logged in to."""
     from moto import mock_aws  # takes a second, and most who import this module ask for no count
 
@@ -262,7 +262,7 @@ async def _held(world: _World) -> float:
 @cache
 def counted() -> Counts:
     """Counted once in a process; a second of it is the import of what stands in for the table."""
-    with _table() as meter:
+    with metered() as meter:
         short, short_bytes = _live(meter, lambda world: _chain(world, 1), timeout_s=TIMEOUT_S)
         long, long_bytes = _live(meter, lambda world: _chain(world, 3), timeout_s=TIMEOUT_S)
         # A shorter timeout would do as well, but a take costs more where a saga is due only after the lease.

@@ -18,6 +18,7 @@ from baton.core.effects.risk import DEFAULT_RULES, above_in_words
 # What the table says of the values of a shared definition.
 _SHARED = {
     "humanAudience": "`starter`, or an object with `user`, `group` or `role`",
+    "modelPrice": "an object: dollars for a million tokens of `input`, of `output` and, if it differs, of `cached` input",
     "duration": "a [duration](#durations)",
     "value": "any [value](#expressions)",
     "after": "a name of a node, or a list of such names",
@@ -55,6 +56,7 @@ _SHARED = {
     "timeLimit": "a [duration](#durations), or `max` and `then`",
     "approval": "`true`, or an [approval](#approvals)",
     "riskRule": "[rules of risk](#approvals)",
+    "escalation": "[steps](#escalation)",
     "costLimit": "a number, or `max` and `then`",
 }
 
@@ -120,6 +122,11 @@ def guardrail_fields() -> str:
 def approval_fields() -> str:
     """The fields of `requires_approval` that is written as an object."""
     return _part("approval")
+
+
+def escalation_fields() -> str:
+    """The fields of a step of `escalate`."""
+    return _part("escalation")
 
 
 def risk_fields() -> str:
@@ -215,6 +222,8 @@ def _value(field: dict[str, Any], schema: dict[str, Any]) -> str:
         return _object_words(field, schema)
     if field["type"] == "array":
         return f"a list of {_value(field['items'], schema)}"
+    if field["type"] == "number":
+        return f"a number from {field['minimum']:,} to {field['maximum']:,}"
     if field["type"] == "integer":
         return f"a whole number from {field['minimum']:,} to {field['maximum']:,}"
     return f"text that matches `{field['pattern']}`" if "pattern" in field else "text"

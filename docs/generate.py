@@ -42,6 +42,7 @@ from docs.document_tables import (
     common_fields,
     default_risk,
     document_fields,
+    escalation_fields,
     guardrail_fields,
     join_fields,
     limit_fields,
@@ -64,6 +65,7 @@ from docs.failure_tables import (
     retry_presets,
 )
 from docs.scale_tables import (
+    scale_asked,
     scale_ceilings,
     scale_cost,
     scale_counts,
@@ -271,6 +273,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
         limits,
         metrics,
         document_fields,
+        escalation_fields,
         node_fields,
         common_fields,
         branch_fields,
@@ -300,6 +303,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
         scale_settings,
         scale_ceilings,
         scale_money,
+        scale_asked,
         scale_cost,
         scale_waiting,
         scale_outage,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from benchmarks import quotas, scale
+from benchmarks import asking, quotas, scale
 from benchmarks.ceilings import Ceiling, Load, Setup, ceilings, of_one_user
 from benchmarks.counts import TABLE_ITSELF, Use, counted
 from benchmarks.figures import Figure
@@ -107,9 +107,12 @@ def scale_ceilings() -> str:
 
 
 def _raised_by(ceiling: Ceiling) -> str:
+    return ", ".join(_raising(ceiling)) or "more workflows, or cells"
+
+
+def _raising(ceiling: Ceiling) -> list[str]:
     names = [f"`{name}`" for name in ceiling.raise_by if name in template()["Parameters"]]
-    names += ["Service Quotas"] * (ceiling.holds_for == ACCOUNT)
-    return ", ".join(names) or "more workflows, or cells"
+    return names + ["Service Quotas"] * (ceiling.holds_for == ACCOUNT)
 
 
 def scale_settings() -> str:
@@ -222,6 +225,21 @@ def scale_money() -> str:
             for most in [of_one_user(load, Setup())]
         ),
     )
+
+
+def scale_asked() -> str:
+    """How many questions a second people can be asked."""
+    of = asking.counted()
+    setup = scale.setup_for(Load(LOADS[-1]), counted())
+    raised = {one.what: one.per_s for one in asking.ceilings(setup, of)}
+    rows = [
+        (one.what, _n(one.per_s), _n(raised[one.what]), one.holds_for, ", ".join(_raising(one)) or "–")
+        for one in asking.ceilings(Setup(), of)
+    ]
+    pages = _n(asking.pages_per_s())
+    rows.append(("full pages of the list of one of them", pages, pages, quotas.AWS, "–"))
+    header = ("ceiling, questions/s", "defaults", f"set for {LOADS[-1]:,} starts/s", "it is", "raised by")
+    return _table(header, rows)
 
 
 def scale_waiting() -> str:

@@ -22,11 +22,12 @@ from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.log import events as ev
+from baton.core.log.agents import is_turn, turn_item
 from baton.core.log.answers import WHOLE, asked
 from baton.core.log.callbacks import CALLBACK, callback_of, completed_with
 from baton.core.log.fold import apply, fold
 from baton.core.log.forks import fork_to
-from baton.core.log.state import ANSWER, State, node_of, status_of
+from baton.core.log.state import ANSWER, State, item_of, node_of, status_of
 from baton.core.log.work import Callback
 from baton.core.log.workflow_limits import counts_of
 from baton.core.nodes.registry import KINDS
@@ -60,6 +61,7 @@ DOCUMENTS = (
         "b: {tool: work, after: q}}, on_failure: rollback}"
     ),
     "{name: elsewhere, on_failure: rollback, nodes: {a: {tool: work, callback: {timeout: 1h, heartbeat: 5m}}}}",
+    "{name: thinking, on_failure: rollback, nodes: {a: {agent: {model: m, prompt: p, tools: [work]}}}}",
     "{name: alone, nodes: {q: {human: {title: Well?, to: {group: us}, escalate: [{after: 1h, remind: true}]}}}}",
 )
 
@@ -258,9 +260,7 @@ def _by_the_worker(program: Program, state: State) -> Iterator[tuple[ev.Event, .
     if state.outbox.due:
         yield (ev.NoticesSent(keys=tuple(notice.key for notice in state.outbox.due)),)
     ready = [
-        slot
-        for slot in state.tokens
-        if program.nodes[node_of(slot)[0]].kind == "task" and program.has_come(state, slot)
+        slot for slot in state.tokens if program.node_at(state, slot).tool and program.has_come(state, slot)
     ]
     for slot in ready:
         failing = state.failing.get(slot)
@@ -288,8 +288,16 @@ def _advance(
     return (*step.events, *step.decision.record) if step.decision.of(CancelChildren) else step.events
 
 
+def _given(item: str) -> Any:
+    """What a step gives: a turn of an agent first a call, and then the answer."""
+    if not item or not is_turn(item):
+        return 1
+    calls = [{"tool": TOOL.name, "arguments": {}}] if item == turn_item(1) else []
+    return {"text": "", "calls": calls, "data": 1, "tokens": [1, 1]}
+
+
 def _outcomes(slot: str, now: int, attempt: int) -> Iterator[Outcome]:
     interrupted = Outcome(slot=slot, attempt=attempt, started_at=now, ended_at=now, budget_ms=1_000)
     yield interrupted
-    yield replace(interrupted, output=ev.Value(v=1))
+    yield replace(interrupted, output=ev.Value(v=_given(item_of(slot))))
     yield replace(interrupted, failure=ev.Failure("tool_error", "it broke", slot))

@@ -34,6 +34,8 @@ LEFT = {"core/read/usage.py": 2, "runtime/performers/tend_children.py": 1}
 OTHER_MEANINGS: Mapping[str, set[str]] = {
     # a method for each kind
     "builder/workflow.py": {"tool", "wait", "workflow", "value", "fail", "end", "human"},
+    # An argument of the step, a field of the graph.
+    "core/documents/parts/models.py": {"model", "tool"},
     # The word of another engine for all nodes.
     "core/documents/compile/expressions.py": {"task"},
     # The definition of any JSON value.

@@ -23,14 +23,14 @@ ALLOWED: dict[str, set[str]] = {
     "core/failures/matrix.py": set(STRATEGIES),
     "core/failures/failover.py": {"replan"},
     # The field `retry` of documents, and their examples.
-    "builder/failing.py": _FIELD,
-    "core/documents/familiar.py": _FIELD,
+    "builder/failing.py": {*_FIELD, "escalate"},
+    "core/documents/familiar.py": {*_FIELD, "escalate"},
     "core/documents/models.py": {"retry", "escalate"},
     "core/documents/nodes/base.py": _FIELD,
     "core/documents/parts/failing.py": _FIELD,
     "core/documents/parts/failing_schema.py": {"retry", "escalate"},
     "core/documents/parts/node.py": {"retry", "rollback", "escalate"},
-    "core/documents/places.py": _FIELD,
+    "core/documents/places.py": {*_FIELD, "escalate"},
     # A document's word for an empty end of the ladder.
     "core/failures/policy.py": {"fail"},
     "testing/result.py": {"fail"},
@@ -43,7 +43,9 @@ ALLOWED: dict[str, set[str]] = {
     "core/log/answers.py": {"retry", "fail"},
     # A field of questions, in the builder too: what happens without an answer.
     "cli/asking.py": {"escalate"},
+    "core/decide/approvals.py": {"escalate"},
     "core/documents/nodes/human.py": {"escalate"},
+    "core/documents/nodes/task.py": {"escalate"},
     "core/nodes/human.py": {"escalate"},
     "core/read/question_views.py": {"escalate"},
     "core/read/views.py": {"escalate"},

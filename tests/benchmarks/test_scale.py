@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks import quotas, scale
+from benchmarks import asking, quotas, scale
 from benchmarks.ceilings import SETTING, Load, Setup, ceilings, turns, use_of
 from benchmarks.counts import TABLE_ITSELF, Counts, Use, counted
 from benchmarks.quotas import ACCOUNT
@@ -291,6 +291,25 @@ def test_the_count_is_what_the_page_of_protocols_says() -> None:
 
 def test_the_engine_looks_at_what_waits_as_often_as_the_model_says() -> None:
     assert len(counted().looks_s) == scale.looks(Setup(), 5 / 24)
+
+
+def test_what_people_can_be_asked_is_what_it_comes_to_by_hand() -> None:
+    of = asking.Question(row=2, busiest=9, place=2)
+    assert {one.what: one.per_s for one in asking.ceilings(SETUP, of)} == {
+        "one person, the account of places": 500,
+        "one person, the partition of the index": 500,
+        "one group, role or on-call, its shards": 2_000,
+        "a cold InboxIndex": 2_000,
+        "a cold table": 4_000 / 9,
+        "InboxIndex, its quota": 20_000,
+    }
+    assert asking.pages_per_s() == 3_000 / (50 * 1_024 / 4_096 / 2)
+
+
+def test_a_question_writes_its_row_and_its_place_twice() -> None:
+    of = asking.counted()
+    assert (of.row, of.place) == (2, 2)
+    assert of.busiest > of.row
 
 
 def test_the_bench_has_a_figure_for_each_line() -> None:

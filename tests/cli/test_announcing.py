@@ -80,6 +80,12 @@ def test_an_input_that_is_not_known_is_said_and_nothing_to_start_is_not_started(
     assert lines[-1].endswith("start code --watch --input '{}'")
 
 
+def test_it_says_how_to_be_another_user(tmp_path: Path) -> None:
+    running = Running(Connection("http://127.0.0.1:1", "t"), "http://aws", tmp_path, [], {}, None)
+    (line,) = [line for line in running.lines() if line.strip().startswith("other users")]
+    assert "token NAME --group GROUP" in line
+
+
 def test_a_stop_says_what_it_waits_for_and_what_becomes_of_the_sagas(tmp_path: Path) -> None:
     first, forgotten = farewell(None)
     assert first == "Stopping the functions and the AWS; a step that is under way is cut off …"

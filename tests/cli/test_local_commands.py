@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).parents[2]
 ANOTHER = "layers/app/sagas/waits.yaml"
 WAITS = "name: waits\nnodes:\n  go: {wait: {signal: go, timeout: 1h}}\n"
+ASKS = "name: asks\nnodes:\n  cook: {human: {title: Can you cook?, to: {group: kitchen}}}\n"
 BATON = [sys.executable, "-c", "from baton.cli import main; main()"]
 
 
@@ -43,8 +45,9 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture
 def up(project: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """With a workflow besides the dinner, and told where to keep its data."""
+    """With two workflows besides the dinner, and told where to keep its data."""
     (project / ANOTHER).write_text(WAITS)
+    (project / "layers/app/sagas/asks.yaml").write_text(ASKS)
     command = [*BATON, "up", "--port", "0", "--data", "kept"]
     process = subprocess.Popen(
         command, cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -97,6 +100,8 @@ def test_up_runs_the_dinner_takes_up_a_change_and_leaves_nothing_but_the_data_th
     again = run(project, environment, "cancel", saga["id"])
     assert (again.returncode, "(409)" in again.stderr) == (3, True)
 
+    _another_user_is_asked(project, environment)
+
     waiting = json.loads(run(project, environment, "start", "waits", "--json").stdout)["id"]
     (project / ANOTHER).write_text(WAITS.replace("1h", "2h"))
     assert up.stderr is not None
@@ -113,6 +118,29 @@ def test_up_runs_the_dinner_takes_up_a_change_and_leaves_nothing_but_the_data_th
     assert [pid for pid in children if Path("/proc", str(pid)).exists()] == []
     kept = [file.read_bytes() for file in (project / "kept").rglob("*") if file.is_file()]
     assert any(waiting.encode() in content for content in kept)
+
+
+def _another_user_is_asked(project: Path, environment: dict[str, str]) -> None:
+    """A member of the group finds the question in the inbox, claims it and answers it; a user of no group finds nothing."""
+    saga = json.loads(run(project, environment, "start", "asks", "--json").stdout)["id"]
+    bob, eve = (
+        environment | {"BATON_TOKEN": run(project, environment, "token", *words).stdout.strip()}
+        for words in (("bob", "--group", "kitchen"), ("eve", "--group", "bar"))
+    )
+    until = time.monotonic() + PATIENCE_S / 4  # the inbox follows the log a moment later
+    while saga not in (listed := run(project, bob, "inbox").stdout) and time.monotonic() < until:
+        time.sleep(0.2)
+    assert [listed.splitlines()[1].split()[n] for n in (0, 1, 5, 6)] == [saga, "0.cook", "group", "kitchen"]
+    assert run(project, eve, "inbox").stderr == "no question is open for you\n"
+    assert run(project, bob, "claim", saga).stdout == f"{saga}  claimed 0.cook\n"
+    assert "the caller is the user `eve`" in run(project, eve, "answer", saga, "approve").stderr
+    assert run(project, bob, "answer", saga, "approve").stdout == f"{saga}  was answered 0.cook: approve\n"
+    ended = run(project, bob, "show", saga, "--watch", "--every", "250ms")
+    assert ended.returncode == 0, ended.stderr
+    again = run(project, bob, "answer", saga, "approve")
+    assert (again.returncode, again.stdout) == (0, f"{saga}  0.cook has this answer already: approve\n")
+    other = run(project, bob, "answer", saga, "reject")
+    assert (other.returncode, "(409)" in other.stderr) == (3, True)
 
 
 def test_the_demo_keeps_its_promises(project: Path, environment: dict[str, str]) -> None:

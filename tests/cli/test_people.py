@@ -9,7 +9,8 @@ import pytest
 
 from tests.cli.conftest import Baton, FakeApi
 
-ACCEPTED = (202, {"id": "s1", "status": "running", "version": 7})
+ACCEPTED = (202, {"id": "s1", "status": "running", "version": 7, "changed": True})
+SAME = (202, ACCEPTED[1] | {"changed": False})
 INCIDENT = {
     "id": "i1",
     "status": "open",
@@ -83,23 +84,79 @@ def test_a_question_is_claimed_released_and_reminded_of(
         assert "idempotency-key" not in asked.headers
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["claim"], "0.book.1 is yours already"),
+        (["claim", "--release"], "nothing to release: no user has claimed 0.book.1"),
+        (["answer", "approve"], "0.book.1 has this answer already: approve"),
+    ],
+)
+def test_what_changes_nothing_is_said_to_and_succeeds(
+    api: FakeApi, baton: Baton, words: list[str], said: str
+) -> None:
+    command, *rest = words
+    api.on("GET /sagas/s1", asking("0.book.1"))
+    api.on(f"POST /sagas/s1/{command}", SAME)
+    result = baton(command, "s1", *rest)
+    assert (result.exit_code, result.stdout) == (0, f"s1  {said}\n")
+
+
+def test_an_answer_without_a_question_that_is_open_is_to_the_one_that_was_answered_last(
+    api: FakeApi, baton: Baton
+) -> None:
+    events = [
+        {"kind": "signal_received", "name": ":answer", "key": "0.cook"},
+        {"kind": "signal_received", "name": ":answer", "key": "0.wine/a-key", "by": "me"},
+        {"kind": "signal_received", "name": "bell", "key": "k"},
+    ]
+    ended = {"id": "s1", "status": "completed", "questions": []}
+    api.on("GET /sagas/s1", (200, ended))
+    api.on("GET /sagas/s1/events", (200, {"entries": [{"version": 1, "events": events}], "next": None}))
+    api.on("POST /sagas/s1/answer", SAME)
+    result = baton("answer", "s1", "red")
+    assert (result.exit_code, result.stdout) == (0, "s1  0.wine has this answer already: red\n")
+    assert api.of("POST", "/sagas/s1/answer")[0].json == {"action": "red", "ask": "0.wine"}
+    api.on("POST /sagas/s1/answer", (409, {"title": "No", "detail": "question `0.wine` has been answered"}))
+    result = baton("answer", "s1", "white")
+    assert result.exit_code == 3
+    assert "question `0.wine` has been answered" in result.stderr
+    api.on("GET /sagas/s1/events", (200, {"entries": [], "next": None}))
+    assert baton("answer", "s1", "red").stderr.endswith("s1 asks nothing: it is completed\n")
+    assert baton("claim", "s1").exit_code == 3, "what is answered cannot be claimed"
+
+
 def test_of_several_questions_one_must_be_named(api: FakeApi, baton: Baton) -> None:
     api.on("GET /sagas/s1", asking("0.book.1", "0.pay.3"))
     result = baton("answer", "s1", "retry")
     assert result.exit_code == 2
     assert "asks 2 questions: say which\n  0.book.1\n  0.pay.3" in result.stderr
+    api.on("GET /sagas/s1/events", (200, {"entries": [], "next": None}))
     api.on("GET /sagas/s1", asking())
     assert baton("answer", "s1", "retry").stderr.endswith("s1 asks nothing\n")
     api.on("GET /sagas/s1", (200, {"id": "s1", "status": "failed", "questions": []}))
     assert baton("answer", "s1", "retry").stderr.endswith("s1 asks nothing: it is failed\n")
 
 
-@pytest.mark.parametrize(("asked", "which"), [(["0.book.1"], "s1"), (["0.book.1", "0.pay.3"], "s1 ASK")])
-def test_show_says_how_to_answer(api: FakeApi, baton: Baton, asked: list[str], which: str) -> None:
-    api.on("GET /sagas/s1", asking(*asked))
+def test_show_says_how_to_answer(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /sagas/s1", asking("0.book.1"))
     result = baton("show", "s1")
     assert result.stderr.startswith("Answer it with: ")
-    assert result.stderr.endswith(f" answer {which} retry|use|fail\n")
+    assert result.stderr.endswith(" answer s1 retry|use|fail\n")
+
+
+def test_show_says_how_to_answer_each_of_several_questions_and_where_the_rest_is(
+    api: FakeApi, baton: Baton
+) -> None:
+    questions = [{"id": "0.form", "options": ["submit"], "schema": {"type": "object"}}]
+    questions += [{"id": f"0.{n}", "options": ["yes", "no"]} for n in range(5)]
+    api.on("GET /sagas/s1", (200, {"id": "s1", "status": "suspended", "questions": questions}))
+    said = baton("show", "s1").stderr.splitlines()
+    assert said[0].startswith("Answer 0.form with: ")
+    assert said[0].endswith(" answer s1 0.form submit --data JSON")
+    assert [line.partition(" answer ")[2] for line in said[1:-1]] == [f"s1 0.{n} yes|no" for n in range(4)]
+    assert said[-1].startswith("… and 1 more: ")
+    assert said[-1].endswith(" inbox --saga s1")
 
 
 def test_show_says_that_data_are_asked_for(api: FakeApi, baton: Baton) -> None:
@@ -181,7 +238,7 @@ def test_the_inbox_lists_what_is_for_the_caller_one_question_a_line(api: FakeApi
     assert header.split("  ")[0] == "saga"
     assert line.split()[:3] == ["s1", "0.ok", "approval"]
     assert line.endswith("2026-01-02 00:00:00  group hosts  yes   Book it?: For\\nsix.")
-    assert result.stderr.splitlines()[0].endswith("baton answer SAGA ASK ANSWER")
+    assert result.stderr.splitlines()[0].endswith("baton answer s1 0.ok approve|reject")
     assert result.stderr.endswith("There are more: --limit N or --all.\n")
     api.on("GET /questions", (200, {"questions": [QUESTION], "next": None}))
     assert json.loads(baton("inbox", "--json", "--cursor", "c2").stdout) == {
@@ -189,6 +246,17 @@ def test_the_inbox_lists_what_is_for_the_caller_one_question_a_line(api: FakeApi
         "next": None,
     }
     assert api.asked[-1].query == {"limit": "50", "cursor": "c2"}
+
+
+def test_the_inbox_says_how_to_answer_what_it_lists(api: FakeApi, baton: Baton) -> None:
+    form = QUESTION | {"id": "0.form", "type": "input", "options": ["submit"]}
+    api.on("GET /questions", (200, {"questions": [form], "next": None}))
+    assert baton("inbox").stderr.endswith("baton answer s1 0.form submit --data JSON\n")
+    api.on("GET /questions", (200, {"questions": [form, QUESTION], "next": None}))
+    said = baton("inbox").stderr.splitlines()
+    assert said[0].endswith("baton answer SAGA ASK ANSWER")
+    assert said[1].startswith("What can be answered: ")
+    assert said[1].endswith("baton show SAGA")
 
 
 def test_the_inbox_of_one_saga_takes_the_beginning_of_its_id(api: FakeApi, baton: Baton) -> None:

@@ -281,7 +281,7 @@ def test_a_person_sees_a_line_per_event_and_who_wrote_it(api: FakeApi, baton: Ba
 def test_an_event_says_how_long_its_tool_held_the_event_loop_and_nothing_if_it_did_not() -> None:
     held, quiet = ({**entry(1)["events"][0], "blocked_ms": ms} for ms in (20_000, 0))
     lines = [str(line) for line in EventLines().of(entry(1, events=[held, quiet]))]
-    assert ["blocked_ms=20000" in line for line in lines] == [False, True, False]
+    assert ["blocked=20.0 s" in line for line in lines] == [False, True, False]
     assert "blocked" not in lines[2]
 
 
@@ -392,5 +392,5 @@ def test_the_log_tells_attempts_strategies_and_questions(api: FakeApi, baton: Ba
         "attempt_failed    a                 attempt=2  failure=timeout at a: no answer  tool=t",
         "strategy_chosen   a                 again at 22:00:02.500, after 2.5 s  strategy=retry  code=timeout",
         "strategy_chosen   a                 strategy=ask_user  ask=0.ask.1: Login required.",
-        "question_closed   a                 ask=0.ask.1  action=retry  by=k",
+        "question_closed   a                 0.ask.1 is answered: retry",
     ]

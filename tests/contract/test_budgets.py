@@ -270,6 +270,20 @@ def test_of_many_that_free_the_same_and_reserve_anew_none_gets_it_twice(concurre
     assert budgets.read(ADA) == Sums(50 * CENT, held * 100 * CENT + 50 * CENT, held)
 
 
+MARK = Reservation(-9, 0, NOW, is_freed=True)
+
+
+def test_a_reservation_that_lands_behind_the_mark_of_its_holder_takes_nothing(stores: Stores) -> None:
+    budgets = stores.budgets
+    late = opening()
+    assert budgets.move(ADA, Change("a", None, MARK), NOW) == Answer(True, Sums(0, 0, 0), MARK)
+    assert budgets.move(ADA, late, NOW) == Answer(False, Sums(0, 0, 0), MARK)
+    again = Change("a", MARK, one(5, 3), 0, LIMIT)
+    assert budgets.move(ADA, again, NOW) == Answer(True, Sums(0, 5, 1), one(5, 3))
+    assert budgets.move(ADA, Change("a", one(5, 3), MARK), NOW) == Answer(True, Sums(0, 0, 0), MARK)
+    assert budgets.move(ADA, again, NOW + 1).is_done, "a mark is not too old to be taken up again"
+
+
 # ---- what it is on a table
 
 
@@ -319,6 +333,43 @@ def test_an_item_does_not_grow_with_what_is_over(moto: AwsStores) -> None:
     budgets.expire(ADA, NOW + 3_600_200)
     (item,) = moto.scan()
     assert sum(name.startswith("r#") for name in item) < 10, "an hour later the freed are forgotten, too"
+
+
+@pytest.mark.parametrize(("every_s", "kept"), [(60, 15), (1, 100)])
+def test_marks_go_after_a_quarter_of_an_hour_and_all_but_the_newest_before(
+    moto: AwsStores, every_s: int, kept: int
+) -> None:
+    budgets = moto.budgets
+    for n in range(300):
+        now = NOW + 1_000 * every_s * n
+        assert budgets.move(
+            ADA, Change(f"d{n:03}", None, Reservation(-9, 0, now, is_freed=True)), now
+        ).is_done
+    (item,) = moto.scan()
+    left = sorted(name for name in item if name.startswith("r#"))
+    assert kept <= len(left) < kept + 16
+    assert left == [f"r#d{n:03}" for n in range(300 - len(left), 300)]
+
+
+def test_a_mark_that_was_taken_up_again_is_not_tidied_away(
+    table_and_meter: tuple[DynamoBudgets, Meter],
+) -> None:
+    budgets, meter = table_and_meter
+    later, again = NOW + 7_200_000, one(7, 3, NOW + 7_200_001)
+    raced: list[Answer] = []
+
+    class Late(DynamoBudgets):
+        """Another takes a mark up between the look at the item and the tidying."""
+
+        def _free(self, account: Account, item: Any, now: int) -> bool:
+            raced.append(budgets.move(ADA, Change("d3", MARK, again), NOW))
+            return super()._free(account, item, now)
+
+    for n in range(20):
+        budgets.move(ADA, Change(f"d{n}", None, MARK), NOW)
+    Late(meter.client, "sagas").move(ADA, Change("e", None, one(1, until=later + 1)), later)
+    assert raced[0].is_done
+    assert budgets.move(ADA, Change("d3", again, None), NOW) == Answer(True, Sums(0, 1, 1), None)
 
 
 @pytest.mark.parametrize("invocations", [1, 40])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -50,25 +51,42 @@ def test_what_has_expired_is_not_listed(stores: Stores) -> None:
     assert [row.saga for row in asked(stores, now=3_000)] == ["s2", "s3"]
 
 
-def test_a_list_goes_on_behind_any_of_its_rows_and_those_of_one_moment_come_once(stores: Stores) -> None:
-    put(stores, *(a_row(f"s{n}", expires_at=4_000 + n // 4) for n in range(10)))
-    seen: list[str] = []
+@pytest.mark.parametrize("audience", [ADA, OPS])
+@pytest.mark.parametrize("limit", [1, 3, 4, 50])
+def test_a_list_goes_on_behind_any_of_its_rows_and_those_of_one_moment_come_once(
+    stores: Stores, audience: str, limit: int
+) -> None:
+    rows = [a_row(f"s{n}", to=audience, expires_at=4_000 + n // 7 if n < 14 else 0) for n in range(21)]
+    put(stores, *rows)
+    seen: list[QuestionRow] = []
     after: Spot | None = None
     while True:
-        page, after = stores.questions.listed("acme", ADA, NOW, 3, after)
-        seen += [row.saga for row in page]
+        page, after = stores.questions.listed("acme", audience, NOW, limit, after)
+        assert len(page) <= limit
+        seen += page
         if after is None:
             break
-    assert sorted(seen) == sorted(f"s{n}" for n in range(10))
+    assert sorted(row.saga for row in seen) == sorted(row.saga for row in rows)
+    assert [row.spot[0] for row in seen] == sorted(row.spot[0] for row in rows)
 
 
-def test_a_list_goes_on_where_the_row_is_gone(stores: Stores) -> None:
-    put(stores, *(a_row(f"s{n}", expires_at=4_000 + n) for n in range(4)))
-    page, _ = stores.questions.listed("acme", ADA, NOW, 2)
+@pytest.mark.parametrize("audience", [ADA, OPS])
+def test_a_list_goes_on_where_the_row_is_gone(stores: Stores, audience: str) -> None:
+    put(stores, *(a_row(f"s{n}", to=audience, expires_at=4_000 + n) for n in range(4)))
+    page, _ = stores.questions.listed("acme", audience, NOW, 2)
     stores.questions.remove(SagaRef("acme", "s1"), "0.ask", 8, FAR)
-    rest, _ = stores.questions.listed("acme", ADA, NOW, 9, page[-1].spot)
+    rest, _ = stores.questions.listed("acme", audience, NOW, 9, page[-1].spot)
     assert [row.saga for row in rest] == ["s2", "s3"]
-    assert stores.questions.listed("acme", ADA, 4_003, 9, page[-1].spot) == ([], None)
+    assert stores.questions.listed("acme", audience, 4_003, 9, page[-1].spot) == ([], None)
+
+
+def test_the_rows_of_a_group_are_spread_and_those_of_a_person_are_in_one_place(moto: AwsStores) -> None:
+    put(moto, *(a_row(f"s{n}", to=OPS) for n in range(40)))
+    put(moto, *(a_row(f"p{n}") for n in range(40)))
+    keys = Counter(item["ask_key"]["S"] for item in moto.scan())
+    assert keys.pop("T#acme#ASKED#user:ada") == 40
+    assert set(keys) == {f"T#acme#ASKED{shard}#group:ops" for shard in ("", 1, 2, 3)}
+    assert min(keys.values()) >= 4
 
 
 def test_a_row_that_is_put_again_moves_with_its_audience_and_its_end(stores: Stores) -> None:
@@ -97,6 +115,19 @@ def test_of_two_puts_the_one_with_the_higher_number_stays(stores: Stores) -> Non
     put(stores, a_row(told=True), number=11)
     put(stores, a_row(told=False), number=10)
     assert [row.told for row in asked(stores)] == [True]
+
+
+def test_the_store_knows_what_was_taken_out_of_a_saga_and_as_of_which_number(stores: Stores) -> None:
+    put(stores, a_row(), a_row(ask="0.b"), a_row("s2"))
+    ref = SagaRef("acme", "s1")
+    stores.questions.remove(ref, "0.ask", 8, FAR)
+    stores.questions.remove(ref, "0.never", 6, FAR)
+    stores.questions.remove(SagaRef("acme", "s3"), "0.c", 8, FAR)
+    stores.questions.remove(SagaRef("globex", "s1"), "0.d", 8, FAR)
+    found = [set(stores.questions.removed(ref, number)) for number in (6, 7, 9)]
+    assert found == [{"0.ask", "0.never"}, {"0.ask"}, set()]
+    put(stores, a_row(), number=9)
+    assert set(stores.questions.removed(ref, 6)) == {"0.never"}
 
 
 @pytest.mark.parametrize("audience", ["user:a#b/c", "group:" + "ü" * 3_000, "on_call"])

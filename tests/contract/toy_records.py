@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -173,6 +173,14 @@ class ToyQuestions:
             there = self._kept.get("question", tenant, f"{saga}\0{ask}", _Asked)
             if there is None or there.number <= asked.number:
                 self._kept.put("question", tenant, f"{saga}\0{ask}", asked)
+
+    def removed(self, ref: SagaRef, number: int) -> Collection[str]:
+        kept = [(of, key.split("\0"), one) for of, key, one in self._kept.all("question", _Asked)]
+        return {
+            ask
+            for of, (saga, ask), one in kept
+            if (of, saga) == (ref.tenant, ref.id) and one.row is None and one.number >= number
+        }
 
     def listed(
         self, tenant: str, audience: str, now: int, limit: int, after: Spot | None = None

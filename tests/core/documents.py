@@ -211,8 +211,19 @@ _FAILING = {"retry": RETRIES, "on_failure": REACTIONS, "failover": POLICIES}
 
 
 _SCHEMAS_OF_OUTPUT = st.sampled_from(["done", True, {}, {"type": "object"}])
+_ASKING = {
+    "prompt": "p",
+    "instructions": "i ${input}",
+    "max_output": 5,
+    "price": {"input": 0.25, "output": 2},
+}
 _TO_COME: st.SearchStrategy[Any] = st.sampled_from(
-    [{"agent": {"model": "m", "tools": ["t"], "x": 1}}, {"map": {"over": "${input.a}"}}]
+    [
+        {"agent": {"model": "m", "prompt": "p", "tools": ["t"]}},
+        {"agent": {"model": "m", "turns": 3, "calls": 4, "calls_in_a_turn": 2, "tokens": 9, **_ASKING}},
+        {"model": {"name": "p/m", "fallbacks": ["n"], "temperature": 0.5, "corrections": 0, **_ASKING}},
+        {"map": {"over": "${input.a}"}},
+    ]
 )
 _OPTIONS = [{"id": "a", "label": "A ${input}", "default": True}, {"id": "b", "destructive": True}]
 _SHAPES_OF_QUESTIONS: list[dict[str, Any]] = [

@@ -43,12 +43,12 @@ def test_a_call_that_is_risky_asks_and_holds_only_its_own_step() -> None:
     }
     request = request_of(step)
     assert request is not None
-    assert (ask.risk, ask.digest, ask.severity) == ("critical", request.digest, "high")
+    assert (ask.risk, ask.digest, ask.severity) == ("critical", request.digest, "")
     assert ask.id == f"0.pay.{request.digest[:12]}"
     assert (ask.to, ask.asked_at, ask.expires_at) == ("", T0, T0 + DAY)
     assert decision.due == T0 + DAY
     (notice,) = notices_of(decision)
-    assert (notice.to, notice.code, notice.severity) == ("user", "approval", "high")
+    assert (notice.to, notice.code, notice.severity) == ("user", "approval", "critical")
     assert status_of(saga.state, saga.program) == "running"
     saga.go(done("side", 1))
     assert status_of(saga.state, saga.program) == "suspended"

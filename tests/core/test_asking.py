@@ -15,6 +15,7 @@ from baton.core.log.answers import (
     check_answer,
     is_answered,
     may_answer,
+    notice_again,
     notice_of,
     open_questions,
     refusal,
@@ -204,9 +205,9 @@ def test_what_there_is_to_say_of_a_question_is_shown() -> None:
         },
     ]
     assert shown["takeover"] == {"url": "https://bank.test", "picture": "", "instructions": "Log in."}
-    assert (shown["type"], shown["kind"], shown["title"], shown["details"]) == (
+    assert (shown["type"], shown["asked_for"], shown["title"], shown["details"]) == (
         "decision",
-        "decision",
+        None,
         "How?",
         {"n": 1},
     )
@@ -218,3 +219,22 @@ def test_its_notice_goes_to_whom_it_is_for(to: str, told: str) -> None:
     notice = notice_of(waiting(ask()), "ask@1", ask(to=to, title="Book it?"), T0)
     assert (notice.key, notice.to, notice.code, notice.node) == ("s1/0.ask", told, "approval", "ask")
     assert (notice.message, notice.severity, notice.incident) == ("Book it?: Shall we?", "medium", False)
+
+
+@pytest.mark.parametrize("type", TYPES)
+@pytest.mark.parametrize(
+    ("risk", "severity", "told"),
+    [
+        ("", "", "medium"),
+        ("low", "", "low"),
+        ("high", "", "high"),
+        ("critical", "", "critical"),
+        ("low", "high", "high"),
+    ],
+)
+def test_people_are_told_of_a_question_as_severely_as_much_depends_on_it(
+    type: str, risk: str, severity: str, told: str
+) -> None:
+    one = ask(type, risk=risk, severity=severity)
+    assert notice_of(waiting(one), "ask", one, T0).severity == told
+    assert notice_again(waiting(one), "ask", one, T0).severity == told

@@ -33,7 +33,16 @@ WRONG: list[tuple[str, str, str, str, str]] = [
     ("a schema that is nowhere", "a: {output_schema: doen}", "schemas: {done: {}}", "/nodes/a/output_schema",
      "there is no schema `doen` under `schemas`"),
     ("a condition that cannot be read", "a: {when: 'input.x >'}", "", "/nodes/a/when", ""),
-    ("an agent", "a: {agent: {model: m}}", "", "/nodes/a/agent", "nodes of kind `agent` cannot be run by this version"),
+    ("an agent without a prompt", "a: {agent: {model: m}}", "", "/nodes/a/agent/prompt", "`prompt` is missing"),
+    ("an agent with too many calls in a turn", "a: {agent: {model: m, prompt: p, calls_in_a_turn: 65}}", "",
+     "/nodes/a/agent/calls_in_a_turn", "`65` must be between 1 and 64"),
+    ("a model that is hot", "a: {model: {name: m, prompt: p, temperature: 3}}", "", "/nodes/a/model/temperature",
+     "`3` must be between 0 and 2"),
+    ("a model whose price is a word", "a: {model: {name: m, prompt: p, price: {input: free, output: 1}}}", "",
+     "/nodes/a/model/price/input", "`free` is no price"),
+    ("a temperature that is a word", "a: {model: {name: m, prompt: p, temperature: hot}}", "",
+     "/nodes/a/model/temperature", "`hot` must be between 0 and 2"),
+    ("no name of a model", "a: {model: {name: 'a model', prompt: p}}", "", "/nodes/a/model/name", ""),
     ("a decision without options", "a: {human: {title: x, type: decision}}", "", "/nodes/a/human",
      "a question of type `decision` needs `options`"),
     ("an input without a schema", "a: {human: {title: x, type: input}}", "", "/nodes/a/human",
@@ -106,13 +115,13 @@ def test_what_is_allowed(nodes: str, more: str) -> None:
     assert told(nodes, more) == []
 
 
-AGENT = "a: {agent: {tools: %s}, branch: {choose: output, among: [b], default: c}}, b: {}, c: {}, d: {%s}"
+AGENT = "a: {agent: {model: m, prompt: p, tools: %s}, branch: {choose: output, among: [b], default: c}}, b: {}, c: {}, d: {%s}"
 
 
 def test_an_agent_goes_on_only_to_what_it_may_choose() -> None:
-    assert [path for path, _, _ in told(AGENT % ("[t]", ""))] == ["/nodes/a/agent"]
+    assert told(AGENT % ("[t]", "")) == []
     found = told(AGENT % ("[t]", "after: [c, a]"))
-    assert found[1:] == [
+    assert found == [
         ("/nodes/d/after/1", "the agent `a` goes on only to the nodes that its `branch` names",
          "add `d` to `among`, or let it come after another node"),
     ]  # fmt: skip
@@ -120,11 +129,8 @@ def test_an_agent_goes_on_only_to_what_it_may_choose() -> None:
 
 def test_an_agent_may_call_only_tools_that_may_run() -> None:
     allowed = "guardrails: {allowed_tools: [t]}"
-    assert [path for path, _, _ in told(AGENT % ("[t, tt]", ""))] == [
-        "/nodes/a/agent",
-        "/nodes/a/agent/tools/1",
-    ]
-    assert told(AGENT % ("['*']", ""), allowed)[1:] == [
+    assert [path for path, _, _ in told(AGENT % ("[t, tt]", ""))] == ["/nodes/a/agent/tools/1"]
+    assert told(AGENT % ("['*']", ""), allowed) == [
         ("/nodes/a/agent/tools/0", f"`u.v` may not run: {SAID}", "add `u.v` to `allowed_tools`, or take another tool"),
     ]  # fmt: skip
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from baton.core.documents.compile import MAX_HINTS, compile_document
+from baton.core.documents.nodes.model import KINDS
 from baton.errors import InvalidDefinition, MalformedDocument, Problem
 from tests.core.build import problems_of, tool_spec
 from tests.core.shapes import NAMES
@@ -85,13 +86,13 @@ SHAPE: list[tuple[str, str, str, str, str]] = [
      "`whit` is not known here", "did you mean `with`?"),
     ("an unknown key of a wait", "name: w\nnodes: {a: {wait: {timeout: 1s, signl: x}}}", "/nodes/a/wait/signl",
      "`signl` is not known here", "did you mean `signal`?"),
-    ("a kind to come and another", "name: w\nnodes: {a: {tool: t, agent: {}}}", "/nodes/a",
-     "a node has exactly one of tool, wait, workflow, value, fail, end, human; found tool and agent", ""),
+    ("a kind to come and another", "name: w\nnodes: {a: {tool: t, agent: {model: m, prompt: p}}}", "/nodes/a",
+     "a node has exactly one of tool, wait, workflow, value, fail, end, human, model, agent; found tool and agent", ""),
     ("a key like a kind elsewhere", HEAD + "map: 1", "/map", "`map` is not known here", ""),
     ("no kind", "name: w\nnodes: {a: {}}", "/nodes/a",
-     "a node has exactly one of tool, wait, workflow, value, fail, end, human; found none", ""),
+     "a node has exactly one of tool, wait, workflow, value, fail, end, human, model, agent; found none", ""),
     ("two kinds", "name: w\nnodes: {a: {tool: t, workflow: w}}", "/nodes/a",
-     "a node has exactly one of tool, wait, workflow, value, fail, end, human; found tool and workflow", ""),
+     "a node has exactly one of tool, wait, workflow, value, fail, end, human, model, agent; found tool and workflow", ""),
     ("a wait for nothing", "name: w\nnodes: {a: {wait: {}}}", "/nodes/a/wait",
      "write exactly one of `for` (a duration), `until` (a time) and `signal` (a name)", ""),
     ("a wait for both", "name: w\nnodes: {a: {wait: {for: 1s, signal: x}}}", "/nodes/a/wait",
@@ -349,7 +350,7 @@ def test_an_unknown_key_counts_as_the_known_one_that_it_nearly_is() -> None:
 
 
 def test_the_shape_of_what_is_left_is_checked_too() -> None:
-    node, kinds = "{tool: t, wait: {for: 1s}, xyz: 1}", "tool, wait, workflow, value, fail, end, human"
+    node, kinds = "{tool: t, wait: {for: 1s}, xyz: 1}", ", ".join(KINDS)
     assert told(BROKEN_NODE % node) == [
         ("/nodes/b", f"a node has exactly one of {kinds}; found tool and wait", ""),
         ("/nodes/b/xyz", "`xyz` is not known here", ""),

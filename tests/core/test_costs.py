@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
+from baton.core.log import events as ev
+from baton.core.models.usage import Usage as Tokens
 from baton.core.read import prices
 from baton.core.read.costs import bill, charge, cost_view, per_million_steps, total_of
+from baton.core.read.model_costs import ModelCosts
 from baton.core.read.prices import Price
 from baton.core.read.usage import Usage
+from tests.core.build import entry
 
 USAGE = Usage(
     write_units=21,
@@ -63,6 +68,23 @@ def test_the_answer_says_what_was_estimated_by_which_prices() -> None:
         "usd": pytest.approx(21 * 0.625e-6),
     }
     assert view["usd_per_million_steps"] == pytest.approx(view["usd"]["total"] * 1e5, abs=1e-3)
+
+
+def test_what_models_were_paid_is_in_the_sum() -> None:
+    costs = ModelCosts()
+    asked = Tokens(model="m", input=100, cached=50, output=10, reasoning=5, cost=200)
+    about: dict[str, Any] = {"attempt": 1, "started_at": 1, "ended_at": 2, "tool": "std.model"}
+    about |= {"tool_version": "1", "schema_hash": "h", "usage": (asked,)}
+    costs.add(entry(1, ev.StepSucceeded(node="a", item="t1", output=ev.Value(), **about)))
+    costs.add(entry(2, ev.AttemptFailed(node="a", failure=ev.Failure("x", "y"), **about), ev.GaveUp()))
+    (line,) = costs.lines()
+    assert line == {
+        "what": "m", "node": "a", "quantity": 220, "unit": "tokens", "usd": 0.0004,
+        "requests": 2, "input": 200, "cached": 100, "output": 20,
+    }  # fmt: skip
+    view = cost_view("s1", "running", USAGE, 10, 2, costs.lines())
+    assert view["usd"]["models"] == 0.0004
+    assert view["usd"]["total"] == pytest.approx(view["usd"]["aws"] + 0.0004)
 
 
 def test_a_saga_without_steps_has_no_price_per_step() -> None:

@@ -150,7 +150,13 @@ def test_a_value_may_be_null() -> None:
 
 @pytest.mark.parametrize("key", [key for key, kind in BY_KEY.items() if not kind.ends])
 def test_a_node_of_any_kind_that_is_no_end_may_say_where_it_goes_on(key: str) -> None:
-    kind = {"wait": "{signal: s}", "agent": "{}", "human": "{title: x}", "map": "{over: []}"}.get(key, "t")
+    kind = {
+        "wait": "{signal: s}",
+        "agent": "{model: m, prompt: p}",
+        "model": "{name: m, prompt: p}",
+        "human": "{title: x}",
+        "map": "{over: []}",
+    }.get(key, "t")
     fields = "when: x, branch: {rules: [{if: x, then: b}]}, loop: {while: x}, join: any, output_schema: true, limits: {}"
     model = good(f"name: w\nnodes: {{a: {{{key}: {kind}, {fields}}}, b: {{tool: t}}}}")
     assert kind_of(model.nodes["a"]).key == key

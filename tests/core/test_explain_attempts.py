@@ -203,7 +203,7 @@ def test_an_open_question_is_what_a_step_waits_for() -> None:
             "id": "0.a.1",
             "node": "a",
             "iteration": [],
-            "kind": "error_resolution",
+            "asked_for": "error_resolution",
             "message": f"{SAYS} ({DOWN})",
             "options": ["retry", "use", "fail"],
             "expires_at": until,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
@@ -136,6 +137,48 @@ def test_what_was_withdrawn_before_a_fork_and_is_noted_behind_it_is_shown_and_to
     assert ("0.ask" in now.asks, now.notices[0].key) == (True, "s1/1/0.ask")
 
 
+def test_whom_a_question_was_for_since_its_row_was_noted_may_have_a_place_until_the_next_note() -> None:
+    saga = asking()
+    saga.tell()
+
+    def claim(to: str) -> None:
+        saga.put(ev.QuestionClaimed(node="ops", ask="0.ops", to=to, by="bob", at=saga.now), epoch=0)
+
+    def left() -> tuple[str, ...]:
+        return saga.state.outbox.rows["0.ops"].left
+
+    claim("user:bob")
+    assert left() == ("user:bob",), "a worker may take a place for him and die"
+    claim("")
+    assert (left(), list(owed(saga.state).asks)) == (("user:bob",), ["0.ops"])
+    claim("user:bob")
+    claim("")
+    assert left() == ("user:bob",)
+    saga.put(ev.Forked(cut=saga.state.version, branch=1, by="bob", at=saga.now))
+    assert left() == ("user:bob",)
+    row = saga.state.outbox.rows["0.ops"]
+    saga.put(ev.NoticesSent(keys=(), shown={"0.ops": ev.Shown(to=row.to, until=row.until, told=True)}))
+    assert left() == ()
+
+
+def test_a_note_that_is_older_than_a_claim_does_not_forget_the_claimants_place() -> None:
+    saga = asking()
+    row = ev.Shown(to="group:ops", until=saga.now + 3_600_000, told=True)
+    saga.put(ev.QuestionClaimed(node="ops", ask="0.ops", to="user:bob", by="bob", at=saga.now), epoch=0)
+    saga.put(ev.NoticesSent(keys=(), shown={"0.ops": row}))
+    assert saga.state.outbox.rows["0.ops"].left == ("user:bob",)
+
+
+def test_of_a_question_without_a_row_no_place_is_kept_in_mind() -> None:
+    saga = asking()
+    saga.put(ev.NoticesSent(keys=(), withdrawn=("0.ops",)))
+    state = replace(saga.state, outbox=replace(saga.state.outbox, rows={}))
+    assert (
+        inbox.moved(state, ev.Ask(id="0.ops", kind="approval", message="", options=(), to="user:bob"))
+        is state
+    )
+
+
 def test_what_moves_to_another_audience_or_another_time_is_to_be_shown_anew() -> None:
     saga = asking()
     saga.tell()
@@ -150,6 +193,48 @@ def test_a_saga_keeps_the_notices_of_all_its_questions_however_many() -> None:
     many = NOTICES_REMEMBERED + 20
     saga = asking("name: w\nnodes:\n" + "".join(f"  q{n}: {{human: {{title: t}}}}\n" for n in range(many)))
     assert len(saga.state.outbox.due) == len(notices_of(saga.decision)) == many
+
+
+def fan(many: int, to: str = "") -> Saga:
+    nodes = "".join(f"  q{n}: {{human: {{title: t{to}}}}}\n" for n in range(many))
+    return asking("name: w\nnodes:\n" + nodes)
+
+
+def test_other_notices_push_out_no_question_of_a_saga_with_many_and_none_of_them_is_lost_for_it() -> None:
+    saga = fan(NOTICES_REMEMBERED + 10)
+    for n in range(5):
+        saga.put(ev.NoticeDue(notice=notice(f"warning {n}")))
+    now = owed(saga.state)
+    assert {one.ask for one in now.notices if one.ask} == set(now.asks)
+    assert [one.key for one in now.notices if not one.ask] == [f"warning {n}" for n in range(5)]
+
+
+def test_reminders_that_are_not_sent_push_out_the_first_notice_of_no_other_question() -> None:
+    saga = fan(3)
+    for n in range(3 * NOTICES_REMEMBERED):
+        saga.put(ev.NoticeDue(notice=notice(f"reminder {n}", "0.q0")))
+    now = owed(saga.state)
+    assert {one.ask for one in now.notices} == {"0.q0", "0.q1", "0.q2"}
+    assert (len(now.notices), now.notices[-1].key) == (
+        NOTICES_REMEMBERED + 3,
+        f"reminder {3 * NOTICES_REMEMBERED - 1}",
+    )
+
+
+def test_an_incident_is_pushed_out_by_no_other_notice() -> None:
+    saga = fan(1)
+    saga.put(ev.NoticeDue(notice=notice("incident", "0.q0", incident=True)))
+    for n in range(2 * NOTICES_REMEMBERED):
+        saga.put(ev.NoticeDue(notice=notice(f"reminder {n}", "0.q0")))
+    assert "incident" in [one.key for one in saga.state.outbox.due]
+    assert len(saga.state.outbox.due) == NOTICES_REMEMBERED + 1
+
+
+def test_of_more_incidents_than_are_remembered_none_is_lost() -> None:
+    saga = fan(1)
+    for n in range(2 * NOTICES_REMEMBERED):
+        saga.put(ev.NoticeDue(notice=notice(f"incident {n}", incident=True)))
+    assert len(saga.state.outbox.due) == 2 * NOTICES_REMEMBERED + 1
 
 
 def test_only_a_user_is_a_person() -> None:

@@ -25,6 +25,8 @@ def test_a_node_is_summed_up_in_the_words_of_its_kind() -> None:
     assert summary("workflow", workflow="delivery@2") == "workflow delivery@2"
     assert summary("pass") == "value"
     assert summary("human", type="input", title="Seats", expires_ms=5) == "input: Seats, at most 5 ms"
+    assert summary("model", model="m") == "asks m"
+    assert summary("agent", model="m", turns=5) == "m with no tools, at most 5 turns"
     assert summary("wait", wait_ms=5) == "wait 5 ms"
     assert summary("wait", signal="go") == "wait for go"
     assert summary("wait", signal="go", wait_ms=5) == "wait for go, at most 5 ms"

@@ -198,14 +198,33 @@ def test_only_high_and_critical_calls_ask_and_those_of_a_tool_that_always_does()
     assert risky is not None
     assert (risky.level, risky.why) == (HIGH, "it is a deposit above 100 USD")
     assert asked({"amount": 1}, spec(), always=True) is not None
-    assert asked({"amount": 1}, spec(), always=True, compiled=None) is not None
+    assert asked({"amount": 1}, spec(), always=True, risks=[None]) is not None
 
 
 def test_the_stricter_of_the_tool_now_and_when_the_graph_was_compiled_counts() -> None:
-    then = asked({"amount": 600}, spec(), compiled=PAY)
-    both = asked({"amount": 600}, spec(risk=OTHER), compiled=PAY)
-    unknown = request_for("pay", {"amount": 600, "currency": "USD"}, None, compiled=PAY)
+    then = asked({"amount": 600}, spec(), risks=[PAY])
+    both = asked({"amount": 600}, spec(risk=OTHER), risks=[PAY])
+    unknown = request_for("pay", {"amount": 600, "currency": "USD"}, None, risks=[PAY])
     assert [one and one.level for one in (then, both, unknown)] == [CRITICAL] * 3
+
+
+@pytest.mark.parametrize(
+    ("tool", "more", "is_for_a_person"),
+    [
+        (spec(risk=DEPOSIT), {"always": True}, False),
+        (spec(), {"always": True, "risks": [DEPOSIT]}, False),
+        (spec(), {"always": True}, True),
+        (spec(risk=PAY), {"always": True}, True),
+        (spec(risk=DEPOSIT, requires_approval=True), {}, True),
+        (spec(risk=DEPOSIT), {"by_tool": True}, True),
+    ],
+)
+def test_only_a_person_approves_what_is_risky_unsaid_or_guarded_by_its_tool(
+    tool: ToolSpec, more: dict[str, Any], is_for_a_person: bool
+) -> None:
+    found = asked({"amount": 1}, tool, **more)
+    assert found is not None
+    assert found.is_for_a_person is is_for_a_person
 
 
 def test_the_rules_of_the_document_are_those_that_count() -> None:

@@ -227,8 +227,8 @@ def test_every_entry_can_be_shown_as_json(events: list[Any]) -> None:
     whole = entry_view(entry(1, *shown))
     assert msgspec.json.decode(msgspec.json.encode(whole)) == whole
     for one, event in zip(whole["events"], events, strict=True):
-        of_no_item = {"item"} if not getattr(event, "item", "") else set()
-        assert set(one) == {"kind", *event.__struct_fields__} - of_no_item
+        seldom = {name for name in ("item", "usage", "is_result") if not getattr(event, name, None)}
+        assert set(one) == {"kind", *event.__struct_fields__} - seldom
 
 
 # ---- workflows and tools ---------------------------------------------------------------------------------------------
@@ -384,3 +384,13 @@ def test_a_saga_says_until_when_it_may_last_and_when_it_is_deleted() -> None:
     saga.state = msgspec.structs.replace(saga.state, origin=origin)
     shown = view(saga)
     assert (shown["ends_by"], shown["expires_at"]) == ("1970-01-02T00:00:00.000Z", "1970-01-04T00:00:00.000Z")
+
+
+def test_a_row_of_the_inbox_has_its_end_as_a_time_or_none() -> None:
+    rows = {"a": ev.Shown(to="user:bob", until=T0, told=True), "b": ev.Shown(to="on_call")}
+    sent = ev.NoticesSent(keys=("k",), shown=rows)
+    view = entry_view(ev.Entry(version=2, branch=0, at=T0, invocation="i", events=(sent,)))
+    assert view["events"][0]["shown"] == {
+        "a": {"to": "user:bob", "until": AT, "told": True},
+        "b": {"to": "on_call"},
+    }

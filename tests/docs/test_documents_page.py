@@ -101,6 +101,7 @@ def test_it_has_an_example_of_everything() -> None:
 def test_every_example_compiles(text: str) -> None:
     value = {"name": "w", **parse_document(text).value}
     used = {node["tool"] for node in value["nodes"].values() if "tool" in node}
+    used |= {tool for node in value["nodes"].values() for tool in node.get("agent", {}).get("tools", ())}
     anything: dict[str, Any] = {"type": "object", "properties": {}}
     tools = {
         name: ToolSpec(name=name, version="1", effect="pure", parameters=anything, result={}) for name in used

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from baton.errors import InvalidDefinition, Problem
+from baton.errors import InvalidDefinition, InvalidInput, Problem
 from baton.runtime.cursors import write_cursor
 from baton.web import problems
+from baton.web.requests import read_body
+from baton.web.routes import ROUTES
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ECHO, PARTY, begin
@@ -118,6 +120,61 @@ def test_an_unknown_field_is_answered_with_the_nearest_and_its_place(http: Http)
 def test_every_field_that_is_wrong_is_named(path: str, body: Any, wrong: list[str], http: Http) -> None:
     problem = http.post(path, body).problem(422, "invalid-input")
     assert [error["path"] for error in problem["errors"]] == wrong
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "says"),
+    [
+        (f"{SAGA}/answer", {}, ["/ask: `ask` is missing", "/action: `action` is missing"]),
+        (
+            f"{SAGA}/answer",
+            {"ask": "", "action": "x" * 65, "arguments": [], "comment": None},
+            [
+                "/ask: must not be empty",
+                "/action: has at most 64 characters; this one has 65",
+                "/arguments: must be an object",
+                "/comment: must be a string",
+            ],
+        ),
+        (
+            f"{SAGA}/claim",
+            {"ask": 7, "release": "yes"},
+            ["/ask: must be a string", "/release: must be `true` or `false`"],
+        ),
+        (f"{SAGA}/remind", {"aks": "q"}, ["/ask: `ask` is missing", "/aks: `aks` is not known here"]),
+        ("/callbacks/a.b.c", {"status": "sucess"}, ["/status: must be `success`, `failure` or `heartbeat`"]),
+        ("/confirm", {"token": "t", "action": 1}, ["/action: must be a string"]),
+        (f"{SAGA}/signals/s", {"failure": "x"}, ["/failure: must be an object"]),
+        (f"{SAGA}/cancel", {"mode": "soft"}, ["/mode: must be `graceful` or `forced`"]),
+        (f"{SAGA}/forks", {"version": 0}, ["/version: must be at least 1"]),
+        (f"{SAGA}/forks", {"version": "1"}, ["/version: must be a whole number"]),
+        (
+            f"{SAGA}/resume",
+            {"budget_usd": []},
+            ["/budget_usd: `[]` is not an amount of dollars; give for example 2 or '2.00'"],
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_said_in_plain_words(path: str, body: Any, says: list[str]) -> None:
+    route = next(route for route in ROUTES if route.body is not None and _fits(route.path, path))
+    assert route.body is not None
+    with pytest.raises(InvalidInput) as caught:
+        read_body(route.body, json.dumps(body))
+    assert [f"{one.path}: {one.message}" for one in caught.value.problems] == says
+    assert caught.value.detail == f"at {says[0]}"
+
+
+def test_a_word_that_is_nearly_right_is_answered_with_the_right_one(http: Http) -> None:
+    error = only_error(http.post(f"{SAGA}/cancel", {"mode": "gracefull"}).problem(422, "invalid-input"))
+    assert error["suggestion"] == "did you mean `graceful`?"
+
+
+def _fits(pattern: str, path: str) -> bool:
+    parts = [part if not part.startswith("{") else None for part in pattern.split("/")]
+    given = path.split("/")
+    return len(parts) == len(given) and all(
+        part in (None, one) for part, one in zip(parts, given, strict=True)
+    )
 
 
 def test_a_body_over_the_limit_is_refused_with_the_limit(http: Http) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.log.events import Ask, NoticeDue, QuestionClaimed, QuestionOpened, SignalReceived
+from baton.core.log.events import Ask, NoticeDue, QuestionClaimed, QuestionOpened, SagaEnded, SignalReceived
 from baton.ports import QuestionRow
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
@@ -77,11 +77,22 @@ def test_a_member_of_the_group_answers_and_a_repetition_changes_nothing(
 ) -> None:
     asking(http)
     said = SAID | {"comment": "By the window."}
-    for _ in range(2):
-        assert answer(http, said, key="k").status == 202
+    told = [answer(http, said, key="k") for _ in range(2)]
+    assert [(one.status, one.body["changed"]) for one in told] == [(202, True), (202, False)]
     (event,) = answers(deployment)
     assert (event.key, event.by, event.payload.v) == ("0.form/k", "eve", said)
     answer(http, SAID, key="l").problem(409, "not-allowed-now")
+
+
+def test_after_the_end_the_same_answer_is_known_and_another_is_refused_with_the_reason(http: Http) -> None:
+    asking(http)
+    assert answer(http).body["changed"] is True
+    append(http.engine, SagaEnded(status="completed"))
+    assert answer(http).body["changed"] is False
+    problem = answer(http, SAID | {"data": {"seats": 5}}).problem(409, "not-allowed-now")
+    assert problem["detail"] == "question `0.form` has been answered"
+    problem = answer(http, SAID | {"ask": "0.other"}).problem(409, "not-allowed-now")
+    assert problem["detail"] == "the saga has ended: completed"
 
 
 @pytest.mark.parametrize("groups", [None, "guests", "hostsx", "[hosts]", "group:hosts"])
@@ -163,7 +174,7 @@ def test_a_listed_question_says_what_it_is_and_where_to_answer(http: Http) -> No
                 "workflow": "form",
                 "id": "0.form",
                 "type": "input",
-                "kind": "input",
+                "asked_for": None,
                 "title": "Seats",
                 "message": "How many?",
                 "for": {"kind": "user", "name": "ada"},
@@ -223,8 +234,7 @@ def ask_for(http: Http, what: str, *, user: str = "eve", groups: str = "hosts", 
 
 def test_a_claimed_question_is_its_claimers_until_it_is_released(http: Http, deployment: Deployment) -> None:
     asking(http)
-    for _ in range(2):
-        assert ask_for(http, "claim").status == 202
+    assert [ask_for(http, "claim").body["changed"] for _ in range(2)] == [True, False]
     (question,) = http.get(SAGA).body["questions"]
     assert question["for"] == [{"kind": "user", "name": "eve"}, {"kind": "role", "name": "operate"}]
     claim = question["claim"]
@@ -235,7 +245,8 @@ def test_a_claimed_question_is_its_claimers_until_it_is_released(http: Http, dep
         problem = ask_for(http, what, user="bo", **more).problem(403, "forbidden")
         assert "claimed by `eve`" in problem["detail"]
     answer(http, user="bo").problem(403, "forbidden")
-    assert ask_for(http, "claim", release=True).status == 202
+    told = [ask_for(http, "claim", release=True) for _ in range(2)]
+    assert [(one.status, one.body["changed"]) for one in told] == [(202, True), (202, False)]
     assert http.get(SAGA).body["questions"][0]["claim"] is None
     assert answer(http, user="bo").status == 202
     claimed = [

@@ -132,7 +132,7 @@ def test_a_signal_may_carry_a_failure_in_place_of_a_payload(http: Http, deployme
     ("body", "path", "told"),
     [
         ({"payload": None, "failure": {"code": "x"}}, "", "`payload` or a `failure`, not both"),
-        ({"failure": {}}, "/failure/code", "Field required"),
+        ({"failure": {}}, "/failure/code", "`code` is missing"),
         ({"failure": {"code": "no code!"}}, "/failure/code", "`no code!` is not a code"),
         ({"failure": {"code": "x", "reason": "y"}}, "/failure/reason", "is not known here"),
         ({"failure": "x"}, "/failure", ""),
@@ -290,7 +290,10 @@ def test_a_fork_of_an_ended_saga_makes_it_due_before_it_is_appended(
         UpdateExpression=took_out,
     )
     answer = http.post(f"{SAGA}/forks", {"version": 1, "reason": "once more"})
-    assert (answer.status, answer.body) == (202, {"id": ADA.id, "status": "running", "version": 3})
+    assert (answer.status, answer.body) == (
+        202,
+        {"id": ADA.id, "status": "running", "version": 3, "changed": True},
+    )
     head = deployment.head(ADA)
     assert head.armed > 0
     assert head.due_at == head.armed

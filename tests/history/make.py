@@ -43,6 +43,7 @@ from tests.history.callbacks import callbacks
 from tests.history.ending import ended
 from tests.history.lasting import lasting
 from tests.history.questions import escalated, questions
+from tests.history.thinking import thought
 
 HERE = Path(__file__).parent
 
@@ -234,14 +235,8 @@ def _blobs() -> Saga:
 def _rounds() -> Saga:
     """Tokens of several rounds of a loop, as later versions write them."""
     saga = Saga(program(task("a"), task("b", "a")))
-    common: dict[str, Any] = {
-        "attempt": 1,
-        "output": ev.Value(v=1),
-        "started_at": 1,
-        "ended_at": 2,
-        "tool": "t",
-    }
-    common |= {"tool_version": "1", "schema_hash": "h"}
+    common: dict[str, Any] = {"attempt": 1, "output": ev.Value(v=1), "started_at": 1, "ended_at": 2}
+    common |= {"tool": "t", "tool_version": "1", "schema_hash": "h"}
     saga.put(
         ev.StepSucceeded(node="a", emits=(ev.Token("a", "a", (0,)), ev.Token("a", "b", (), False)), **common)
     )
@@ -370,6 +365,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "approved": approved,
     "callbacks": callbacks,
     "escalated": escalated,
+    "thought": thought,
 }
 
 

@@ -19,6 +19,7 @@ from baton.core.log.events import (
     QuestionEscalated,
     QuestionOpened,
     SignalReceived,
+    StrategyChosen,
 )
 from baton.core.log.state import ANSWER
 
@@ -27,7 +28,7 @@ _Happens = QuestionClosed | QuestionEscalated | QuestionClaimed
 
 @dataclass
 class _Asked:
-    """A question of a node, as far as the log was read. `taken`: when the steps of its escalation were due."""
+    """A question of a node or about a step, as far as the log was read. `taken`: when the steps of its escalation were due."""
 
     ask: Ask
     taken: list[int] = field(default_factory=list)
@@ -63,12 +64,12 @@ class _Asked:
 
 
 def of_questions(entries: list[Entry]) -> Iterator[str]:
-    """Promises about the questions of nodes in one saga's log, where no fork goes back to one."""
+    """Promises about the questions in one saga's log, where no fork goes back to one."""
     asked: dict[str, _Asked] = {}
     keys = Counter[str]()
     for entry in entries:
         for event in entry.events:
-            if isinstance(event, QuestionOpened):
+            if isinstance(event, QuestionOpened | StrategyChosen) and event.ask is not None:
                 asked[event.ask.id] = _Asked(event.ask)
             elif isinstance(event, SignalReceived) and event.name == ANSWER:
                 for name, one in asked.items():

@@ -25,6 +25,8 @@ from tests.kit.documents import (
     EARLY_END,
     ESCALATED,
     FAILING,
+    HAULED,
+    LEFT_ALONE,
     LIMITED,
     LONG_WAIT,
     LOSERS,
@@ -332,16 +334,6 @@ async def _crowd(world: World) -> str:
     return saga
 
 
-async def _hauled(world: World) -> str:
-    document = """
-name: w
-nodes:
-  wait: {tool: work, with: {n: 1, seconds: 1}}
-  haul: {tool: haul, after: wait, with: {load: sand}}
-"""
-    return await start(world, document, {}, "w")
-
-
 async def _cancelled_early(world: World) -> str:
     """A cancel that comes while a parent may still be about to start its child."""
     await patiently(
@@ -388,9 +380,10 @@ CORPUS = (
     Scenario("asked", _asked),
     Scenario("questions", _questions),
     Scenario("escalated", _escalated),
+    Scenario("left-alone", partial(start, document=LEFT_ALONE, given={}, name="left")),
     Scenario("approved", _approved),
     Scenario("crowd", _crowd),
-    Scenario("hauled", _hauled),
+    Scenario("hauled", partial(start, document=HAULED, given={}, name="w")),
     Scenario("cancelled-early", _cancelled_early, "cancelled", has_open_end=True),
     Scenario("polite", partial(start, document=POLITE, given={}, name="w")),
     Scenario("handed", partial(handed, start=start, patiently=patiently)),

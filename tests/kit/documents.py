@@ -196,6 +196,29 @@ nodes:
 output: {n: '${ctx.after.output.n}', who: '${ctx.who.output.answer}', late: '${ctx.late.output.answer}'}
 """
 """A question that is claimed, handed on and decided by its escalation, and one whose answer comes just before that."""
+LEFT_ALONE = """
+name: left
+nodes:
+  lent:
+    tool: work
+    with: {n: 2}
+    requires_approval: {to: {group: hosts}, escalate: [{after: 5s, hand_on: {group: leads}}, {after: 15s, decide: reject}]}
+    catch: {code: rejected, then: kept}
+  kept: {value: 1}
+  broken:
+    tool: refuse
+    on_failure: {any: {ladder: [ask_user], escalate: [{after: 5s, remind: true}, {after: 15s, decide: fail}]}}
+    catch: {code: tool_error, then: mended}
+  mended: {value: 1}
+output: {kept: '${ctx.kept.output?}', mended: '${ctx.mended.output?}'}
+"""
+"""Questions about a call and about a failed step, which no person answers: their escalation decides them."""
+HAULED = """
+name: w
+nodes:
+  wait: {tool: work, with: {n: 1, seconds: 1}}
+  haul: {tool: haul, after: wait, with: {load: sand}}
+"""
 
 APPROVED = """
 name: approved

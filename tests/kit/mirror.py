@@ -6,7 +6,7 @@ What happens is decided by the log in memory, so that virtual time and the strea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TypeVar
 
 from baton.adapters.dynamo.budgets import DynamoBudgets
@@ -74,6 +74,9 @@ class MirrorQuestions(MemoryQuestions):
     def remove(self, ref: SagaRef, ask: str, number: int, until: int) -> None:
         self._real.remove(ref, ask, number, until)
         super().remove(ref, ask, number, until)
+
+    def removed(self, ref: SagaRef, number: int) -> Collection[str]:
+        return _same(set(self._real.removed(ref, number)), set(super().removed(ref, number)))
 
     def listed(
         self, tenant: str, audience: str, now: int, limit: int, after: Spot | None = None

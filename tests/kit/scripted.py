@@ -63,7 +63,7 @@ def by_turn(*answers: ModelAnswer) -> Script:
     """What a model without memory says: by how often the assistant has spoken in the messages."""
 
     def script(request: ModelRequest, _: int) -> ModelAnswer:
-        spoken = sum(message["role"] == "assistant" for message in request.messages)
+        spoken = sum(int(message["role"] == "assistant") for message in request.messages)
         return answers[min(spoken, len(answers) - 1)]
 
     return script

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -256,5 +258,41 @@ output: ["${ctx.plain.output}", "${ctx.typed.output.n}"]
         assert shown["result"] == ["hello", 5]
         assert model.requests[0].messages == ({"role": "user", "content": '{"words":[1]}'},)
         assert model.requests[1].schema == {"type": "object", "required": ["n"]}
+
+    stage(story)
+
+
+def test_a_message_to_an_agent_at_work_is_heard_with_its_next_turn(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = model = Scripted(
+            by_turn(asks_for(("sum_add", {"a": 1, "b": 2})), says('"3"'), says('"Then 4."')), takes_s=5
+        )
+        node = ", output_schema: {type: string}"
+        saga = await start(world, document(", signal: follow_up", node), {"a": 1}, "w")
+        await asyncio.sleep(2)
+        await world.service().signal(saga, "follow_up", "No, for four.", "k1")
+        await asyncio.sleep(6)
+        await world.service().signal(saga, "follow_up", {"guests": 5}, "k2")
+        await world.settle()
+        shown = await world.queries().show(saga)
+        assert (shown["status"], shown["result"]) == ("completed", "Then 4.")
+        heard = [one["content"] for one in model.requests[-1].messages if one["role"] == "user"]
+        assert heard == ["Add 1 and 2.", "No, for four.", '{"guests":5}']
+        for before, after in pairwise(model.requests):
+            assert after.messages[: len(before.messages)] == before.messages
+
+    stage(story)
+
+
+def test_the_cost_of_a_saga_has_what_its_models_were_paid(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = Scripted(by_turn(asks_for(("sum_add", {"a": 1, "b": 2})), says("3")))
+        shown = await ran(world, document(), {"a": 1})
+        cost = await world.queries().cost(shown["id"])
+        (line,) = cost["models"]
+        assert (line["what"], line["node"], line["requests"], line["input"]) == ("scripted", "find", 2, 200)
+        assert cost["usd"]["models"] == shown["spent_usd"] == 0.0004
 
     stage(story)

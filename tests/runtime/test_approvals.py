@@ -3,81 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from baton import Context, Risk, StepFailure, tool
+from baton import StepFailure, tool
 from baton.core.log.answers import Answer
 from baton.core.log.events import AttemptFailed, QuestionClosed, QuestionOpened, StepSucceeded
 from baton.errors import NotAllowedNow
 from baton.runtime.question_rows import PLACES_DAY
 from tests.kit.corpus import start
-from tests.kit.faults import Crash
 from tests.kit.toolbox import Books
 from tests.kit.world import World
+from tests.runtime.banking import AMOUNT, FAILED, Bank, asked, ended, of, say
 from tests.runtime.conftest import Stage
-
-PAY = Risk(action="payment", amount="amount", currency_is="USD")
-
-
-@dataclass
-class Bank:
-    """What was done, and what the next calls come to."""
-
-    paid: list[tuple[str, Any]] = field(default_factory=list)
-    keys: list[str] = field(default_factory=list)
-    fate: list[Any] = field(default_factory=list)
-    helped: int = 0
-
-    def open(self, world: World, **more: Any) -> None:
-        more = {"risk": PAY, "effect": "once", "verify": "bank.find", **more}
-
-        @tool("bank.find", effect="pure", registry=world.registry)
-        async def find(amount: int) -> dict[str, Any]:
-            return {"happened": ("pay", amount) in self.paid, "result": amount}
-
-        @tool("bank.pay", registry=world.registry, **more)
-        async def transfer(amount: int, context: Context, note: str = "") -> int:
-            self.keys.append(context.idempotency_key)
-            fate = self.fate.pop(0) if self.fate else None
-            if isinstance(fate, Exception):
-                raise fate
-            self.paid.append(("pay", amount))
-            if fate == "dies":
-                world.running[context.saga, context.node].is_dead = True
-                raise Crash
-            return amount
-
-        self.refresh(world)
-
-    def refresh(self, world: World) -> None:
-        world.tools = world.registry.specs()
-
-
-async def asked(world: World, saga: str) -> dict[str, Any]:
-    await asyncio.sleep(5)
-    (question,) = (await world.queries().show(saga))["questions"]
-    return dict(question)
-
-
-async def say(world: World, saga: str, action: str, **more: Any) -> dict[str, Any]:
-    question = await asked(world, saga)
-    await world.service().answer(saga, Answer(ask=question["id"], action=action, **more), "")
-    return question
-
-
-async def ended(world: World, saga: str) -> dict[str, Any]:
-    await world.settle()
-    return await world.queries().show(saga)
-
-
-def of(node: str, more: str = "") -> str:
-    return f"name: w\nnodes:\n  pay: {{{node}}}{more}\noutput: ${{ctx.pay.output?}}"
-
-
-AMOUNT = "tool: bank.pay, with: {amount: 600}"
 
 
 def test_before_its_approval_nothing_is_done_claimed_reserved_or_held(stage: Stage) -> None:
@@ -114,9 +53,6 @@ def test_an_approved_act_in_doubt_is_looked_at_and_no_person_is_asked_again(stag
         assert len([event for event in world.events(saga) if isinstance(event, QuestionOpened)]) == 1
 
     stage(story)
-
-
-FAILED = StepFailure("declined", "no", kind="recoverable", happened=False)
 
 
 @pytest.mark.parametrize(("action", "paid"), [("approve", [("pay", 700)]), ("reject", [])])
@@ -180,34 +116,6 @@ def test_what_a_hook_makes_of_the_arguments_is_asked_about_and_then_done_without
         assert (await ended(world, saga))["status"] == "completed"
         assert (bank.paid, bank.helped) == ([("pay", 600)], 1)
         assert len([one for one in world.events(saga) if isinstance(one, AttemptFailed)]) == 1
-
-    stage(story)
-
-
-@pytest.mark.parametrize(
-    ("risk", "node", "asks"),
-    [(PAY, "", True), (None, "", False), (None, ", requires_approval: {expires: 1h}", True)],
-)
-def test_a_tool_that_stands_in_is_asked_about_itself_and_what_the_document_asks_for_holds_for_it(
-    stage: Stage, risk: Risk | None, node: str, asks: bool
-) -> None:
-    async def story(world: World, books: Books) -> None:
-        bank = Bank(fate=[FAILED])
-        bank.open(world)
-
-        @tool("cash", registry=world.registry, risk=risk)
-        async def cash(amount: int) -> int:
-            bank.paid.append(("cash", amount))
-            return amount
-
-        bank.refresh(world)
-        policy = "{name: cash, when: {code: declined}, then: {strategy: replan, tool: cash}}"
-        saga = await start(world, of(f"{AMOUNT}, failover: [{policy}]{node}"), {}, "w")
-        assert (await say(world, saga, "approve"))["details"]["tool"] == "bank.pay"
-        if asks:
-            assert (await say(world, saga, "approve"))["details"]["tool"] == "cash"
-        assert (await ended(world, saga))["result"] == 600
-        assert bank.paid == [("cash", 600)]
 
     stage(story)
 
@@ -281,30 +189,26 @@ def test_a_call_in_parts_asks_for_each_part_and_loses_none(stage: Stage) -> None
     stage(story)
 
 
-def test_a_tool_that_looks_or_helps_asks_for_itself_if_it_has_to(stage: Stage) -> None:
+@pytest.mark.parametrize(("amount", "paid"), [(90, [("pay", 90)]), (600, [])])
+def test_a_question_about_a_call_escalates_and_approves_by_itself_only_what_is_not_risky(
+    stage: Stage, amount: int, paid: list[Any]
+) -> None:
     async def story(world: World, books: Books) -> None:
-        bank = Bank(fate=[StepFailure("unauthorized", "no", happened=False)])
-        bank.open(world, risk=None)
-
-        @tool(
-            "buy_key",
-            registry=world.registry,
-            carries_out="refresh_credentials",
-            for_tools="bank.pay",
-            requires_approval=True,
-        )
-        async def buy_key() -> None:
-            bank.helped += 1
-
-        bank.refresh(world)
-        saga = await start(world, of(AMOUNT), {}, "w")
-        assert (await asked(world, saga))["details"] == {
-            "tool": "buy_key", "arguments": {}, "risk": "low", "why": "it always needs an approval",
-        }  # fmt: skip
-        assert bank.helped == 0
-        await say(world, saga, "approve")
-        assert (await ended(world, saga))["result"] == 600
-        assert bank.helped == 1
+        bank = Bank()
+        bank.open(world)
+        steps = "[{after: 1h, remind: true}, {after: 2h, decide: approve}]"
+        rules = "risk: [{action: payment, above: 500, level: critical}]\nnodes:"
+        node = f"tool: bank.pay, with: {{amount: {amount}}}, requires_approval: {{escalate: {steps}}}"
+        saga = await start(world, of(node).replace("nodes:", rules), {}, "w")
+        await asked(world, saga)
+        await asyncio.sleep(3_600)
+        assert (await asked(world, saga))["told_at"]
+        assert bank.paid == []
+        await asyncio.sleep(3_600)
+        await ended(world, saga)
+        assert bank.paid == paid
+        (closed,) = (one for one in world.events(saga) if isinstance(one, QuestionClosed))
+        assert (closed.action, closed.by) == ("approve" if paid else "reject", "")
 
     stage(story)
 

@@ -207,7 +207,7 @@ def test_what_a_person_can_resolve_is_asked_about(stage: Stage) -> None:
         saga, view = await run(world, PLAIN)
         assert view["status"] == "suspended"
         (question,) = view["questions"]
-        assert (question["node"], question["kind"]) == ("a", "input")
+        assert (question["node"], question["asked_for"]) == ("a", "input")
         await world.service().answer(saga, Answer(ask=question["id"], action="retry"), "k")
         await world.settle()
         assert (await world.queries().show(saga))["status"] == "completed"

@@ -65,7 +65,7 @@ def test_a_question_without_an_answer_fails_the_run_at_once_with_its_text() -> N
     assert (result.status, result.attempts("a")) == ("suspended", 1)
     assert result.error == "login_required: not now"
     (question,) = result.questions
-    assert (question["node"], question["kind"]) == ("a", "browser_takeover")
+    assert (question["node"], question["asked_for"]) == ("a", "browser_takeover")
     (failing,) = result.failing
     assert (failing["strategy"], failing["class"], failing["attempts"]) == ("ask_user", "user_resolvable", 1)
     assert result.steps["a"].status == "failing"
@@ -199,4 +199,4 @@ def test_an_answer_that_is_none_is_refused() -> None:
         of(1, code="login_required", answers={"a": "shrug"})
     with pytest.raises(InvalidInput) as refused:
         of(1, code="login_required", answers={"a": "use"})
-    assert refused.value.__notes__[0] == "the answer about `a`"
+    assert str(refused.value).startswith("the answer about `a`: at /output: ")

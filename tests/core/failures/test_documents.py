@@ -10,13 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from baton.core.conditions.docschema import CONDITIONS
 from baton.core.conditions.model import Cel
 from baton.core.conditions.schema import violations
 from baton.core.documents.compile.handling import policies_of, retry_of, rules_of, strange_names
 from baton.core.documents.parts.failing import Failover, OnFailure, Retry
 from baton.core.documents.parts.failing_schema import definitions
-from baton.core.documents.schema import SHARED
+from baton.core.documents.schema import document_schema
 from baton.core.documents.text import parse_document
 from baton.core.failures.failover import Action, Match, Policy, Window
 from baton.core.failures.policy import Change
@@ -42,7 +41,7 @@ SCHEMA: dict[str, Any] = {
         "on_failure": {"$ref": "#/$defs/onFailure"},
         "failover": {"$ref": "#/$defs/failover"},
     },
-    "$defs": {**SHARED, **CONDITIONS, **DEFINITIONS},
+    "$defs": document_schema()["$defs"],
 }
 
 
@@ -161,6 +160,7 @@ def test_everything_that_can_be_said_of_a_failure() -> None:
         "question": "input",
         "severity": "high",
         "may_change": "hour",
+        "escalate": [{"after": "1h", "remind": True}, {"after": "2h", "hand_on": {"group": "leads"}}],
     }
     assert rules(on_failure={"TIMEOUT": said, "503": {"at_most": {}}}) == {
         "timeout": Change(
@@ -174,6 +174,10 @@ def test_everything_that_can_be_said_of_a_failure() -> None:
             question="input",
             severity="high",
             may_change=("hour",),
+            escalate=(
+                {"remind": True, "after_ms": 3_600_000},
+                {"hand_on": {"group": "leads"}, "after_ms": 7_200_000},
+            ),
         ),
         "service_unavailable": Change(),
     }

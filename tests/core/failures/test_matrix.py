@@ -50,6 +50,7 @@ TABLE: list[tuple[str, str, str, int, str, int, int, dict[str, Any]]] = [
     (MODEL, "context_length_exceeded", "replan", 0, "", 0, 0, {"hint": "truncate_context"}),
     (MODEL, "content_filtered", "ask_user", 0, "", 0, 0, {"message": "Content was filtered. Please rephrase your request."}),
     (MODEL, "model_unavailable", "replan", 0, "", 0, 0, {"hint": "fallback_model"}),
+    (MODEL, "answer_invalid", "retry", 3, "fixed", 0, 0, {}),
     (BROWSER, "element_not_found", "retry", 3, "fixed", 2_000, 2_000, {"hooks": ("refresh_page",)}),
     (BROWSER, "navigation_timeout", "retry", 2, "fixed", 5_000, 5_000, {}),
     (BROWSER, "captcha_detected", "ask_user", 0, "", 0, 0, {"message": "CAPTCHA detected. Please solve it manually.", "question": "browser_takeover"}),

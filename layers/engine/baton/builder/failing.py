@@ -47,6 +47,7 @@ Reaction = TypedDict(
         "question": str,
         "severity": str,
         "may_change": str | Sequence[str],
+        "escalate": Sequence[Mapping[str, Any]],
     },
     total=False,
 )
@@ -134,20 +135,12 @@ def _rule(made: Collector, path: str, value: Any) -> Any:
 
 
 def said(made: Collector, path: str, value: Any) -> Any:
-    """The writer of `retry` and `failover`, and of what is inside of them."""
+    """The writer of `retry`, `failover`, `requires_approval` and `escalate`, and of what is inside of them."""
     if isinstance(value, timedelta):
         return made.duration(path, value)
     if isinstance(value, (list, tuple)):
         return list_of(said)(made, path, value)
     return made.members(path, value, _by_key)
-
-
-def approval(made: Collector, path: str, value: Any) -> Any:
-    """The writer of `requires_approval`: yes, no, or the words of the question."""
-    if not isinstance(value, Mapping) or "expires" not in value:
-        return made.value(path, value)
-    words = made.value(path, {key: inner for key, inner in value.items() if key != "expires"})
-    return {**words, "expires": made.duration(f"{path}/expires", value["expires"])}
 
 
 def _by_key(made: Collector, path: str, value: Any) -> Any:

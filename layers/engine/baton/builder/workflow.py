@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from baton.builder.conditions import Holds, condition
 from baton.builder.control import Branch, Guardrails, Join, Limits, Loop, guardrails, join_or_short
-from baton.builder.failing import Catch, Policies, Reactions, Retries, approval, by_code, catch, said
+from baton.builder.failing import Catch, Policies, Reactions, Retries, by_code, catch, said
 from baton.builder.parts import Writer, finished, given, only, schema, schema_by_name
 from baton.builder.references import JoinFields, LoopFields, Node, Origin, Reference, SagaFields
 from baton.builder.values import Collector, Duration, Nodes
@@ -54,7 +54,7 @@ _FIELDS: Mapping[str, Writer] = {
     "retry": said,
     "on_failure": by_code,
     "failover": said,
-    "requires_approval": approval,
+    "requires_approval": said,
     "catch": catch,
     "output_schema": schema,
     "limits": Collector.measures,
@@ -242,14 +242,8 @@ class Workflow:
         if expires is not None:
             human["expires"] = self._made.duration(f"{place}/expires", expires)
         if escalate is not None:
-            human["escalate"] = [
-                {key: self._step(f"{place}/escalate/{index}/{key}", key, step[key]) for key in step}
-                for index, step in enumerate(escalate)
-            ]
+            human["escalate"] = said(self._made, f"{place}/escalate", escalate)
         return self._add(name, {"human": human}, more)
-
-    def _step(self, place: str, key: str, value: Any) -> Any:
-        return self._made.duration(place, value) if key == "after" else self._made.value(place, value)
 
     def workflow(
         self,

@@ -65,6 +65,7 @@ class Running:
             yield f"  {name:<14} {url}/books"
         yield f"  workflows      {', '.join(self.workflows) or none_yet}"
         yield f"  token          {where}"
+        yield f"  other users    {typed('token NAME --group GROUP')} prints a token of theirs, to show with --token"
         yield f"  logs           {self.logs}"
         if self.data:
             yield f"  data           {self.data}; a saga whose step was cut off by the last stop goes on when its lease is over, in a minute or two"

@@ -1,4 +1,4 @@
-"""The commands that run Baton on this machine: up, demo.
+"""The commands that run Baton on this machine: up, token, demo.
 
 What `up` does is in running.py, what the demo does in demonstrating.py. Both are imported when needed, because
 they bring half of AWS along.
@@ -13,7 +13,7 @@ import click
 
 from baton.cli.app import app_option
 from baton.cli.numbers import Whole
-from baton.cli.shared import console, json_option
+from baton.cli.shared import Shared, console, json_option, print_json
 from baton.cli.values import read_pairs
 from baton.client.connection import owner_of, project_root
 from baton.client.exits import NO, Failed
@@ -91,6 +91,33 @@ def up(
     wanted = Wanted(root, port, aws_port, tenant, user, parameters, app, data, keep_logs, as_json)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(run_until_stopped(wanted))
+
+
+@click.command(short_help="Print a token of `baton up` for another user.")
+@click.argument("user")
+@click.option("--group", "groups", metavar="NAME", multiple=True, help="A group of the user; repeat it.")
+@click.option(
+    "--role",
+    "roles",
+    metavar="ROLE",
+    multiple=True,
+    default=("read", "run", "answer"),
+    show_default=True,
+    help="What the user may do: read, run, answer or operate; repeat it.",
+)
+@json_option
+@click.pass_obj
+def token(shared: Shared, user: str, groups: tuple[str, ...], roles: tuple[str, ...], as_json: bool) -> None:
+    """Print a token of `baton up` for another user, to try groups, claims and roles.
+
+    The user is of the same tenant. Show the token with --token or BATON_TOKEN. It is good until the run ends, and for twelve
+    hours at most.
+    """
+    signed = shared.token_for(user, groups, roles)
+    if as_json:
+        print_json({"user": user, "groups": list(groups), "roles": list(roles), "token": signed})
+    else:
+        click.echo(signed)
 
 
 @click.command()

@@ -5,6 +5,7 @@ What steers a saga that asks nothing is in steering.py.
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +16,7 @@ from baton.cli.shared import Shared, console, gathered, json_option, key_option,
 from baton.cli.values import read_value
 from baton.client.exits import REFUSED, USAGE, Failed
 from baton.client.program import typed
+from baton.client.text import plain
 
 if TYPE_CHECKING:
     from baton.client.api import Api
@@ -50,8 +52,9 @@ def answer(
     About a step that failed: retry, use (an output in its place) or fail. To a question of a node: approve or reject,
     submit (--data), done, or one of the choices that it offers.
 
-    ASK is the question's id, as `baton show` shows it; it can be left out while only one is open. `baton show` also says
-    what can be answered and by whom, and which arguments --with may change.
+    ASK is the question's id, as `baton show` shows it; it can be left out while only one is open. Where none is open, the
+    question that was answered last is meant: the same answer again changes nothing. `baton show` also says what can be
+    answered and by whom, and which arguments --with may change.
     """
     if action is None:
         ask, action = None, ask
@@ -69,14 +72,19 @@ def answer(
         body["comment"] = comment
 
     async def run(api: Api) -> dict[str, Any]:
-        body["ask"] = ask or await _only_question(api, saga)
+        body["ask"] = ask or await _only_question(api, saga, or_answered=True)
         return await api.answer(saga, body, key)
 
     answered = shared.call(run)
     if as_json:
         print_json(answered)
     else:
-        click.echo(f"{answered['id']}  was answered {body['ask']}: {action}")
+        said = (
+            f"was answered {body['ask']}"
+            if answered.get("changed", True)
+            else f"{body['ask']} has this answer already"
+        )
+        click.echo(f"{answered['id']}  {said}: {action}")
 
 
 @click.command(short_help="Make a question of a group your own.")
@@ -100,8 +108,12 @@ def claim(shared: Shared, saga: str, ask: str | None, release: bool, as_json: bo
     claimed = shared.call(run)
     if as_json:
         print_json(claimed)
+        return
+    if release:
+        said = "released {}" if claimed.get("changed", True) else "nothing to release: no user has claimed {}"
     else:
-        click.echo(f"{claimed['id']}  {'released' if release else 'claimed'} {asked[0]}")
+        said = "claimed {}" if claimed.get("changed", True) else "{} is yours already"
+    click.echo(f"{claimed['id']}  {said.format(asked[0])}")
 
 
 @click.command(short_help="Have people told again of a question.")
@@ -127,8 +139,11 @@ def remind(shared: Shared, saga: str, ask: str | None, as_json: bool) -> None:
         click.echo(f"{reminded['id']}  reminds of {asked[0]}")
 
 
-async def _only_question(api: Api, saga: str) -> str:
-    """The id of the question that is open. Raises `Failed` unless there is exactly one."""
+async def _only_question(api: Api, saga: str, *, or_answered: bool = False) -> str:
+    """The id of the question that is open. Raises `Failed` unless there is exactly one.
+
+    or_answered: where none is open, the one that was answered last, if any was.
+    """
     found = await api.show(saga)
     asked = [str(question["id"]) for question in found.get("questions") or ()]
     if len(asked) == 1:
@@ -136,9 +151,24 @@ async def _only_question(api: Api, saga: str) -> str:
     if not asked:
         from baton.core.log.state import FINISHED
 
+        if or_answered and (last := await _last_answered(api, saga)):
+            return last
         ended = f": it is {found['status']}" if found.get("status") in FINISHED else ""
         raise Failed(REFUSED, f"{saga} asks nothing{ended}")
     raise Failed(USAGE, f"{saga} asks {len(asked)} questions: say which", *asked)
+
+
+async def _last_answered(api: Api, saga: str) -> str:
+    """The id of the question that the last answer in the log is to; empty where there is none."""
+    from baton.core.log.answers import question_of_key
+    from baton.core.log.state import ANSWER
+
+    last = ""
+    async for entry in api.events(saga):
+        for event in entry["events"]:
+            if event["kind"] == "signal_received" and event.get("name") == ANSWER:
+                last = question_of_key(event["key"])
+    return last
 
 
 @click.command(short_help="List the questions that are for you.")
@@ -177,8 +207,14 @@ def inbox(
 
     for line in question_rows(found, terminal_width()):
         console().print(line)
-    if found:
+    if len(found) == 1:
+        from baton.cli.waiting import answers_to
+
+        which = f"{found[0]['saga']} {shlex.quote(found[0]['id'])}"
+        click.echo(plain("Answer with: " + typed(f"answer {which} {answers_to(found[0])}")), err=True)
+    elif found:
         click.echo("Answer with: " + typed("answer SAGA ASK ANSWER"), err=True)
+        click.echo("What can be answered: " + typed("show SAGA"), err=True)
     else:
         click.echo("no question is open" + (" for you" if saga is None else ""), err=True)
     if after:

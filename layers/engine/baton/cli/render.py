@@ -6,16 +6,17 @@ Pure: documents in, rich renderables and text out. Lists are in tables.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from baton.cli.asking import question_lines
+from baton.cli.event_words import EventWords, Said, asked
 from baton.cli.waiting import rounds, waits
 from baton.client.program import typed
-from baton.client.text import clock, counted, course, epoch_ms, one_line, plain, span, when
+from baton.client.text import clock, counted, course, epoch_ms, one_line, plain, since, span, when
 from baton.core.log.state import FINISHED
 
 COLOURS = {
@@ -61,6 +62,8 @@ _USUAL = (
     ("budget", 0),
     ("look", False),
     ("recorded", False),
+    ("ends", False),
+    ("window", 0),
     ("blocked_ms", 0),
 )
 
@@ -124,14 +127,20 @@ def saga_line(saga: Mapping[str, Any]) -> str:
 
 def _failing(saga: Mapping[str, Any], now: int) -> list[str]:
     """A line for each step that has failed and is not given up: what it failed with, and what comes next."""
+    at_work = {_slot(item): item for item in saga.get("active") or ()}
     return [
         f"{_slot(step)}, attempt {step.get('attempts')}: {step.get('code')}: {one_line(str(step.get('message')))}; "
-        + _next(step, now)
+        + _next(step, at_work.get(_slot(step), {}), now)
         for step in saga.get("failing") or ()
     ]
 
 
-def _next(step: Mapping[str, Any], now: int) -> str:
+def _next(step: Mapping[str, Any], work: Mapping[str, Any], now: int) -> str:
+    """What comes next, or `work`: what the step waits for in its next attempt already."""
+    if work.get("callback"):
+        return f"handed over again {since(epoch_ms(work.get('since')) or now, now)}"
+    if work.get("ask"):
+        return f"again once {work['ask']} has its answer"
     due = epoch_ms(step.get("next_attempt_at"))
     if due is not None:
         return f"again {when(due, now)}"
@@ -153,6 +162,7 @@ class EventLines:
     def __init__(self, width: int | None = None) -> None:
         self._invocation: str | None = None
         self._width = width
+        self._words = EventWords()
 
     def of(self, entry: Mapping[str, Any]) -> Iterator[Text]:
         """The lines of the next entry."""
@@ -164,8 +174,10 @@ class EventLines:
             yield rule
             self._invocation = now
         for event in entry.get("events", ()):
-            head = _event_head(entry, event)
-            yield from _one_line(head, event) if self._width is None else _fitted(head, event, self._width)
+            head, details = _event_head(entry, event), _details(event, self._words.of(event))
+            yield from (
+                _one_line(head, details) if self._width is None else _fitted(head, details, self._width)
+            )
 
 
 def _writer(entry: Mapping[str, Any]) -> str:
@@ -177,16 +189,16 @@ def _writer(entry: Mapping[str, Any]) -> str:
     )
 
 
-def _one_line(head: Text, event: Mapping[str, Any]) -> Iterator[Text]:
-    head.append("  " + plain("  ".join(_details(event))), style="dim")
+def _one_line(head: Text, details: Sequence[str]) -> Iterator[Text]:
+    head.append("  " + plain("  ".join(details)), style="dim")
     head.rstrip()
     yield head
 
 
-def _fitted(line: Text, event: Mapping[str, Any], width: int) -> Iterator[Text]:
+def _fitted(line: Text, details: Sequence[str], width: int) -> Iterator[Text]:
     """The same in lines of at most `width`, broken between details; a detail that is longer is cut."""
     line.truncate(width, overflow="ellipsis")
-    for part in _details(event):
+    for part in details:
         detail = Text("  " + plain(part), style="dim")
         if line.cell_len + detail.cell_len > width:
             line.rstrip()
@@ -208,20 +220,30 @@ def _event_head(entry: Mapping[str, Any], event: Mapping[str, Any]) -> Text:
     return line
 
 
-def _details(event: Mapping[str, Any]) -> list[str]:
+def _details(event: Mapping[str, Any], said: Said | None) -> list[str]:
+    """What there is to say of an event: its sentence, where it has one, and the fields that are not said by that."""
+    sentence, known = said or ("", frozenset())
     started, ended = epoch_ms(event.get("started_at")), epoch_ms(event.get("ended_at"))
-    parts = [span(ended - started)] if started is not None and ended is not None else []
+    parts = [sentence] if sentence else []
+    parts += [span(ended - started)] if started is not None and ended is not None else []
     due, chosen = epoch_ms(event.get("due_at")), epoch_ms(event.get("at"))
     if due is not None and chosen is not None:
         parts.append(f"again at {clock(due)}, after {span(max(due - chosen, 0))}")
     for name, value in event.items():
-        if name in _QUIET or value in (None, "", [], {}, {"v": None}) or (name, value) in _USUAL:
+        if (
+            name in known
+            or name in _QUIET
+            or value in (None, "", [], {}, {"v": None})
+            or (name, value) in _USUAL
+        ):
             continue
         if name == "recorded":  # an effect that may happen only once
             parts.append("had been done before, not again")
             continue
         if name == "cost":
             value = f"${value / 1_000_000:.6f}".rstrip("0").rstrip(".")
+        if name.endswith("_ms"):
+            name, value = name.removesuffix("_ms"), span(value)
         text = one_line(_value(value))
         parts.append(f"{name}={text if len(text) <= 100 else text[:97] + '...'}")
     return parts
@@ -266,7 +288,7 @@ def _value(value: Any) -> str:
     if isinstance(value, Mapping) and set(value) == {"ref", "size"}:
         return f"{value['ref']} ({value['size']:,} bytes)"  # `baton value` prints it
     if isinstance(value, Mapping) and {"id", "kind", "options"} <= set(value):
-        return f"{value['id']}: {value.get('message')}"  # a question
+        return f"{value['id']}: {asked(value)}"  # a question
     if isinstance(value, Mapping) and set(value) == {"v"}:
         value = value["v"]  # a value of the log that is stored in its entry
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

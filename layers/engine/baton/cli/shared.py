@@ -9,7 +9,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -66,6 +66,15 @@ class Shared:
                 return await use(api)
 
         return asyncio.run(run())
+
+    def token_for(self, user: str, groups: Sequence[str], roles: Sequence[str]) -> str:
+        """A token of the local run for another user. Raises `Failed`."""
+        import asyncio
+
+        from baton.client.issuing import token_for
+
+        connection = find_connection(self.url, self.token, self.auth)
+        return asyncio.run(token_for(connection, user, groups, roles))
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
 from baton.cli.examples import example_of
 from baton.client.program import typed
 from baton.client.text import epoch_ms, plain, since, when
+from baton.core.log.answers import INPUT
 from baton.core.log.state import FINISHED
+
+_SHOWN = 5  # questions, each with a command that answers it
 
 
 def rounds(item: Mapping[str, Any]) -> str:
@@ -62,11 +65,7 @@ def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield _line("Print the result with", f"value {me} {large['ref']}")
     if status in FINISHED:
         return
-    if questions := saga.get("questions"):
-        which = f"{me} ASK" if len(questions) > 1 else str(me)
-        options = questions[0]["options"]
-        data = " --data JSON" if questions[0].get("schema") is not None else ""
-        yield _line("Answer it with", f"answer {which} {'|'.join(options)}{data}")
+    yield from _answering(str(me), saga.get("questions") or ())
     if status == "parked":
         yield _line("Let it try again with", f"resume {me}")
     seen = set()
@@ -77,6 +76,23 @@ def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if child:
             yield _line("Look at its child with", f"show {child}")
         seen.add(name)
+
+
+def answers_to(question: Mapping[str, Any]) -> str:
+    """What can be typed as the answer to a question of a saga or of a list."""
+    data = " --data JSON" if question.get("schema") is not None or question.get("type") == INPUT else ""
+    return "|".join(question["options"]) + data
+
+
+def _answering(saga: str, questions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    for question in questions[:_SHOWN]:
+        ask = shlex.quote(str(question["id"]))
+        why, which = (
+            (f"Answer {ask} with", f"{saga} {ask}") if len(questions) > 1 else ("Answer it with", saga)
+        )
+        yield _line(why, f"answer {which} {answers_to(question)}")
+    if more := len(questions[_SHOWN:]):
+        yield _line(f"… and {more} more", f"inbox --saga {saga}")
 
 
 def _line(why: str, command: str) -> tuple[str, str]:

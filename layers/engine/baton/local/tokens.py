@@ -1,7 +1,7 @@
 """The local run's own token issuer: one RSA key per run, tokens for users, and the pages that publish the key.
 
 Checking tokens is the gateway's business (see jwt_authorizer.py), which asks these pages over HTTP like
-any other issuer's.
+any other issuer's. One page more signs tokens: an operator of the run gets them for other users of the tenant.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route as Page
 
+from baton.core.expressions.spelling import hinted, nearest
 from baton.settings import ROLES
 
 AUDIENCE = "baton-local"
@@ -78,4 +79,42 @@ class TokenIssuer:
         return [
             Page("/.well-known/openid-configuration", configuration),
             Page("/.well-known/jwks.json", keys),
+            Page("/token", self._for_another, methods=["POST"]),
         ]
+
+    async def _for_another(self, request: Request) -> JSONResponse:
+        """A token for another user of the bearer's tenant."""
+        shown = request.headers.get("authorization", "").removeprefix("Bearer ")
+        key, audience = self._key.public_key(), self.audience
+        try:
+            claims = jwt.decode(shown, key, algorithms=["RS256"], audience=audience, issuer=self.issuer)
+        except jwt.PyJWTError as error:
+            return _refusal(401, f"show the token of this run: {error}")
+        if "operate" not in claims.get(self._roles_claim, ()):
+            return _refusal(403, "tokens for other users are for callers with the role `operate`")
+        said = await request.json()
+        if why := _why_not(said):
+            return _refusal(400, why)
+        tenant = claims[self._tenant_claim]
+        token = self.token(said["user"], tenant, roles=said["roles"], groups=said["groups"])
+        return JSONResponse({"token": token})
+
+
+def _refusal(status: int, detail: str) -> JSONResponse:
+    return JSONResponse({"title": "No token is signed", "detail": detail}, status)
+
+
+def _why_not(said: dict[str, Any]) -> str:
+    """What is wrong with the user, the groups or the roles of a token; empty where nothing is."""
+    user, groups, roles = said.get("user"), said.get("groups"), said.get("roles")
+    if not isinstance(user, str) or not user or user.split() != [user]:
+        return "`user` is a text without spaces"
+    if not isinstance(groups, list) or not all(isinstance(one, str) and one.strip() for one in groups):
+        return "`groups` is a list of names"
+    if not isinstance(roles, list):
+        return f"`roles` is a list of {', '.join(ROLES)}"
+    strange = next((str(one) for one in roles if one not in ROLES), None)
+    known = f"there are: {', '.join(ROLES)}"
+    return (
+        "" if strange is None else hinted(f"there is no role `{strange}`", nearest(strange, ROLES) or known)
+    )

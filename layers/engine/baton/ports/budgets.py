@@ -24,7 +24,9 @@ class Reservation(msgspec.Struct, frozen=True):
 
     `number` counts the invocation's requests, so that no two states of a reservation are equal. `is_freed`: its time
     was over, and another has freed it; its amount is 0. `billed`: what of the amount is for requests that are billed even if
-    nobody hears their answer, by what they are for. It is not freed, but spent.
+    nobody hears their answer, by what they are for. It is not freed, but spent. With a number below 0 it is a mark: its holder
+    leaves it, so that no reservation that lands later takes anything. A store keeps an account's newest hundred marks for a
+    quarter of an hour at least.
     """
 
     number: int
@@ -36,6 +38,10 @@ class Reservation(msgspec.Struct, frozen=True):
     def freed(self) -> Reservation:
         """What is left of it when its time is over."""
         return msgspec.structs.replace(self, amount=0, is_freed=True)
+
+    @property
+    def is_mark(self) -> bool:
+        return self.number < 0
 
 
 class Sums(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ The log decides what is asked. A row follows it, so that lists need no log; what
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -57,6 +57,10 @@ class Questions(Protocol):
 
     def remove(self, ref: SagaRef, ask: str, number: int, until: int) -> None:
         """Take a row out, there or not. Until `until` at least, the store knows that it did."""
+        ...
+
+    def removed(self, ref: SagaRef, number: int) -> Collection[str]:
+        """The questions of a saga whose rows were taken out with this number or a higher one. Strongly consistent."""
         ...
 
     def listed(

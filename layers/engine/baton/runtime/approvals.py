@@ -55,17 +55,20 @@ def check_first(step: RunStep, specs: Specs) -> None:
 
 def check(step: RunStep, specs: Specs, tool: str, arguments: Mapping[str, Any]) -> None:
     """Raises `Unapproved` for a call that no person has approved and that needs it."""
-    approval, called = step.node.approval, tool_called(step)
-    is_compiled = approval is not None and tool == step.node.tool
+    approval, called, own = step.node.approval, tool_called(step), specs.get(step.node.tool)
+    # A tool that stands in does the same work: it is as risky as the step, whatever it says of itself.
+    is_work = tool in {called, step.node.tool}
     request = request_for(
         tool,
         arguments,
         specs.get(tool),
-        # What the document asks for is asked for by whichever tool the step is done.
-        always=approval is not None
-        and ((approval.always and tool == called) or (is_compiled and approval.by_tool)),
-        compiled=approval.risk if approval is not None and is_compiled else None,
+        always=is_work and approval is not None and approval.always,
+        by_tool=is_work
+        and ((approval is not None and approval.by_tool) or (own is not None and own.requires_approval)),
+        risks=[one.risk for one in (approval, own) if one is not None] if is_work else (),
         rules=step.risk,
+        # A tool that is called before it acts anew for each attempt; the step's own call is the same act in all of them.
+        again=0 if is_work else step.attempt,
     )
     if request is not None and request.digest not in step.approved:
         raise Unapproved(replace(request, is_changed=tool == called and _is_made_anew(step)))

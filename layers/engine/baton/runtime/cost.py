@@ -13,6 +13,7 @@ from baton.core.effects.toolspec import ONCE
 from baton.core.log.codec import decode_entry
 from baton.core.log.state import status_of
 from baton.core.read.costs import cost_view
+from baton.core.read.model_costs import ModelCosts
 from baton.core.read.usage import Deployment, Ledger, fork_of
 from baton.ports import Clock, Log, Record
 from baton.runtime.history import records_of
@@ -41,12 +42,20 @@ async def cost_of(
             # Decoding takes far longer than looking, and forks are rare.
             if _FORK in record.data and (fork := fork_of(decode_entry(record.data))) is not None:
                 cuts.add(fork.cut)
+    models = ModelCosts()
     ledger = Ledger(program, deployment, cuts=cuts, once=once)
     async for record in _records(log, call, opened, time):
-        ledger.add(decode_entry(record.data), record.data, record.size)
+        entry = decode_entry(record.data)
+        ledger.add(entry, record.data, record.size)
+        models.add(entry)
     usage = ledger.total(head.epoch, is_held=bool(head.owner) or state.epoch > head.epoch)
     return cost_view(
-        state.origin.saga, status_of(state, program), usage, ledger.steps, state.counts.invocations
+        state.origin.saga,
+        status_of(state, program),
+        usage,
+        ledger.steps,
+        state.counts.invocations,
+        models.lines(),
     )
 
 

@@ -83,6 +83,7 @@ class ModelCaller:
         given = {**await self._content(work.given), **changed}
         names = said.wire_names(self._step.node.arguments["tools"])
         messages, segments = await self._transcript(work, given, names)
+        messages += await self._heard(work.heard)
         offers = tuple(self._offer(tool, name) for tool, name in names.items())
         answer = await self._ask(models, given, self._corrected(messages), offers, context, work)
         asked = answer.calls[:MOST_CALLS]
@@ -150,9 +151,9 @@ class ModelCaller:
         return Price(**own) if own is not None and is_own else models.price(model)
 
     def _count(self, answer: ModelAnswer, price: Price, context: StepContext, model: str) -> None:
-        usage = msgspec.structs.replace(answer.usage, model=answer.usage.model or model)
-        context.usage.append(usage)
-        context.spend(Decimal(cost_of(usage, price)) / MICRO)
+        cost = cost_of(answer.usage, price)
+        context.usage.append(msgspec.structs.replace(answer.usage, model=answer.model or model, cost=cost))
+        context.spend(Decimal(cost) / MICRO)
 
     def _corrected(self, messages: list[Message]) -> list[Message]:
         """With what was wrong about the last answer to the same messages."""
@@ -204,6 +205,7 @@ class ModelCaller:
         self, number: int, turn: Turn, names: Mapping[str, str], before: Sequence[Message]
     ) -> list[Message]:
         answer, *results = await asyncio.gather(*map(self._content, (turn.answer, *turn.results)))
+        heard = await self._heard(turn.heard)
         ids = [call_item(number, index) for index in range(len(results))]
         found: dict[str, Any] = {}
         for id_, result in zip(ids, results, strict=True):
@@ -214,7 +216,10 @@ class ModelCaller:
                     else said.repeated(before, first)
                 )
             found[id_] = result
-        return said.turn(ids, answer, found.values(), names)
+        return [*heard, *said.turn(ids, answer, found.values(), names)]
+
+    async def _heard(self, values: Sequence[Value]) -> list[Message]:
+        return said.heard(await asyncio.gather(*map(self._content, values))) if values else []
 
     async def _content(self, value: Value) -> Any:
         if not value.ref:

@@ -27,9 +27,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("baton.worker")
 
+WITHDRAWN_AT_ONCE = 16  # rows of an ended saga, half of the calls that a process makes side by side
+
 
 class _Done(Struct):
-    """What one try has achieved: what the log is to say of it, and the audiences without a place, or with one again."""
+    """What one try has achieved: what the log is to say of it, and the audiences without a place, or with one again.
+
+    `is_behind`: rows are left to write; `failed`: and to try again at once would be in vain.
+    """
 
     keys: tuple[str, ...] = ()
     untold: tuple[Untold, ...] = ()
@@ -37,6 +42,7 @@ class _Done(Struct):
     withdrawn: list[str] = []
     full: set[str] = set()
     freed: set[str] = set()
+    is_behind: bool = False
     failed: bool = False
 
 
@@ -57,6 +63,7 @@ class Teller:
         self._oldest = 0
         self._again: int | None = None
         self._full: dict[str, int] = {}
+        self._withdrawn = 0  # as of which version of the log
         self.news: NoticesSent | None = None
 
     @property
@@ -78,11 +85,13 @@ class Teller:
 
     def _without_those_who_are_full(self, state: State, owed: Owed, now: int) -> Owed:
         """Without questions that wait for a place, and their notices; their rows are there."""
-        waits = {
-            question
-            for question, ask in owed.asks.items()
-            if self._full.get(audience_of(state, ask), 0) > now and state.outbox.rows[question].until >= 0
-        }
+
+        def waits_for_place(ask: Ask) -> bool:
+            audience, shown = audience_of(state, ask), state.outbox.rows[ask.id]
+            is_there = shown.to == audience and shown.until >= 0
+            return self._full.get(audience, 0) > now and is_there and not shown.told
+
+        waits = {question for question, ask in owed.asks.items() if waits_for_place(ask)}
         return Owed(
             {question: ask for question, ask in owed.asks.items() if question not in waits},
             owed.stale,
@@ -147,12 +156,28 @@ class Teller:
         if self._task is not None:
             self._task.cancel()
 
-    async def withdraw(self, state: State) -> None:
-        """Take out the rows of a saga that has ended, before it is let go. Raises `EngineFault`: then the next worker does it."""
+    async def withdraw(self, state: State, *, is_heir: bool) -> bool:
+        """Take out the rows of a saga that has ended, before it is let go. False: there was no time for all, another worker goes on.
+
+        `is_heir`: another worker has appended the end, and may have begun with this. Raises `EngineFault`.
+        """
         await self.wait()  # a place that is taken after it is freed would be lost
-        rows = self._rows(state, self._call)
-        for question in state.outbox.rows:
-            await rows.withdraw(question)
+        if self._withdrawn == state.version:
+            return True
+        rows = self._rows(state, self._call.until(self._deadline))
+        left = await rows.left() if is_heir else tuple(state.outbox.rows)
+        while left:
+            if self._clock.now() >= self._deadline:
+                return False
+            now, left = left[:WITHDRAWN_AT_ONCE], left[WITHDRAWN_AT_ONCE:]
+            for fault in await asyncio.gather(*map(rows.withdraw, now), return_exceptions=True):
+                if isinstance(fault, EngineFault) and self._clock.now() >= self._deadline:
+                    return False
+                if fault is not None:
+                    raise fault
+        await rows.tell_next()
+        self._withdrawn = state.version
+        return True
 
     def _rows(self, state: State, call: StoreRetrier) -> QuestionRows:
         from baton.runtime.question_rows import QuestionRows  # few sagas ask
@@ -163,10 +188,12 @@ class Teller:
         began, done = self._clock.now(), _Done()
         call = self._call.until(min(began + self._limits.telling_ms, self._deadline))
         silent = await self._follow(state, owed, call, done) if owed.asks or owed.stale else set[str]()
+        if (done.shown or done.withdrawn) and self._clock.now() >= call.deadline:
+            return done  # rows have taken all of the time; people are told by the next try, at once
 
         notices = [one for one in owed.notices if one.ask not in silent]
         done.keys, done.untold = await self._channels.tell(call, state, notices)
-        done.failed |= len(done.keys) < len(notices)
+        done.failed |= done.is_behind or len(done.keys) < len(notices)
         return done
 
     async def _follow(self, state: State, owed: Owed, call: StoreRetrier, done: _Done) -> set[str]:
@@ -179,7 +206,7 @@ class Teller:
                 await rows.withdraw(question)
                 done.withdrawn.append(question)
             except EngineFault as error:
-                done.failed = True
+                done.is_behind = True
                 logger.warning("a row is left: %r", error, extra={"saga": saga, "ask": question})
 
         async def show(ask: Ask) -> None:
@@ -187,7 +214,7 @@ class Teller:
                 shown = await rows.show(ask, is_due=ask.id in due)
             except EngineFault as error:
                 silent.add(ask.id)
-                done.failed = True
+                done.is_behind = True
                 logger.warning("a row is not there: %r", error, extra={"saga": saga, "ask": ask.id})
                 return
             if shown != state.outbox.rows.get(ask.id):
@@ -198,5 +225,6 @@ class Teller:
 
         await asyncio.gather(*map(withdraw, owed.stale))
         await asyncio.gather(*map(show, sorted(owed.asks.values(), key=lambda ask: ask.ends_at or NEVER)))
-        done.freed = rows.freed - done.full
+        await rows.tell_next()
+        done.freed = {audience for audience, room in rows.room.items() if room > 0} - done.full
         return silent

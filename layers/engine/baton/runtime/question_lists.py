@@ -16,6 +16,7 @@ from baton.core.failures.strategies.base import ON_CALL
 from baton.core.log.answers import OPERATORS, open_questions
 from baton.core.log.records import Shown
 from baton.core.log.state import State
+from baton.core.read.question_views import asked_for
 from baton.core.times import iso
 from baton.errors import UserError
 from baton.ports import Clock, QuestionRow, Questions, Spot
@@ -133,7 +134,7 @@ def row_view(row: QuestionRow) -> dict[str, Any]:
         "workflow": row.workflow,
         "id": row.ask,
         "type": row.type,
-        "kind": row.kind,
+        "asked_for": asked_for(row.type, row.kind),
         "title": row.title or None,
         "message": row.message,
         "for": {"kind": kind, "name": name or None},

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Sequence
 
 import msgspec
 
@@ -31,7 +32,7 @@ LONGEST_TITLE, LONGEST_MESSAGE, LONGEST_ACTIONS = 120, 300, 200  # characters; a
 
 
 class QuestionRows:
-    """Of one saga, as of `state`. `freed`: audiences that have a place again."""
+    """Of one saga, as of `state`. `room`: how many places persons have, of those of whom a question was taken."""
 
     def __init__(self, context: InvocationContext, call: StoreRetrier, state: State) -> None:
         self._store, self._clock, self._call = context.store, context.clock, call
@@ -39,36 +40,44 @@ class QuestionRows:
         self._state = state
         self._ref = SagaRef(state.origin.tenant, state.origin.saga)
         self._full: set[str] = set()
-        self.freed: set[str] = set()
+        self.room: dict[str, int] = {}
 
     async def show(self, ask: Ask, *, is_due: bool) -> Shown:
         """Put the row as it is to be. It has a place with its person where `told`, and then its audience may be told.
 
         `is_due`: its audience is to be told, for the first time unless it has a place already. What no notice is due for
-        takes its place whatever the limit: its audience knows of it.
+        takes its place whatever the limit, because its audience knows of it; so does what a person has claimed.
         """
         audience, known = audience_of(self._state, ask), self._state.outbox.rows.get(ask.id, Shown())
-        if known.to and known.to != audience:
-            await self._leave(known, ask.id)
-            known = Shown()
-        told = known.told or await self._reserve(audience, ask, is_limited=is_due)
+        if known.to != audience or known.left:
+            await self._free(known, ask.id, but=audience)
+            known = known if known.to == audience else Shown()
+        told = known.told or await self._reserve(audience, ask, is_limited=is_due and not ask.candidates)
         shown = Shown(to=audience, until=ask.ends_at, told=told)
         if shown != known:
             await self._put(ask, shown)
         return shown
 
     async def withdraw(self, question: str) -> None:
-        """Take the row out and free its place. The question of this person's that is due first is told in its stead."""
-        known = self._state.outbox.rows[question]
-        number, until = 2 * self._state.version, self._clock.now() + FENCED_MS
-        await self._call(self._store.questions.remove, self._ref, question, number, until)
-        await self._leave(known, question)
+        """Free its place and take the row out, in this order: for one that is out there is nothing left to do."""
+        await self._free(self._state.outbox.rows[question], question)
+        until = self._clock.now() + FENCED_MS
+        await self._call(self._store.questions.remove, self._ref, question, self._number, until)
+
+    async def left(self) -> Sequence[str]:
+        """The questions of this state that no worker has withdrawn."""
+        done = await self._call(self._store.questions.removed, self._ref, self._number)
+        return [question for question in self._state.outbox.rows if question not in done]
+
+    @property
+    def _number(self) -> int:
+        return 2 * self._state.version
 
     async def _put(self, ask: Ask, shown: Shown) -> None:
         origin = self._state.origin
         row = row_of(self._state, ask, told=shown.told)
         # Of two puts as of one version the one that was told is the later one.
-        number = 2 * self._state.version + shown.told
+        number = self._number + shown.told
         until = ask.ends_at or origin.expires
         await self._call(self._store.questions.put, origin.tenant, row, number, until)
 
@@ -80,7 +89,7 @@ class QuestionRows:
             return True
         if is_limited and audience in self._full:
             return False
-        after = Reservation(1, 1, ask.ends_at or DISTANT)
+        after = Reservation(1, 1, ask.ends_at or self._never)
         limit, before = self._most if is_limited else None, None
         while True:
             change = Change(self._holder(ask.id), before, after, limit=limit)
@@ -93,27 +102,34 @@ class QuestionRows:
                 self._full.add(audience)
                 return False
             before = answer.there
+            if before is not None and before.is_mark and -before.number >= self._state.version:
+                return False  # a later worker has freed it, and this one does not know yet
 
-    async def _leave(self, known: Shown, question: str) -> None:
-        """Free the place of a question, and tell what waits for it."""
-        room = await self._free(known, question)
-        if room > 0:
-            self.freed.add(known.to)
-            await self._tell_next(known.to, room)
+    async def _free(self, known: Shown, question: str, but: str = "") -> None:
+        """Free the places of a question, but for those of one audience."""
+        for audience in dict.fromkeys((known.to, *known.left)):
+            if self._most and person_of(audience) and audience != but:
+                await self._free_of(audience, question, known.until if known.told else None)
 
-    async def _free(self, known: Shown, question: str) -> int:
-        """Free the place of a question, if it has one. How many there are now."""
-        if not (self._most and person_of(known.to)):
-            return 0
-        before = Reservation(1, 1, known.until or DISTANT)
+    async def _free_of(self, audience: str, question: str, until: int | None) -> None:
+        """Free a place and leave a mark there: a reservation that lands after this finds it, and takes none. `until`: its end, if that is known."""
+        now = self._clock.now()
+        before = Reservation(1, 1, until or self._never) if until is not None else None
+        mark = Reservation(-self._state.version, 0, now, is_freed=True)
         while True:
-            change = Change(self._holder(question), before, None)
-            answer = await self._call(
-                self._store.budgets.move, self._account(known.to), change, self._clock.now()
-            )
-            if answer.is_done or answer.there is None:
-                return self._most - answer.sums.held
+            change = Change(self._holder(question), before, mark)
+            answer = await self._call(self._store.budgets.move, self._account(audience), change, now)
             before = answer.there
+            if answer.is_done or (before is not None and before.is_freed):
+                room = self._most - answer.sums.held
+                self.room[audience] = max(room, self.room.get(audience, room))
+                return
+
+    async def tell_next(self) -> None:
+        """Tell what waits for places that have become free."""
+        for audience, room in self.room.items():
+            if room > 0:
+                await self._tell_next(audience, room)
 
     async def _tell_next(self, audience: str, room: int) -> None:
         """Make those sagas due that could not tell this person of theirs. If that fails, they look by themselves, later."""
@@ -136,6 +152,11 @@ class QuestionRows:
             if await self._call(log.arm, head, now):
                 return
             head = await self._call(log.read_head, ref)
+
+    @property
+    def _never(self) -> int:
+        """When a place for a question without an end is over: no saga outlives its own."""
+        return self._state.origin.ends_by or DISTANT
 
     def _account(self, audience: str) -> Account:
         return Account(self._ref.tenant, person_of(audience), PLACES_DAY)

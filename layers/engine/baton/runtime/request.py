@@ -108,20 +108,20 @@ class Request:
         history = opened.history
         while True:
             if is_known(history.state):
-                return accepted(opened)
+                return accepted(opened, changed=False)
             if history.state.ended is not None:
                 raise NotAllowedNow(f"the saga has ended: {status_of(history.state)}")
             now = self.engine.clock.now()
             events = make(history.state, now)
             if not events:
-                return accepted(opened)
+                return accepted(opened, changed=False)
             if blob:
                 period = ref.partition(PERIOD)[2]
                 await self.parts.call(self.engine.blobs.put, self.caller.tenant, blob, period)
                 blob = b""
             entry = self.entry(history, events, now)
             if await history.append(entry, wake=Wake(v=entry.version) if wakes else None):
-                return accepted(opened)
+                return accepted(opened, changed=True)
             await history.catch_up()
 
     def entry(self, history: History, said: Event | Sequence[Event], now: int) -> Entry:
@@ -131,7 +131,12 @@ class Request:
         return history.next_entry(events, at=now, invocation=self.caller.request, trace=trace)
 
 
-def accepted(opened: Opened) -> dict[str, Any]:
-    """The answer to a caller who has changed a saga, or has changed it before."""
+def accepted(opened: Opened, *, changed: bool) -> dict[str, Any]:
+    """The answer to a caller who has changed a saga, or (not `changed`) who has said nothing new."""
+    return standing(opened) | {"changed": changed}
+
+
+def standing(opened: Opened) -> dict[str, Any]:
+    """Where a saga is, in short."""
     state = opened.history.state
     return {"id": state.origin.saga, "status": status_of(state, opened.program), "version": state.version}

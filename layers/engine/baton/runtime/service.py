@@ -22,9 +22,11 @@ from baton.core.log.answers import (
     WHOLE,
     Answer,
     about_parking,
+    already_answered,
     answer_key,
     asked,
     check_answer,
+    is_answered,
     question,
     refusal,
     tool_asked_about,
@@ -60,7 +62,7 @@ from baton.runtime.incidents import IncidentDesk
 from baton.runtime.parts import Engine
 from baton.runtime.questions import QuestionDesk
 from baton.runtime.registering import register
-from baton.runtime.request import Caller, Opened, Request, accepted
+from baton.runtime.request import Caller, Opened, Request, accepted, standing
 from baton.runtime.start import Beginning, body_hash, refuse_another_body
 
 MAX_DOCUMENT = 1_048_576
@@ -74,7 +76,7 @@ class Service:
         self._engine = engine
         self._caller = self._request.caller
         self._parts = self._request.parts
-        self._append, self._unstored, self._accepted = self._request.append, self._request.unstored, accepted
+        self._append, self._unstored = self._request.append, self._request.unstored
         self.questions = QuestionDesk(self._request, self._append)
         self._incidents = IncidentDesk(
             engine.store.incidents, self._parts.call, engine.clock, self._caller.tenant
@@ -96,7 +98,7 @@ class Service:
             refuse_another_body(head, hashed)
             # Whatever became of the workflow's name and schema, and of the user's money, since: it has been started.
             opened = await self._request.open(ref.id)
-            return self._accepted(opened) | {"workflow": opened.history.state.origin.workflow}, False
+            return standing(opened) | {"workflow": opened.history.state.origin.workflow}, False
         now = self._engine.clock.now()
         await self._engine.ledger_cache.refuse_the_blocked(self._parts.call, caller.tenant, caller.user, now)
         definition, _ = await asyncio.gather(
@@ -115,7 +117,7 @@ class Service:
         is_new = await self._parts.starter.start(beginning)
         view = {"id": beginning.ref.id, "status": "pending", "workflow": definition.name, "version": 1}
         if not is_new:
-            view |= self._accepted(await self._request.open(beginning.ref.id))
+            view |= standing(await self._request.open(beginning.ref.id))
         return view, is_new
 
     def _new_id(self, key: str) -> str:
@@ -141,13 +143,13 @@ class Service:
 
         opened = await self._request.open(saga)
         try:
-            accepted = await self._append(opened, make)
+            cancelled = await self._append(opened, make)
             await self._incidents.resolve_all(saga, self._caller.by)
-            return accepted
+            return cancelled
         except NotAllowedNow:
             ended = opened.history.state.ended
             if ended is not None and ended.status == "cancelled":
-                return self._accepted(opened)
+                return accepted(opened, changed=False)
             raise
 
     async def signal(
@@ -211,6 +213,8 @@ class Service:
             known = state.keys.get(remembered)
             if key and known is not None and known != fingerprint(value):
                 raise KeyReused(f"question `{answer.ask}` was answered otherwise under this key")
+            if known != fingerprint(value) and state.ended is not None and is_answered(state, answer.ask):
+                raise already_answered(answer.ask)  # which says more than that the saga has ended
             return known == fingerprint(value)
 
         def make(state: State, now: int) -> Event | None:
@@ -223,10 +227,10 @@ class Service:
         failing = opened.history.state.failing.items()
         node = next((node_of(slot)[0] for slot, one in failing if one.ask and one.ask.id == answer.ask), "")
         parking = about_parking(opened.history.state)
-        accepted = await self._append(opened, make, is_known, blob, value.ref)
+        answered = await self._append(opened, make, is_known, blob, value.ref)
         if node or (parking is not None and parking.id == answer.ask):
             await self._incidents.resolve_all(saga, self._caller.by, node)
-        return accepted
+        return answered
 
     def _refuse_others(self, state: State, question: str) -> None:
         for _, ask in asked(state):
@@ -268,9 +272,9 @@ class Service:
             more = budget or afresh(state, self._engine.ledger_cache.terms)
             return Resumed(by=self._caller.by, at=now, budget=more)
 
-        accepted = await self._append(await self._request.open(saga), make)
+        resumed = await self._append(await self._request.open(saga), make)
         await self._incidents.resolve_all(saga, self._caller.by)
-        return accepted
+        return resumed
 
     async def resolve(self, incident: str) -> dict[str, Any]:
         """Resolve an incident for the caller, who has done something about it. Repeated, a no-op. Raises `NotFound`."""
@@ -295,7 +299,7 @@ class Service:
             if key and remembered in state.keys:
                 if state.keys[remembered] != str(cut):
                     raise KeyReused(f"this key forked at version {state.keys[remembered]}")
-                return self._accepted(opened)
+                return accepted(opened, changed=False)
             if now >= armed:
                 armed = await self._arm(opened.head)
             fork = Forked(
@@ -304,7 +308,7 @@ class Service:
             entry = self._request.entry(history, fork, now)
             if await history.append(entry, wake=Wake(v=entry.version)):
                 await self._incidents.resolve_all(saga, self._caller.by)
-                return self._accepted(opened)
+                return accepted(opened, changed=True)
             await history.catch_up()
 
     async def _check_cut(self, history: History, cut: int) -> None:
@@ -354,7 +358,7 @@ def _check_payload(program: Program, state: State, signal: str, payload: Any) ->
     problems: list[Problem] = []
     blamed = ""
     for node in program.takers(state, signal):
-        schema = node.output_schema
+        schema = node.output_schema if node.agent is None else None  # that of an agent is for its answer
         found = violations(schema, payload, "/payload") if schema is not None else ()
         if not found:
             return

@@ -271,7 +271,8 @@ class Deployment:
             try:
                 await self.service().answer(saga, said, key="test")
             except UserError as error:
-                error.add_note(f"the answer about `{node}`")
+                error.detail = f"the answer about `{node}`: {error.detail}"
+                error.args = (error.detail,)
                 raise
         return bool(given)
 

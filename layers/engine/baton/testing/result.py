@@ -91,7 +91,7 @@ class Result:
 
     @property
     def questions(self) -> Sequence[Mapping[str, Any]]:
-        """Open questions, of its children too: `id`, `node`, `kind`, `message`, `options`, `expires_at`."""
+        """Open questions, of its children too: `id`, `node`, `type`, `message`, `options`, `expires_at`."""
         return [question for view in (self.view, *self.children) for question in view["questions"]]
 
     @property

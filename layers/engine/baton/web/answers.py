@@ -121,6 +121,7 @@ class Accepted(Answer):
     id: str
     status: Status
     version: int = Field(ge=1, description="Version of its log.")
+    changed: bool = Field(description="False: it was so before, and nothing was written.")
 
 
 class CalledBack(Answer):
@@ -298,6 +299,16 @@ class CostLine(BaseModel):
     usd: float = Field(ge=0)
 
 
+class ModelLine(CostLine):
+    """What one model has read and written for one node; `what` is the model."""
+
+    node: str
+    requests: int = Field(ge=0)
+    input: int = Field(ge=0, description="Tokens.")
+    cached: int = Field(ge=0, description="Of these, what the provider still had.")
+    output: int = Field(ge=0, description="Tokens, reasoning included.")
+
+
 class Cost(Answer):
     """An estimate from the saga's log and dated prices."""
 
@@ -307,7 +318,7 @@ class Cost(Answer):
     priced: Priced
     usd: Dollars
     aws: list[CostLine]
-    models: list[CostLine]
+    models: list[ModelLine]
     steps: int = Field(ge=0)
     invocations: int = Field(ge=0)
     usd_per_million_steps: float | None

@@ -15,6 +15,13 @@ from baton.core.failures.policy import QUESTIONS, SEVERITIES
 from baton.core.log.answers import TYPES
 from baton.web.models import Answer, Cursor, Schema, Time
 
+AskedFor = Annotated[
+    Annotated[str, WithJsonSchema({"type": "string", "enum": list(QUESTIONS)})] | None,
+    Field(
+        description="Of the type `error`: what the person is asked for, which is the `question` of the workflow's rule about the "
+        "failure. Null for any other type, which says it itself."
+    ),
+]
 _KINDS = "transient, recoverable, user_resolvable, permanent, catastrophic or unknown."
 
 
@@ -66,7 +73,7 @@ class Asked(Answer):
     id: str
     node: str | None = Field(description="Null: it is about the saga as a whole.")
     iteration: list[int]
-    kind: Annotated[str, WithJsonSchema({"type": "string", "enum": list(QUESTIONS)})]
+    asked_for: AskedFor
     message: str
     options: list[str] = Field(description="The actions that an answer can name.")
     expires_at: Time | None = Field(description="Then it goes on without an answer; null: it waits.")
@@ -137,7 +144,7 @@ class ListedQuestion(Answer):
     workflow: str
     id: str
     type: Annotated[str, WithJsonSchema({"type": "string", "enum": list(TYPES)})]
-    kind: Annotated[str, WithJsonSchema({"type": "string", "enum": list(QUESTIONS)})]
+    asked_for: AskedFor
     title: str | None = Field(description="Its beginning, where it is long.")
     message: str = Field(description="Its beginning, where it is long.")
     for_: Audience = Field(alias="for")

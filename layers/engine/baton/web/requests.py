@@ -40,6 +40,20 @@ _DOLLARS = r"^(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?$"
 B = TypeVar("B", bound="Body")
 
 
+# Pydantic's messages in the words of JSON.
+_PLAIN_WORDS = {
+    "missing": "`{name}` is missing",
+    "string_type": "must be a string",
+    "bool_type": "must be `true` or `false`",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "int_type": "must be a whole number",
+    "string_too_short": "must not be empty",
+    "string_too_long": "has at most {max_length} characters; this one has {length}",
+    "greater_than_equal": "must be at least {ge}",
+}
+
+
 def _grace(value: Any) -> int:
     return 0 if value == 0 and not isinstance(value, bool) else parse_duration(value)
 
@@ -51,8 +65,9 @@ def _whole(value: Any) -> Any:
 
 def _micro_dollars(value: Any) -> int:
     """Dollars as a number, or as text, which is exact."""
-    if isinstance(value, str) and not re.fullmatch(_DOLLARS, value):
-        raise ValueError(f"`{value[:40]}` is not an amount of dollars; give for example 2 or '2.00'")
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number and not (isinstance(value, str) and re.fullmatch(_DOLLARS, value)):
+        raise ValueError(f"`{str(value)[:40]}` is not an amount of dollars; give for example 2 or '2.00'")
     return micro_dollars([amount_of(value)])
 
 
@@ -318,7 +333,14 @@ def _problem(model: type[BaseModel], detail: Any) -> Problem:
     if detail["type"] == "extra_forbidden":
         name = str(detail["loc"][-1])
         return Problem(pointer, f"`{name}` is not known here", nearest(name, model.model_fields))
-    return Problem(pointer, detail["msg"].removeprefix("Value error, "))
+    if detail["type"] == "literal_error":
+        words = re.findall("'([^']*)'", detail["ctx"]["expected"])
+        known = detail["ctx"]["expected"].replace("'", "`")
+        return Problem(pointer, f"must be {known}", nearest(str(detail["input"])[:40], words))
+    if (plain := _PLAIN_WORDS.get(detail["type"])) is None:
+        return Problem(pointer, detail["msg"].removeprefix("Value error, "))
+    length = len(detail["input"]) if isinstance(detail["input"], str) else 0
+    return Problem(pointer, plain.format(name=detail["loc"][-1], length=length, **detail.get("ctx", {})))
 
 
 def idempotency_key(headers: Mapping[str, str]) -> str:

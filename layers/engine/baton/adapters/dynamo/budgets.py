@@ -25,8 +25,9 @@ _DAY_S = 86_400
 _KEPT_DAYS = 7
 _AT_ONCE = 25  # attributes that one update moves: an expression has only so much room
 _STALE_AT_ONCE = 32  # attributes that it removes besides
-_MANY_DUE = 16  # reservations past their time before freeing them is worth a write of its own
+_MANY_DUE = 16  # reservations past their time, and freed ones, before tidying is worth a write of its own
 _FREED_KEPT_MS = 3_600_000  # so long after its end its holder may still count what was spent
+_MARKS_KEPT_MS, _MARKS_KEPT = 900_000, 100  # so long an account keeps its marks, and so many
 
 _HELD = "r#"
 _ADD = (
@@ -63,7 +64,7 @@ class DynamoBudgets:
         while True:
             is_done, item = self._update(account, update, condition, names, values)
             there = _unpacked(account, mine, item) if mine in item else None
-            if is_done and len(_found(account, item, now, is_freed=False)) >= _MANY_DUE:
+            if is_done and len(_due(account, item, now)) + len(_stale(account, item, now)) >= _MANY_DUE:
                 self._free(account, item, now)  # those who only count are never refused, which would do it
             if is_done or there != before or not self._free(account, item, now):
                 return Answer(is_done, _sums(item), there)
@@ -79,22 +80,24 @@ class DynamoBudgets:
 
     def _free(self, account: Account, item: StoredItem, now: int) -> bool:
         """Free reservations past their time, unless others have. False when there was nothing to free."""
-        due = _found(account, item, now, is_freed=False)[:_AT_ONCE]
-        if not due:
+        due = _due(account, item, now)[:_AT_ONCE]
+        stale = _stale(account, item, now)[:_STALE_AT_ONCE]
+        if not (due or stale):
             return False
-        stale = _found(account, item, now - _FREED_KEPT_MS, is_freed=True)[:_STALE_AT_ONCE]
         marked = {f"#r{n}": name for n, (name, _) in enumerate([*due, *stale])}
         values = {":sum": number(sum(one.amount for _, one in due)), ":count": number(len(due))}
         for n, (_, one) in enumerate(due):
             values[f":r{n}"] = text(_packed(account, one))
             values[f":f{n}"] = text(_packed(account, one.freed()))
+        for n, (_, one) in enumerate(stale, len(due)):
+            values[f":r{n}"] = text(_packed(account, one))
         update, sums = "SET #held = #held - :sum, #open = #open - :count", "#held #open"
         if billed := sum(sum(one.billed.values()) for _, one in due):
             update, sums = f"{update}, #spent = #spent + :billed", f"{sums} #spent"
             values |= {":sum": number(sum(one.amount for _, one in due) - billed), ":billed": number(billed)}
         update += "".join(f", #r{n} = :f{n}" for n in range(len(due)))
         update += f" REMOVE {', '.join([*marked][len(due) :])}" if stale else ""
-        condition = " AND ".join(f"#r{n} = :r{n}" for n in range(len(due)))
+        condition = " AND ".join(f"#r{n} = :r{n}" for n in range(len(marked)))
         self._update(account, update, condition, names_in(sums) | marked, values)
         return True
 
@@ -156,6 +159,20 @@ def _unpacked(account: Account, name: str, item: StoredItem) -> Reservation:
 
 def _sums(item: StoredItem) -> Sums:
     return Sums(*(int(item[name]["N"]) if name in item else 0 for name in ("spent", "held", "open")))
+
+
+def _due(account: Account, item: StoredItem, now: int) -> list[tuple[str, Reservation]]:
+    return _found(account, item, now, is_freed=False)
+
+
+def _stale(account: Account, item: StoredItem, now: int) -> list[tuple[str, Reservation]]:
+    freed = _found(account, item, now, is_freed=True)
+    marks = sorted(((name, one) for name, one in freed if one.is_mark), key=lambda mark: mark[1].until)
+    left = len(marks) - _MARKS_KEPT
+    over = [mark for n, mark in enumerate(marks) if n < left or mark[1].until <= now - _MARKS_KEPT_MS]
+    return over + [
+        (name, one) for name, one in freed if not one.is_mark and one.until <= now - _FREED_KEPT_MS
+    ]
 
 
 def _found(

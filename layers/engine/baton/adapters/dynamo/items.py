@@ -92,7 +92,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "keys": "idempotency keys of its newest writes, in their order",
     "ttl": "when DynamoDB may delete the item, in epoch seconds; absent: never",
     # question
-    "ask_key": "partition of InboxIndex: tenant, whom the question is for; absent: it is not open any more",
+    "ask_key": "partition of InboxIndex: tenant, shard, whom the question is for; absent: it is not open any more",
     "ask_at": "sort key of InboxIndex: when the question expires",
     "seq": "what a write of the question must not be below: twice the log's version, and one more once it was told",
     # projected into StatusIndex for versions to come, because a projection cannot be changed
@@ -165,10 +165,11 @@ def question_sk(ask: str) -> str:
     return f"ASK#{ask}"
 
 
-def ask_key(tenant: str, audience: str) -> str:
-    """Where the questions for one audience are found. Hashed where it would be longer than a partition key."""
+def ask_key(tenant: str, audience: str, shard: int) -> str:
+    """Where a part of the questions for one audience is found. Hashed where it would be longer than a partition key."""
     long = len(audience.encode()) > _LONGEST_AUDIENCE
-    return f"T#{tenant}#ASKED#{hashlib.sha256(audience.encode()).hexdigest() if long else audience}"
+    name = hashlib.sha256(audience.encode()).hexdigest() if long else audience
+    return f"T#{tenant}#ASKED{shard or ''}#{name}"
 
 
 INCIDENT_SHARDS = 8  # for ever: an incident's place follows from its id

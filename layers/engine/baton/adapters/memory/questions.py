@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from baton.ports import QuestionRow, SagaRef, Spot
 from baton.ports.questions import NEVER
@@ -29,6 +29,14 @@ class MemoryQuestions:
         with self._lock:
             if self._rows.get(place, (0, None))[0] <= number:
                 self._rows[place] = (number, row)
+
+    def removed(self, ref: SagaRef, number: int) -> Collection[str]:
+        with self._lock:
+            return {
+                ask
+                for (tenant, saga, ask), (count, row) in self._rows.items()
+                if (tenant, saga) == (ref.tenant, ref.id) and row is None and count >= number
+            }
 
     def listed(
         self, tenant: str, audience: str, now: int, limit: int, after: Spot | None = None

@@ -6,16 +6,19 @@ core/nodes/task.py. Loaded with the first such attempt.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from baton.core.decide.context import EvaluationContext
 from baton.core.decide.transitions import stopped
 from baton.core.effects.approvals import Request
 from baton.core.expressions import ExpressionError
 from baton.core.log import events as ev
-from baton.core.log.answers import notice_of
+from baton.core.log.answers import APPROVE, REJECT, notice_of
 from baton.core.log.approvals import approval_of
+from baton.core.log.records import Escalation
 from baton.core.log.state import item_of, node_of
 from baton.core.sizes import excess_of
 
@@ -40,6 +43,8 @@ def asked(context: EvaluationContext, request: Request, now: int) -> Iterator[ev
     try:
         says = {} if template is None else context.render(template)
         ask = approval_of(state, slot, request, says, approval.expires_ms if approval is not None else 0, now)
+        if "escalate" in says:
+            ask = replace(ask, escalate=_escalation(request, says["escalate"], now))
         changed = dict(request.arguments) if request.is_changed else {}
         if excess := excess_of(changed, MOST_ARGUMENTS):
             raise ValueError(f"the arguments of `{request.tool}` are too large to be approved: {excess}")
@@ -60,3 +65,12 @@ def asked(context: EvaluationContext, request: Request, now: int) -> Iterator[ev
         return
     yield ev.QuestionOpened(**place, ask=ask, arguments=changed)
     yield ev.NoticeDue(notice=notice_of(state, slot, ask, now))
+
+
+def _escalation(request: Request, said: Sequence[Mapping[str, Any]], now: int) -> tuple[Escalation, ...]:
+    from baton.core.log.escalation import steps_of  # few questions have one
+
+    steps = steps_of(said, now)
+    # Which arguments the call has, and so how risky it is, was not known when the document was compiled.
+    is_given = request.is_for_a_person and steps[-1].decide == APPROVE
+    return (*steps[:-1], replace(steps[-1], decide=REJECT)) if is_given else steps

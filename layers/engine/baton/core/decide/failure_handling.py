@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from baton.core.decide.context import EvaluationContext
 from baton.core.decide.transitions import is_handled
 from baton.core.expressions import ExpressionError
@@ -23,7 +25,8 @@ from baton.core.failures.strategies.registry import LOOK, STRATEGIES, of
 from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.answers import ACTIONS
+from baton.core.log.answers import ACTIONS, GIVE_UP, TRY_AGAIN, is_for_a_person
+from baton.core.log.records import Escalation
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, item_of, node_of
 from baton.core.sizes import excess_of
 
@@ -196,7 +199,18 @@ def _ask(
         to="" if strategy.asks == STARTER else strategy.asks,
         may_change=entry.may_change,
         asked_at=now,
+        # An incident waits until an operator decides: nothing happens to it by itself.
+        escalate=_escalation(entry, failure.code, now) if entry.escalate and strategy.lasts_ms else (),
     )
+
+
+def _escalation(entry: PolicyEntry, code: str, now: int) -> tuple[Escalation, ...]:
+    from baton.core.log.escalation import steps_of  # few rules have one
+
+    steps = steps_of(entry.escalate, now)
+    # A rule for many failures may be about one of those after which only a person can say that it is tried again.
+    is_given = steps[-1].decide == TRY_AGAIN and is_for_a_person(entry.question, code)
+    return (*steps[:-1], replace(steps[-1], decide=GIVE_UP)) if is_given else steps
 
 
 def _notice(

@@ -6,6 +6,7 @@ failure_handling.py, which is imported where a step has failed; where the saga g
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -88,15 +89,16 @@ def unpark(builder: DecisionBuilder) -> None:
 def _is_answered(builder: DecisionBuilder, at: Activation, failing: Failing, ask: ev.Ask) -> bool:
     place: dict[str, Any] = {"node": at.node.name, "iteration": at.iteration, "item": at.item}
     found = _answer(builder, at.slot, ask)
-    if found is not None:
-        signal, said = found
+    by_policy = "" if found is not None or not ask.escalate else _escalate(builder, at, ask)
+    if found is not None or by_policy:
+        said: Mapping[str, Any] = {"action": by_policy} if found is None else found[1]
         action, output = said["action"], ev.Value(v=said.get("output"))
         is_recorded = action == USE and failing.failure.code == UNKNOWN_OUTCOME
         closed = ev.QuestionClosed(
             ask=ask.id,
             action=action,
             at=builder.now,
-            by=signal.key,
+            by="" if found is None else found[0].key,
             arguments=said.get("arguments") or {},
             output=output if is_recorded else None,
             **place,
@@ -108,7 +110,7 @@ def _is_answered(builder: DecisionBuilder, at: Activation, failing: Failing, ask
             builder.note(done(builder.context(at.slot, output)).on(ev.NodePassed(**place, output=output)))
         return action == TRY_AGAIN or is_recorded
     if builder.now < ask.expires_at:
-        builder.due_by(ask.expires_at)
+        builder.due_by(ask.due)
         return False
     from baton.core.decide.failure_handling import handle_failure
 
@@ -120,6 +122,20 @@ def _is_answered(builder: DecisionBuilder, at: Activation, failing: Failing, ask
     if not events:
         _give_up(builder, at, failing)
     return False
+
+
+def _escalate(builder: DecisionBuilder, at: Activation, ask: ev.Ask) -> str:
+    """Takes the step of its escalation that is due; the answer that the last one has given, else an empty text."""
+    from baton.core.log.escalation import decided_by, due_step
+
+    if (answer := decided_by(ask, builder.now)) or builder.now >= ask.expires_at:
+        return answer
+    if builder.now >= ask.due:
+        event, told = due_step(builder.state, at.slot, ask, builder.now)
+        builder.note(event)
+        if told is not None:
+            builder.note(ev.NoticeDue(notice=told))
+    return ""
 
 
 def _give_up(builder: DecisionBuilder, at: Activation, failing: Failing) -> None:

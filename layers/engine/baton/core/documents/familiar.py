@@ -17,6 +17,7 @@ from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.parts.approval import ApprovalModel, RiskRuleModel
 from baton.core.documents.parts.callback import CallbackModel
 from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
+from baton.core.documents.parts.escalation import FAMILIAR
 from baton.core.documents.parts.failing import CatchModel, RetryModel
 
 OTHER_END = "write it at the other end, as `after`; a `branch` chooses between nodes"
@@ -107,9 +108,7 @@ WORDS: Mapping[type[BaseModel], Words] = {
             "message": "description body instructions",
             "to": "assignee audience user group role who approvers approver",
             "expires": "timeout expires_in deadline ttl",
-        },
-        said={
-            "escalate escalation reminder": "a `human` node before this one can have it, and asks in addition"
+            "escalate": FAMILIAR,
         },
     ),
     RiskRuleModel: Words(

@@ -25,6 +25,7 @@ from baton.core.documents.parts.fields import (
     WorkflowName,
 )
 from baton.core.documents.parts.node import Schema
+from baton.core.effects.risk import RiskRule
 
 
 class WorkflowModel(Model):
@@ -119,3 +120,8 @@ class WorkflowModel(Model):
         description="The saga's result, once every node has ended. Without it the result is null.",
         examples=["${ctx.hold.output}", {"code": "${ctx.hold.output.code}"}],
     )
+
+    @property
+    def rules(self) -> tuple[RiskRule, ...] | None:
+        """The document's own rules of risk; None: the default ones count."""
+        return None if self.risk is None else tuple(rule.rule() for rule in self.risk)

@@ -15,6 +15,7 @@ from baton.core.documents.models import WorkflowModel
 from baton.core.documents.nodes.model import NodeModel
 from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.parts.approval import ApprovalModel, RiskRuleModel
+from baton.core.documents.parts.audience import AudienceModel
 from baton.core.documents.parts.bounds import (
     BytesModel,
     CostModel,
@@ -25,6 +26,7 @@ from baton.core.documents.parts.bounds import (
 )
 from baton.core.documents.parts.callback import CallbackModel
 from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
+from baton.core.documents.parts.escalation import EscalationModel
 from baton.core.documents.parts.failing import (
     ActionModel,
     AtMostModel,
@@ -68,6 +70,8 @@ INSIDE: Mapping[str, type[BaseModel]] = {
     "then": ActionModel,
     "catch": CatchModel,
     "requires_approval": ApprovalModel,
+    "escalate": EscalationModel,
+    "hand_on": AudienceModel,
     "risk": RiskRuleModel,
 }
 # What stands under any key of these.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -33,7 +33,8 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A call that a person has to approve before it is made. `digest` names the tool and its arguments.
 
-    `is_changed`: the arguments are others than the step's own, because of what was called before the tool.
+    `is_changed`: the arguments are others than the step's own, because of what was called before the tool. `is_for_a_person`:
+    no escalation may approve it.
     """
 
     tool: str
@@ -42,6 +43,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     level: str
     why: str
     is_changed: bool = False
+    is_for_a_person: bool = True
 
 
 def is_for_a_person(level: str) -> bool:
@@ -49,9 +51,10 @@ def is_for_a_person(level: str) -> bool:
     return level in ASKING
 
 
-def digest_of(tool: str, arguments: Mapping[str, Any]) -> str:
+def digest_of(tool: str, arguments: Mapping[str, Any], again: int = 0) -> str:
     """SHA-256 of the tool's name and the arguments as JSON: whatever changes in them changes it."""
-    text = json.dumps([tool, arguments], sort_keys=True, separators=(",", ":"))
+    said = [tool, arguments, again] if again else [tool, arguments]
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -61,15 +64,19 @@ def request_for(
     spec: ToolSpec | None,
     *,
     always: bool = False,
-    compiled: Risk | None = None,
+    by_tool: bool = False,
+    risks: Iterable[Risk | None] = (),
     rules: Rules | None = None,
+    again: int = 0,
 ) -> Request | None:
     """The approval that a call needs; None when it needs none.
 
-    The stricter one counts of the tool as it is now (`spec`) and as it was when the graph was compiled.
+    The strictest one counts of the tool as it is now (`spec`) and of the step that it does: `always` by the document, `by_tool`
+    and `risks` by the step's own tool. `again` tells apart calls with equal arguments that are other acts.
     """
-    known = {compiled, spec.risk if spec is not None else None} - {None}
-    always = always or (spec is not None and spec.requires_approval)
+    known = {*risks, spec.risk if spec is not None else None} - {None}
+    by_tool = by_tool or (spec is not None and spec.requires_approval)
+    always = always or by_tool
     if not known and not always:
         return None
     effective = {**_defaults(spec), **arguments}
@@ -84,9 +91,10 @@ def request_for(
     return Request(
         tool=tool,
         arguments=arguments,
-        digest=digest_of(tool, effective),
+        digest=digest_of(tool, effective, again),
         level=worst.level,
         why=worst.why,
+        is_for_a_person=by_tool or not known or worst.level in ASKING,
     )
 
 

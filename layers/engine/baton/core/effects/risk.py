@@ -123,6 +123,16 @@ def assess(risk: Risk, rules: Rules, arguments: Mapping[str, Any]) -> Assessed:
     return Assessed(worst.level, _words(worst, risk.action))
 
 
+def least(risk: Risk, rules: Rules) -> str:
+    """The level that every call has at least, whatever its arguments."""
+    always = [
+        rule.level
+        for rule in rules
+        if rule.action in ("", risk.action) and not rule.above and rule.party_above is None
+    ]
+    return max(always, key=LEVELS.index, default=LOW)
+
+
 def above_in_words(rule: RiskRule) -> str:
     """` above 500 USD`, or nothing."""
     money = f" above {rule.above} {rule.currency}" if rule.above else ""

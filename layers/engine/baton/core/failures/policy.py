@@ -68,7 +68,8 @@ class PolicyEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     `kind` is its class. `ladder` are the strategies in their order, `policy` is that of `retry`, `at_most` says how
     often the others are used, 0 for never; one that it does not name has its own number. `hints` are tried one
     after the other. `before_retry` are hooks. `message` is told to a person in place of the code's own sentence.
-    `may_change` are the arguments that an answer may change.
+    `may_change` are the arguments that an answer may change. `escalate`: what happens to the question while there is no
+    answer, as a document has it, with `after_ms` from the asking on.
     """
 
     kind: str
@@ -81,6 +82,7 @@ class PolicyEntry(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     question: str = "error_resolution"
     severity: str = "medium"
     may_change: tuple[str, ...] = ()
+    escalate: tuple[dict[str, Any], ...] = ()
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
@@ -100,6 +102,7 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forb
     question: str | None = None
     severity: str | None = None
     may_change: tuple[str, ...] | None = None
+    escalate: tuple[dict[str, Any], ...] | None = None
 
 
 Rules = Mapping[str, Change]

@@ -24,10 +24,14 @@ class Segment(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Turn(msgspec.Struct, frozen=True, array_like=True):
-    """A turn that is over: the answer, and what came of each call in its order. `again`: calls that were not made, and which they repeat."""
+    """A turn that is over: the answer, what came of each call in its order, and the messages from outside before it.
+
+    `again`: calls that were not made, and which they repeat.
+    """
 
     answer: Value
     results: tuple[Value, ...] = ()
+    heard: tuple[Value, ...] = ()
     again: dict[str, str] = {}
 
 
@@ -42,8 +46,9 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="agent"):
     """An agent at work. `given`: its prompt and settings, rendered once. `turn` is the number of its turn, 0 before the first.
 
-    `calls` are those of this turn, by item, with their tools, and `again` those of them that repeat another one. The transcript is in `segments`, the oldest first, and in
-    `tail`. `made`: by its digest, the item of each call that has succeeded or is under way.
+    `calls` are those of this turn, by item, with their tools, and `again` those of them that repeat another one. The transcript is
+    in `segments`, the oldest first, and in `tail`. `made`: by its digest, the item of each call that has succeeded or is under way.
+    `listens`: the signal that brings it messages; `heard`: those with which this turn begins.
     """
 
     arguments: ClassVar[dict[str, Any]] = {}
@@ -55,6 +60,8 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     tail: tuple[Turn, ...] = ()
     made: dict[str, str] = {}
     used: Progress = Progress()
+    listens: str = ""
+    heard: tuple[Value, ...] = ()
 
     @property
     def signal(self) -> str:
@@ -103,9 +110,13 @@ def place_of(item: str) -> tuple[int, int]:
 
 
 class TurnBegan(About, frozen=True, tag="turn_began", omit_defaults=True, kw_only=True):
-    """The next turn of an agent; the one before is over. `segments`: what has become of older turns, where that is news."""
+    """The next turn of an agent; the one before is over. `segments`: what has become of older turns, where that is news.
+
+    `heard`: the keys of the signals whose payloads are messages to it.
+    """
 
     turn: int
+    heard: tuple[str, ...] = ()
     segments: tuple[Segment, ...] | None = None
     used: Progress = Progress()
 
@@ -148,8 +159,10 @@ def told(failure: Failure) -> Value:
     return Value(v={"error": {"code": failure.code, "message": failure.message}})
 
 
-def next_turn(work: Agent, event: TurnBegan, items: Mapping[str, Value | None]) -> Agent:
-    """The agent in its next turn. `items` has the answer and the results of the one that is over."""
+def next_turn(
+    work: Agent, event: TurnBegan, items: Mapping[str, Value | None], heard: tuple[Value, ...] = ()
+) -> Agent:
+    """The agent in its next turn. `items` has the answer and the results of the one that is over; `heard` goes with the next."""
     if event.turn != work.turn + 1:
         return work
     tail = work.tail
@@ -157,7 +170,8 @@ def next_turn(work: Agent, event: TurnBegan, items: Mapping[str, Value | None]) 
         tail = tail[sum(one.turns for one in event.segments) - sum(one.turns for one in work.segments) :]
     if work.turn:
         answer, results = items[turn_item(work.turn)], [items[item] for item in work.calls]
-        tail = (*tail, Turn(answer or Value(), tuple(one or Value() for one in results), work.again))
+        given = tuple(one or Value() for one in results)
+        tail = (*tail, Turn(answer or Value(), given, work.heard, work.again))
     return replace(
         work,
         turn=event.turn,
@@ -166,13 +180,12 @@ def next_turn(work: Agent, event: TurnBegan, items: Mapping[str, Value | None]) 
         segments=work.segments if event.segments is None else event.segments,
         tail=tail,
         used=event.used,
+        heard=heard,
     )
 
 
 def with_calls(work: Agent, event: CallsBegan) -> Agent:
     """The agent with the calls of its turn."""
-    if work.calls:
-        return work
     made = {one.digest: one.item for one in event.calls if one.result is None and one.digest}
     return replace(
         work,

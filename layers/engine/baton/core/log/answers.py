@@ -19,7 +19,7 @@ from baton.core.failures.strategies.base import ESCALATED, ON_CALL, STARTER
 from baton.core.graph.graph import Node
 from baton.core.log.events import Ask, Notice
 from baton.core.log.records import Option
-from baton.core.log.state import ANSWER, Failing, State, node_of
+from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, State, node_of
 from baton.core.times import iso
 from baton.errors import NotAllowedNow, NotFound, Problem
 
@@ -88,6 +88,11 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return said
 
 
+def is_for_a_person(question: str, code: str) -> bool:
+    """Whether only a person can say of a step that has failed with this that it is tried again, asked this kind of question."""
+    return question == APPROVAL or code == UNKNOWN_OUTCOME
+
+
 def asked(state: State) -> Iterator[tuple[str, Ask]]:
     """Each question that is not closed, with the slot of its step; an answer may be there already. That of a parked saga first."""
     if state.parked is not None and (ask := about_parking(state)) is not None:
@@ -130,12 +135,17 @@ def answered(state: State) -> frozenset[str]:
     """The ids of questions to which an answer has come, taken in or not. Keys of old answers are forgotten."""
     said = [signal.key for signal in state.signals if signal.name == ANSWER]
     said += [key.removeprefix(_REMEMBERED) for key in state.keys if key.startswith(_REMEMBERED)]
-    return frozenset(key.partition("/")[0] for key in said)
+    return frozenset(map(question_of_key, said))
 
 
 def answer_key(ask: str, key: str) -> str:
     """The key of an answer's signal. An `Idempotency-Key` counts for its question only; no id has a slash."""
     return f"{ask}/{key}" if key else ask
+
+
+def question_of_key(key: str) -> str:
+    """The id of the question that the answer with this key is to."""
+    return key.partition("/")[0]
 
 
 def is_answered(state: State, ask: str) -> bool:
@@ -145,7 +155,7 @@ def is_answered(state: State, ask: str) -> bool:
 
 def is_answer_to(key: str, ask: str) -> bool:
     """Whether this is the key of an answer to the question."""
-    return key.partition("/")[0] == ask
+    return question_of_key(key) == ask
 
 
 def closed_by_time(state: State, ask: str) -> str:
@@ -154,16 +164,21 @@ def closed_by_time(state: State, ask: str) -> str:
     return known if known in {EXPIRED, POLICY} else ""
 
 
+def already_answered(name: str) -> NotAllowedNow:
+    """The refusal of another answer to a question that has one."""
+    return NotAllowedNow(f"question `{name}` has been answered")
+
+
 def question(state: State, name: str, now: int) -> tuple[str, Ask]:
     """The question that waits for an answer, with the slot of its step. Raises `NotAllowedNow`, and `NotFound` with those that do."""
     if known := closed_by_time(state, name):
         raise NotAllowedNow(f"question `{name}` {_CLOSED[known]}")
     if is_answered(state, name):
-        raise NotAllowedNow(f"question `{name}` has been answered")
+        raise already_answered(name)
     slot, ask = next((pair for pair in asked(state) if pair[1].id == name), ("", None))
     if ask is None:
         raise NotFound(f"there is no question `{name[:80]}`; {named(state)}")
-    if slot in state.open and now >= ask.ends_at:
+    if now >= ask.ends_at and (slot in state.open or ask.ends_at != ask.expires_at):
         how = EXPIRED if ask.ends_at == ask.expires_at else POLICY
         raise NotAllowedNow(f"question `{name}` {_CLOSED[how]}: {iso(ask.ends_at)} was its end")
     return slot, ask
@@ -179,13 +194,13 @@ def named(state: State) -> str:
 
 
 def notice_of(state: State, slot: str, ask: Ask, now: int, key: str = "") -> Notice:
-    """What tells people of a question that a node asks. `key`: another than that of its first notice."""
+    """What tells people of a question that a node asks, as severe as its risk. `key`: another than that of its first notice."""
     return Notice(
         key=key or f"{state.origin.saga}/{ask.id}",
         to=ask.to or STARTER,
         code=ask.type,
         message=": ".join(text for text in (ask.title, ask.message) if text),
-        severity=ask.severity or "medium",
+        severity=ask.severity or ask.risk or "medium",
         node=node_of(slot)[0],
         at=now,
         ask=ask.id,

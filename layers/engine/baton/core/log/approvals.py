@@ -46,7 +46,6 @@ def approval_of(
         options=options,
         risk=request.level,
         digest=request.digest,
-        severity="high" if request.level == "critical" else "",
         to=audience_of(says.get("to")),
         asked_at=now,
         expires_at=now + (expires_ms or DAY_MS),

@@ -23,6 +23,7 @@ from baton.core.log.answers import (
     asked,
     notice_again,
     open_questions,
+    question_of_key,
 )
 from baton.core.log.callbacks import callback_over
 from baton.core.log.recovery_folds import without_running
@@ -100,17 +101,13 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
     failing = state.failing.get(slot)
     work = state.open.get(slot)
-    if (
-        work is not None
-        and work.ask is not None
-        and work.ask.digest
-        and (work.ask.id, e.action) == (e.ask, APPROVE)
-    ):
-        return _approved(state, slot, work.ask, work.arguments, e.by)
-    if work is not None and work.ask is not None and work.ask.id == e.ask and not e.by:
-        # Who answers it later is told so.
-        told = EXPIRED if e.action == EXPIRED else POLICY
-        return replace(state, keys=remember(state, {signal_key(ANSWER, e.ask): told}))
+    if work is not None and work.ask is not None and work.ask.id == e.ask:
+        if not e.by:
+            state = _closed_by_itself(state, e)
+        if work.ask.digest and e.action == APPROVE:
+            return _approved(state, slot, work.ask, work.arguments, e.by)
+        if not e.by:
+            return state
     if failing is None or failing.ask is None or failing.ask.id != e.ask:
         return state
     from baton.core.failures.strategies.ladder import after_decision
@@ -126,8 +123,16 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
         decided=failing.failure.claim if is_doubt else "",
         given=e.output,
     )
+    if not e.by and e.action != EXPIRED:
+        state = _closed_by_itself(state, e)
     signals = tuple(other for other in state.signals if (other.name, other.key) != (ANSWER, e.by))
     return replace(state, failing={**state.failing, slot: failing}, signals=signals)
+
+
+def _closed_by_itself(state: State, e: ev.QuestionClosed) -> State:
+    """Who answers it later is told so."""
+    told = EXPIRED if e.action == EXPIRED else POLICY
+    return replace(state, keys=remember(state, {signal_key(ANSWER, e.ask): told}))
 
 
 def _approved(state: State, slot: str, ask: ev.Ask, arguments: dict[str, Any], by: str) -> State:
@@ -160,10 +165,12 @@ def _with_ask(
     slot = slot_of(e.node, e.iteration, e.item)
     failing, work = state.failing.get(slot), state.open.get(slot)
     if failing is not None and failing.ask is not None and failing.ask.id == e.ask:
-        after = replace(failing, ask=change(failing.ask))
-        return replace(state, failing={**state.failing, slot: after})
+        ask = change(failing.ask)
+        after = replace(state, failing={**state.failing, slot: replace(failing, ask=ask)})
+        return inbox.moved(after, ask)
     if work is not None and work.ask is not None and work.ask.id == e.ask:
-        return replace(state, open={**state.open, slot: replace(work, ask=change(work.ask))})
+        ask = change(work.ask)
+        return inbox.moved(replace(state, open={**state.open, slot: replace(work, ask=ask)}), ask)
     return state
 
 
@@ -189,9 +196,12 @@ def notice_due(state: State, e: ev.NoticeDue) -> State:
     outbox = state.outbox
     if e.notice.key in outbox.sent or e.notice in outbox.due:
         return state
-    # No fewer than there are: a fork can have opened more questions than that. Each open question has room for its own.
-    most = max(NOTICES_REMEMBERED, len(outbox.due), len(outbox.rows))
-    return replace(state, outbox=replace(outbox, due=(*outbox.due, e.notice)[-most:]))
+    due = (*outbox.due, e.notice)
+    # Each question of the inbox has room for one of its own, besides.
+    if len(due) > NOTICES_REMEMBERED + len(outbox.rows):
+        spare = inbox.first_spare(due, outbox.rows)
+        due = tuple(notice for notice in due if notice is not spare)
+    return replace(state, outbox=replace(outbox, due=due))
 
 
 def notices_sent(state: State, e: ev.NoticesSent) -> State:
@@ -237,5 +247,5 @@ def forget_answers(state: State, slots: Collection[str]) -> State:
     asks = {ask.id for slot, ask in asked(state) if slot in slots} if state.signals else set()
     if not asks:
         return state
-    kept = (one for one in state.signals if one.name != ANSWER or one.key.partition("/")[0] not in asks)
+    kept = (one for one in state.signals if one.name != ANSWER or question_of_key(one.key) not in asks)
     return replace(state, signals=tuple(kept))

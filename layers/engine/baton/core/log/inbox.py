@@ -64,6 +64,13 @@ def before_the_end(state: State) -> tuple[Notice, ...]:
     return tuple(one for one in state.outbox.due if one.incident or not one.ask)
 
 
+def first_spare(notices: tuple[Notice, ...], rows: Collection[str]) -> Notice | None:
+    """The oldest notice that is no incident and not the newest about a question in `rows`: without that one no person would hear of it."""
+    newest = {one.ask: one for one in notices if one.ask in rows}
+    spare = (one for one in notices if not one.incident and newest.get(one.ask) is not one)
+    return next(spare, None)
+
+
 def _without(notices: tuple[Notice, ...], ids: Collection[str]) -> tuple[Notice, ...]:
     """The notices that are not about these questions. One that opens an incident is told whatever became of its question."""
     if not ids:
@@ -73,7 +80,7 @@ def _without(notices: tuple[Notice, ...], ids: Collection[str]) -> tuple[Notice,
 
 def _is_shown(state: State, ask: Ask) -> bool:
     shown = state.outbox.rows.get(ask.id, _NOT_SHOWN)
-    return (shown.to, shown.until) == (audience_of(state, ask), ask.ends_at)
+    return shown == Shown(to=audience_of(state, ask), until=ask.ends_at, told=shown.told)
 
 
 def opened(state: State, ask: Ask) -> State:
@@ -81,11 +88,21 @@ def opened(state: State, ask: Ask) -> State:
     return _with_rows(state, {ask.id: Shown(to=audience_of(state, ask))})
 
 
+def moved(state: State, ask: Ask) -> State:
+    """The state when a question is for others: a worker may take a place for the person it is for now, and die before it is noted."""
+    audience, row = audience_of(state, ask), state.outbox.rows.get(ask.id)
+    if row is None or not person_of(audience) or audience in {row.to, *row.left}:
+        return state
+    return _with_rows(state, {ask.id: replace(row, left=(*row.left, audience))})
+
+
 def opened_anew(state: State) -> State:
     """After a fork: what is shown of the questions that are open now is not known, because some were withdrawn before."""
     before = state.outbox.rows
     rows = {
-        ask.id: Shown(to=before[ask.id].to if ask.id in before else audience_of(state, ask))
+        ask.id: Shown(to=before[ask.id].to, left=before[ask.id].left)
+        if ask.id in before
+        else Shown(to=audience_of(state, ask))
         for _, ask in asked(state)
     }
     return _with_rows(state, rows) if rows else state
@@ -93,16 +110,17 @@ def opened_anew(state: State) -> State:
 
 def noted(state: State, shown: dict[str, Shown], withdrawn: tuple[str, ...]) -> State:
     """After rows were written and withdrawn. What no person was told of while it was open is not to be sent any more."""
-    outbox = state.outbox
-    if withdrawn:
-        # A fork can have opened again what was withdrawn before it, and noted only now.
-        still = {ask.id for _, ask in open_questions(state)}
-        withdrawn = tuple(question for question in withdrawn if question not in still)
+    outbox, still = state.outbox, {ask.id: ask for _, ask in open_questions(state)}
+    # A fork can have opened again what was withdrawn before it, and noted only now.
+    withdrawn = tuple(question for question in withdrawn if question not in still)
     rows = without({**outbox.rows, **shown}, withdrawn)
     unheard = [
         question for question in withdrawn if question in outbox.rows and not outbox.rows[question].told
     ]
-    return replace(state, outbox=replace(outbox, rows=rows, due=_without(outbox.due, unheard)))
+    state = replace(state, outbox=replace(outbox, rows=rows, due=_without(outbox.due, unheard)))
+    for question in shown.keys() & still.keys():
+        state = moved(state, still[question])  # which may have come between the writing and the note
+    return state
 
 
 def _with_rows(state: State, rows: dict[str, Shown]) -> State:

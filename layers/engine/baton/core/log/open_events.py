@@ -101,6 +101,7 @@ class AgentBegan(Opens, frozen=True, tag="agent_began", omit_defaults=True, kw_o
 
     made = ("given",)
     given: Value
+    listens: str = ""
 
     def work(self) -> Open:
-        return Agent(given=self.given)
+        return Agent(given=self.given, listens=self.listens)

@@ -56,9 +56,13 @@ def turn_began(state: State, e: ev.TurnBegan) -> State:
     work = state.open.get(slot)
     if not isinstance(work, Agent):
         return state
-    items = state.items_of(slot)
+    items, taken = state.items_of(slot), set(e.heard)
     left = without(state.items, {slot_of(e.node, e.iteration, item) for item in items})
-    return replace(state, items=left, open={**state.open, slot: next_turn(work, e, items)})
+    mine = [one for one in state.signals if one.name == work.listens and one.key in taken]
+    heard = tuple(one.payload for one in mine)
+    if mine:
+        state = replace(state, signals=tuple(one for one in state.signals if one not in mine))
+    return replace(state, items=left, open={**state.open, slot: next_turn(work, e, items, heard)})
 
 
 def call_failed(state: State, e: ev.StepFailed) -> State:

@@ -101,8 +101,8 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     `digest` names the call that an approval is for: one tool with certain arguments.
 
     `to` is `on_call` for a question to operators, `user:NAME`, `group:NAME` or `role:NAME`; without it, the question is
-    for the saga's user. `severity` is that of its notice, where it is not what its code has by itself. `may_change` are
-    the arguments that an answer may change. `risk`: how much depends on the answer, low to critical.
+    for the saga's user. `severity` is that of its notice, where it is neither its `risk` nor what its code has by itself.
+    `may_change` are the arguments that an answer may change. `risk`: how much depends on the answer, low to critical.
 
     `escalate` is what is still to happen while there is no answer, the earliest first. `told_at`: when its audience was last
     told again. `candidates` is the audience that one of them has claimed it from; `moved_at`: when the audience last changed.
@@ -157,12 +157,14 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Shown(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What the inbox shows of a question, as far as the log knows: whose it is, as in `audience_of`, and its end.
 
-    `until` -1: whether it is there is not known. `told`: its audience was told of it, so that it counts as pending.
+    `until` -1: whether it is there is not known. `told`: its audience was told of it, so that it counts as pending. `left`: persons
+    it has been for since this was noted, who may have a place for it.
     """
 
     to: str = ""
     until: int = -1
     told: bool = False
+    left: tuple[str, ...] = ()
 
 
 class Notice(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -58,7 +58,7 @@ def opening(given: Mapping[str, Any]) -> list[Message]:
 def turn(
     ids: Sequence[str], answer: Mapping[str, Any], results: Iterable[Any], names: Mapping[str, str]
 ) -> list[Message]:
-    """The messages of a turn that has asked for calls. `ids` name these, `names` are those of the tools on the wire."""
+    """The messages of a turn. `ids` name the calls that it has asked for, `names` are those of the tools on the wire."""
     calls = [
         {
             "id": id_,
@@ -70,7 +70,9 @@ def turn(
         }
         for id_, call in zip(ids, answer["calls"], strict=True)
     ]
-    said: Message = {"role": "assistant", "content": answer["text"] or None, "tool_calls": calls}
+    said: Message = {"role": "assistant", "content": answer["text"] or None}
+    if calls:
+        said["tool_calls"] = calls
     return [
         said,
         *(
@@ -78,6 +80,11 @@ def turn(
             for id_, result in zip(ids, results, strict=True)
         ),
     ]
+
+
+def heard(values: Iterable[Any]) -> list[Message]:
+    """What its user has said while it was at work."""
+    return [{"role": "user", "content": _cut(text_of(value))} for value in values]
 
 
 def repeated(messages: Iterable[Message], id_: str) -> Any:

@@ -11,13 +11,14 @@ _PER = 1_000_000
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Tokens of one answer. `cached` are part of `input`, `reasoning` part of `output`."""
+    """Tokens of one answer. `cached` are part of `input`, `reasoning` part of `output`. `cost` in micro-dollars, once it is known."""
 
     model: str = ""
     input: int = 0
     cached: int = 0
     output: int = 0
     reasoning: int = 0
+    cost: int = 0
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):

@@ -45,7 +45,9 @@ class AgentKind(TaskKind):
     def begin(self, at: Activation, desk: Desk) -> Next | None:
         if not at.item:
             given = desk.value(at)
-            return Opened(ev.AgentBegan(node=at.node.name, iteration=at.iteration, given=given))
+            return Opened(
+                ev.AgentBegan(node=at.node.name, iteration=at.iteration, given=given, listens=at.node.signal)
+            )
         if not desk.may_spend(at):
             return None
         if is_turn(at.item):
@@ -59,7 +61,7 @@ class AgentKind(TaskKind):
         if not isinstance(work, Agent):
             return super().resume(at, work, desk)
         if not work.turn:
-            return _next_turn(at, work, {})
+            return _next_turn(at, work, {}, work.used, desk)
         items = desk.state.items_of(at.slot)
         turn = turn_item(work.turn)
         if missing := tuple(item for item in (turn, *work.calls) if item not in items):
@@ -68,13 +70,15 @@ class AgentKind(TaskKind):
             return None
         answer = desk.content(at, given)
         if work.calls:
-            return _next_turn(at, work, answer)
+            return _next_turn(at, work, answer, work.used, desk)
         used = _used(work, answer)
         if answer["calls"]:
             calls = tuple(_calls(_parts(at.node), work, answer["calls"]))
             begun = sum(one.result is None for one in calls)
             used = Progress(calls=used.calls + begun, tokens=used.tokens, read=used.read)
             return Moved(ev.CallsBegan(node=at.node.name, iteration=at.iteration, calls=calls, used=used))
+        if _heard(work, desk):  # it has an answer, and its user has said something else meanwhile
+            return _next_turn(at, work, answer, used, desk)
         output = ev.Value(v=answer["data"])
         return Done(
             ev.AgentClosed(
@@ -113,8 +117,15 @@ def _used(work: Agent, answer: Mapping[str, Any]) -> Progress:
     return Progress(calls=work.used.calls, tokens=work.used.tokens + read + written, read=read)
 
 
-def _next_turn(at: Activation, work: Agent, answer: Mapping[str, Any]) -> Next:
-    parts, used = _parts(at.node), work.used
+def _heard(work: Agent, desk: Desk) -> tuple[str, ...]:
+    """The keys of the signals that are messages to it."""
+    if not work.listens:
+        return ()
+    return tuple(one.key for one in desk.state.signals if one.name == work.listens)
+
+
+def _next_turn(at: Activation, work: Agent, answer: Mapping[str, Any], used: Progress, desk: Desk) -> Next:
+    parts = _parts(at.node)
     for name, most, found in (
         ("turns", parts.turns, work.turn),
         ("tokens", parts.tokens, used.tokens),
@@ -126,7 +137,12 @@ def _next_turn(at: Activation, work: Agent, answer: Mapping[str, Any]) -> Next:
     segments = None if said is None else tuple(Segment(ref, turns) for ref, turns in said)
     return Moved(
         ev.TurnBegan(
-            node=at.node.name, iteration=at.iteration, turn=work.turn + 1, segments=segments, used=used
+            node=at.node.name,
+            iteration=at.iteration,
+            turn=work.turn + 1,
+            heard=_heard(work, desk),
+            segments=segments,
+            used=used,
         )
     )
 

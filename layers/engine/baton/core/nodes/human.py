@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-from msgspec.structs import replace
 
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
@@ -19,7 +17,6 @@ from baton.core.log.answers import (
     REJECTED,
     TYPES,
     is_answer_to,
-    notice_again,
     notice_of,
 )
 from baton.core.log.approvals import audience_of, text_of
@@ -77,7 +74,11 @@ class HumanKind(Kind):
             return (
                 _expired(at, ask, desk.now) if ask.ends_at == ask.expires_at else _decided(at, ask, desk.now)
             )
-        return None if desk.now < ask.due else _escalated(at, ask, desk)
+        if desk.now < ask.due:
+            return None
+        from baton.core.log.escalation import due_step  # few questions have one
+
+        return Escalated(*due_step(desk.state, at.slot, ask, desk.now))
 
     def node_view(self, node: Node) -> dict[str, Any]:
         asks = node.asks
@@ -124,15 +125,14 @@ def _question(at: Activation, desk: Desk, said: Mapping[str, Any]) -> ev.Ask:
         asked_at=desk.now,
         expires_at=desk.now + asks.expires_ms,
         risk=said.get("risk", ""),
-        escalate=tuple(
-            Escalation(
-                at=desk.now + one["after_ms"],
-                to=audience_of(one["hand_on"], "hand_on") if "hand_on" in one else None,
-                decide=one.get("decide", ""),
-            )
-            for one in said.get("escalate", ())
-        ),
+        escalate=_escalation(said["escalate"], desk.now) if "escalate" in said else (),
     )
+
+
+def _escalation(said: Sequence[Mapping[str, Any]], now: int) -> tuple[Escalation, ...]:
+    from baton.core.log.escalation import steps_of
+
+    return steps_of(said, now)
 
 
 def _takeover(said: Mapping[str, Any]) -> Takeover:
@@ -142,25 +142,6 @@ def _takeover(said: Mapping[str, Any]) -> Takeover:
     if found.picture and not _is_picture(found.picture):
         raise ValueError("takeover.picture: it must be an address that begins with https:// or cas://sha256/")
     return found
-
-
-def _escalated(at: Activation, ask: ev.Ask, desk: Desk) -> Escalated:
-    """The step that is due. The steps that are due after it follow in the same entry, and people are told of the last alone."""
-    step = ask.escalate[0]
-    event = ev.QuestionEscalated(
-        node=at.node.name,
-        iteration=at.iteration,
-        item=at.item,
-        ask=ask.id,
-        at=desk.now,
-        due=step.at,
-        to=step.to,
-    )
-    if any(later.at <= desk.now for later in ask.escalate[1:]):
-        return Escalated(event)
-    now_for = replace(ask, to=ask.to if step.to is None else step.to)
-    why = "Reminder" if step.to is None else "Handed on"
-    return Escalated(event, notice_again(desk.state, at.slot, now_for, desk.now, key=str(step.at), why=why))
 
 
 def _decided(at: Activation, ask: ev.Ask, now: int) -> Next:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -51,24 +51,31 @@ def per_million_steps(charges: Sequence[Charge], steps: int) -> float:
     return total_of(charges) / steps * 1_000_000 if steps else 0.0
 
 
-def cost_view(saga: str, status: str, usage: Usage, steps: int, invocations: int) -> dict[str, Any]:
+def cost_view(
+    saga: str,
+    status: str,
+    usage: Usage,
+    steps: int,
+    invocations: int,
+    models: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
     """The cost of a saga as `GET /sagas/{id}/cost` shows it. An estimate: see `Ledger` for what is in it.
 
-    Dollars, to the billionth. `models` is what models were paid; there are none yet.
+    Dollars, to the billionth. `models` is what models were paid, by the prices of that time.
     """
     charges = bill(usage)
-    total = total_of(charges)
+    total, paid = total_of(charges), sum(line["usd"] for line in models)
     return {
         "saga": saga,
         "status": status,
         "estimated": True,
         "priced": {"region": prices.REGION, "date": prices.DATE},
-        "usd": {"total": _dollars(total), "aws": _dollars(total), "models": 0.0},
+        "usd": {"total": _dollars(total + paid), "aws": _dollars(total), "models": _dollars(paid)},
         "aws": [
             asdict(line) | {"quantity": round(line.quantity, 6), "usd": _dollars(line.usd)}
             for line in charges
         ],
-        "models": [],
+        "models": [*models],
         "steps": steps,
         "invocations": invocations,
         "usd_per_million_steps": round(per_million_steps(charges, steps), 4) if steps else None,

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from baton.core.decide.program import Program
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.log.answers import audience, changeable, may_answer, tool_asked_about
+from baton.core.log.answers import ERROR, audience, changeable, may_answer, tool_asked_about
 from baton.core.log.events import Ask
 from baton.core.log.records import Escalation, Option
 from baton.core.log.state import State, node_of
@@ -63,7 +63,7 @@ def question_view(node: str, iteration: tuple[int, ...], ask: Ask) -> dict[str, 
         "id": ask.id,
         "node": node or None,
         "iteration": list(iteration),
-        "kind": ask.kind,
+        "asked_for": asked_for(ask.type, ask.kind),
         "message": ask.message,
         "options": list(ask.actions),
         "expires_at": time_view(ask.expires_at),
@@ -78,6 +78,11 @@ def question_view(node: str, iteration: tuple[int, ...], ask: Ask) -> dict[str, 
         "digest": ask.digest or None,
         "told_at": time_view(ask.told_at),
     }
+
+
+def asked_for(type_: str, kind: str) -> str | None:
+    """What a person is asked for where the type alone, which is `error`, does not say it. Of any other question `kind` repeats it."""
+    return kind if type_ == ERROR else None
 
 
 def _choice(option: Option) -> dict[str, Any]:

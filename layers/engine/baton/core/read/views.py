@@ -17,7 +17,7 @@ from baton.core.failures.codes import class_of, told
 from baton.core.graph.graph import Cap, Graph, Node
 from baton.core.log.answers import asked
 from baton.core.log.approvals import shown as without_secrets
-from baton.core.log.events import Ask, Entry, Event, Failure, Notice, Opens
+from baton.core.log.events import Ask, Entry, Event, Failure, Notice, Opens, Shown
 from baton.core.log.state import State, item_of, node_of, status_of
 from baton.core.log.workflow_limits import COUNTED
 from baton.core.money import MICRO
@@ -341,6 +341,8 @@ def _event_view(event: Event) -> dict[str, Any]:
             shown[name] = without_secrets(value)
         elif isinstance(value, Failure | Ask | Notice):
             shown[name] = _part_view(value)
+        elif name == "shown":
+            shown[name] = {ask: _part_view(row) for ask, row in value.items()}
         elif name == "errors":
             shown[name] = [_part_view(failure) for failure in value]
         elif name == "emits":
@@ -358,12 +360,15 @@ def _event_view(event: Event) -> dict[str, Any]:
     return shown
 
 
-def _part_view(part: Failure | Ask | Notice) -> dict[str, Any]:
-    """As in the log, without what has its default, but for the times."""
+def _part_view(part: Failure | Ask | Notice | Shown) -> dict[str, Any]:
+    """As in the log, without what has its default, but for the times: null is one that is not there."""
     shown: dict[str, Any] = _plain(part)
     if "escalate" in shown:
         shown["escalate"] = [step | {"at": iso(step["at"])} for step in shown["escalate"]]
-    return {name: iso(value) if name in _TIMES and value else value for name, value in shown.items()}
+    return {
+        name: iso(value) if name in _TIMES and value > 0 else None if name in _TIMES else value
+        for name, value in shown.items()
+    }
 
 
 def _plain(value: Any) -> Any:

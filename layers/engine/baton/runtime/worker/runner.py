@@ -211,8 +211,9 @@ class Runner:
             if owed := await run.steps.end():
                 run.outcomes += owed
                 continue
-            if run.history.state.ended is not None and run.history.state.outbox.rows:
-                await run.teller.withdraw(run.history.state)
+            state = run.history.state
+            if state.ended is not None and state.outbox.rows:
+                run.wants_more = not await run.teller.withdraw(state, is_heir=state.epoch < run.lease.epoch)
             if await self._p.leases.release(
                 run.lease,
                 run.history,

@@ -40,7 +40,7 @@ def build(source: Source, kept: Callable[[str], dict[str, Any]]) -> Graph:
         limits=limits,
         failures=source.failures,
         failover=_failover(source, "/failover", model.failover),
-        risk=None if model.risk is None else tuple(rule.rule() for rule in model.risk),
+        risk=model.rules,
     )
 
 

@@ -12,17 +12,25 @@ from baton.core.documents.compile import rules
 from baton.core.documents.compile.expressions import Place, check_path, differ, first_of, root_hint, types
 from baton.core.documents.compile.handling import rules_of, strange_names
 from baton.core.documents.compile.tools import exists, known, takes
+from baton.core.documents.parts.escalation import escalation_problems
 from baton.core.effects.toolspec import ONCE
 from baton.core.expressions import ExpressionError, expressions_in
+from baton.core.expressions.durations import lasting
 from baton.core.failures.alternatives import way_by
+from baton.core.failures.codes import class_of
 from baton.core.failures.failover import named
 from baton.core.failures.policy import HINTS, HOOKS, Change
+from baton.core.failures.strategies.base import STARTER
+from baton.core.failures.strategies.ladder import entry_of
+from baton.core.failures.strategies.registry import STRATEGIES
+from baton.core.log.answers import GIVE_UP, TRY_AGAIN, is_for_a_person
+from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.documents.compile.source import Source
     from baton.core.documents.definition import NodeModel, WorkflowModel
-    from baton.core.documents.parts.failing import PolicyModel
+    from baton.core.documents.parts.failing import PolicyModel, ReactionModel
     from baton.core.failures.alternatives import Alternative
 
 
@@ -70,6 +78,31 @@ def _rules(
                 yield from _hook(source, place + below, hook, names)
         for index, argument in enumerate(change.may_change or ()):
             yield from _argument(source, f"{place}/{code}/may_change/{index}", argument, names)
+    for code, reaction in said.on_failure.items():
+        if reaction.escalate is not None:
+            yield from _escalation(f"{place}/{code}", code, reaction)
+
+
+def _escalation(place: str, code: str, reaction: ReactionModel) -> Iterator[Problem]:
+    """What is wrong with the escalation of the question about a failed step."""
+    question = reaction.question or entry_of(code, reaction.class_ or class_of(code)).question
+    refused = {}
+    if is_for_a_person(question, code):
+        what = "whether it has happened" if code == UNKNOWN_OUTCOME else "what is to be approved"
+        why = f"`{TRY_AGAIN}` without a person: only a person can say {what}"
+        refused[TRY_AGAIN] = (why, f"write `decide: {GIVE_UP}`, or `hand_on`")
+    asking = next(one for one in STRATEGIES.values() if one.asks == STARTER)
+    yield from escalation_problems(
+        f"{place}/escalate",
+        reaction.escalate or (),
+        expires=asking.lasts_ms,
+        expiry=f"a question about a step waits {lasting(asking.lasts_ms)}",
+        answers=(TRY_AGAIN, GIVE_UP),
+        refused=refused,
+    )
+    for index, step in enumerate(reaction.escalate or ()):
+        for pointer, _ in expressions_in(step.said(), f"{place}/escalate/{index}"):
+            yield Problem(pointer, "a rule for failures has no expressions", "write the name itself")
 
 
 def _argument(source: Source, place: str, argument: str, names: Sequence[str]) -> Iterator[Problem]:

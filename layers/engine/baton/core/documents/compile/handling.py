@@ -65,6 +65,7 @@ def _change_of(model: ReactionModel) -> Change:
         question=model.question,
         severity=model.severity,
         may_change=_tuple(model.may_change),
+        escalate=None if model.escalate is None else tuple(step.said() for step in model.escalate),
     )
 
 

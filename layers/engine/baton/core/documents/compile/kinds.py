@@ -10,6 +10,7 @@ from typing import Any
 
 from baton.core.documents.compile import build, rules, schemas, tools
 from baton.core.documents.compile.source import Source, Tools, may_run
+from baton.core.effects.risk import DEFAULT_RULES, Rules
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import Graph
 from baton.errors import Problem
@@ -43,6 +44,11 @@ class _Compiler:
     @property
     def children(self) -> Mapping[str, Any]:
         return self._source.children
+
+    @property
+    def risk_rules(self) -> Rules:
+        own = self._source.model.rules
+        return DEFAULT_RULES if own is None else own
 
     def exists(self, place: str, tool: str) -> Iterator[Problem]:
         return tools.exists(self._source, place, tool)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from baton.core.documents.nodes.asked import WORDS
 from baton.core.documents.nodes.base import FAILING, Compiler, Known, NodeDocument, Words
-from baton.core.documents.parts.fields import Given, Model, ToolPatterns, between, counted
+from baton.core.documents.parts.fields import Given, Model, NodeName, ToolPatterns, between, counted
 from baton.core.documents.parts.models import Asking, ModelName, PriceModel, given, spoken, step_of
 from baton.core.effects.approvals import Approval
 from baton.core.graph.graph import AgentParts, Node
@@ -30,6 +30,11 @@ class AgentModel(Asking):
     model: ModelName = Field(description="The model, as the deployment knows it: `NAME` or `PROFILE/NAME`.")
     tools: ToolPatterns = Field(
         default_factory=list, description="The tools that it may call; `*` stands for any text."
+    )
+    signal: Annotated[NodeName | None, Given] = Field(
+        default=None,
+        description="Signals of this name are messages of its user: it hears them with its next turn, and has another turn for "
+        "one that comes with its last answer.",
     )
     turns: Annotated[int, between(1, MOST_TURNS), counted(1, MOST_TURNS)] = Field(
         default=20, description="The most turns."
@@ -85,6 +90,7 @@ class Agent(NodeDocument):
         }
     )
     chooses = True
+    takes_signals = True
 
     def tool(self, node: NodeModel) -> str:
         return MODEL
@@ -118,7 +124,13 @@ class Agent(NodeDocument):
             repeatable=tuple(spec.name for spec in specs if spec.repeatable),
         )
         kept = {key: step[key] for key in ("failover", "cost")}
-        return {"kind": self.kind, "arguments": given(agent.model, agent), "agent": parts, **kept}
+        return {
+            "kind": self.kind,
+            "arguments": given(agent.model, agent),
+            "agent": parts,
+            "signal": agent.signal or "",
+            **kept,
+        }
 
     def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
         tools = ", ".join(node.get("tools") or ()) or "no tools"

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from baton.core.documents.nodes.base import FAILING, Compiler, Known, NodeDocument, Words
 from baton.core.documents.parts.fields import Given, Model
-from baton.core.documents.parts.models import Asking, ModelName, PriceModel, given, spoken, step_of
+from baton.core.documents.parts.models import PRICE, Asking, ModelName, PriceModel, given, spoken, step_of
 from baton.core.models.tool import MODEL, model_tool
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class AskedModel(NodeDocument):
     field = (Annotated[ModelModel | None, Given], Field(default=None))
     model = ModelModel
     parts: ClassVar[Mapping[str, type[Model]]] = {"price": PriceModel}
+    definitions: ClassVar[Mapping[str, dict[str, Any]]] = {"modelPrice": PRICE}
     inside = Words(keys={"name": "model id", **WORDS})
 
     def tool(self, node: NodeModel) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
+from baton.core.effects.risk import Rules
 from baton.core.effects.toolspec import ToolSpec
 from baton.errors import Problem
 
@@ -59,6 +60,11 @@ class Compiler(Known, Protocol):
     @property
     def workflow(self) -> str:
         """The name of the workflow that is compiled."""
+        ...
+
+    @property
+    def risk_rules(self) -> Rules:
+        """What makes a level of risk of a call: the document's rules, or the default ones."""
         ...
 
     def exists(self, place: str, tool: str) -> Iterator[Problem]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import msgspec
-from pydantic import BeforeValidator, Field, StrictBool, StringConstraints, model_validator
+from pydantic import Field, StrictBool, StringConstraints
 
 from baton.core.documents.nodes.base import Compiler, Known, NodeDocument, Words
 from baton.core.documents.parts.audience import AUDIENCE, Audience, AudienceModel, Text
-from baton.core.documents.parts.fields import Duration, Given, Model, Value, one_of, refuse, words
+from baton.core.documents.parts.escalation import (
+    FAMILIAR,
+    MEANWHILE,
+    SO_MANY,
+    EscalationModel,
+    escalation_problems,
+)
+from baton.core.documents.parts.fields import Duration, Given, Model, Value, one_of, words
 from baton.core.documents.parts.node import Schema
 from baton.core.expressions import expressions_in
-from baton.core.expressions.spelling import nearest
 from baton.core.failures.policy import SEVERITIES
 from baton.core.graph.graph import Asks
 from baton.core.log.answers import (
@@ -35,7 +41,6 @@ if TYPE_CHECKING:
 DAY_MS = 86_400_000
 MAX_SCHEMA = 16_384  # bytes: each question has it with it
 MAX_OPTIONS = 50
-MAX_STEPS = 5
 HARMLESS = ("low", "medium")
 """The risks at which an approval may be given without a person."""
 
@@ -62,31 +67,6 @@ class TakeoverModel(Model):
         default=None, description="How it looks now: an address that begins with https:// or cas://sha256/."
     )
     instructions: Annotated[Text | None, Given] = Field(default=None, description="What is to be done.")
-
-
-def _true(value: Any) -> Any:
-    if value is not None and value is not True:
-        raise refuse("must be `true`; leave the step out where there is to be none")
-    return value
-
-
-class EscalationModel(Model):
-    """One thing that happens while there is no answer."""
-
-    after: Duration = Field(description="When, from the asking on.")
-    remind: Annotated[Literal[True] | None, BeforeValidator(_true), Given] = Field(
-        default=None, description="Its audience is told again."
-    )
-    hand_on: Audience = Field(default=None, description="Who may answer from then on, in their place.")
-    decide: Annotated[Text | None, Given] = Field(
-        default=None, description="The answer that closes the question: one that needs no data."
-    )
-
-    @model_validator(mode="after")
-    def _one(self) -> EscalationModel:
-        if len(self.model_fields_set - {"after"}) != 1:
-            raise refuse("write `after`, and exactly one of `remind`, `hand_on` and `decide`")
-        return self
 
 
 class HumanModel(Model):
@@ -139,8 +119,8 @@ class HumanModel(Model):
     ] = Field(default=None, description="How much depends on the answer. People are shown it.")
     escalate: Annotated[list[EscalationModel] | None, Given] = Field(
         default=None,
-        description="What happens while there is no answer, in the order of time.",
-        json_schema_extra={"minItems": 1, "maxItems": MAX_STEPS},
+        description=MEANWHILE,
+        json_schema_extra=SO_MANY,
     )
 
     @property
@@ -206,8 +186,6 @@ class Human(NodeDocument):
         "options": OptionModel,
         "takeover": TakeoverModel,
         "to": AudienceModel,
-        "escalate": EscalationModel,
-        "hand_on": AudienceModel,
     }
     inside = Words(
         keys={
@@ -220,7 +198,7 @@ class Human(NodeDocument):
             "to": "assignee assigned_to audience user group role who",
             "expires": "timeout expires_in deadline until ttl",
             "risk": "risk_level severity criticality impact",
-            "escalate": "escalation escalations escalation_policy reminders remind on_timeout",
+            "escalate": FAMILIAR,
         }
     )
     definitions: ClassVar[Mapping[str, dict[str, Any]]] = {"humanAudience": AUDIENCE}
@@ -255,7 +233,14 @@ class Human(NodeDocument):
                 yield Problem(f"{place}/{key}", f"goes with the type {known}, not with `{human.asks}`")
         yield from _options(f"{place}/options", human)
         if human.escalate is not None:
-            yield from escalation_problems(f"{place}/escalate", human.escalate, human, _answers(human))
+            yield from escalation_problems(
+                f"{place}/escalate",
+                human.escalate,
+                expires=human.expires,
+                expiry="see `expires`, 24h by default",
+                answers=[one for one in _answers(human) if one != SUBMIT],
+                refused=_only_by_a_person(human),
+            )
         if human.schema_ is not None:
             yield from compiler.schema(f"{place}/schema", human.schema_)
             if len(msgspec.json.encode(human.schema_)) > MAX_SCHEMA:
@@ -276,10 +261,9 @@ class Human(NodeDocument):
 
     def _says(self, human: HumanModel) -> dict[str, Any]:
         """What may have expressions in it, and what goes with that, as the document has it."""
-        names = {"title", "message", "details", "options", "takeover", "to", "risk", "escalate"}
+        names = {"title", "message", "details", "options", "takeover", "to", "risk"}
         said: dict[str, Any] = human.model_dump(include=names, exclude_unset=True)
-        for step in said.get("escalate") or ():
-            step["after_ms"] = step.pop("after")
+        said |= {"escalate": [step.said() for step in human.escalate]} if human.escalate else {}
         return {name: value for name, value in said.items() if value is not None}
 
 
@@ -289,38 +273,13 @@ def _answers(human: HumanModel) -> list[str]:
     return list(TYPES[human.asks][1])
 
 
-def escalation_problems(
-    place: str, steps: Sequence[EscalationModel], human: HumanModel, answers: Sequence[str]
-) -> Iterator[Problem]:
-    if not 1 <= len(steps) <= MAX_STEPS:
-        yield Problem(place, f"must be 1 to {MAX_STEPS} steps")
-    before = 0
-    for index, step in enumerate(steps):
-        at = f"{place}/{index}"
-        if step.after <= before:
-            yield Problem(f"{at}/after", "must be later than the step before it")
-        if step.after >= human.expires:
-            yield Problem(
-                f"{at}/after", "must be before the question expires", "see `expires`, 24h by default"
-            )
-        before = step.after
-        if step.decide is None:
-            continue
-        if index + 1 < len(steps):
-            yield Problem(f"{at}/decide", "must be the last step: it closes the question")
-        yield from _decides(f"{at}/decide", step.decide, human, answers)
-
-
-def _decides(place: str, answer: str, human: HumanModel, answers: Sequence[str]) -> Iterator[Problem]:
-    """The problems of an answer that is given without a person."""
-    free = [one for one in answers if one != SUBMIT]
-    if answer not in free:
-        known = f"must be one of {', '.join(free)}" if free else "an input has no answer without data"
-        yield Problem(place, known, nearest(answer, free))
-    elif (human.asks, answer) == (APPROVAL, APPROVE) and human.risk not in HARMLESS:
-        text = f"`{APPROVE}` without a person needs a `risk` of {' or '.join(HARMLESS)}"
-        said = "it has none" if human.risk is None else f"it is {human.risk}"
-        yield Problem(place, f"{text}; {said}", f"write `decide: {REJECT}`, or `hand_on`")
+def _only_by_a_person(human: HumanModel) -> dict[str, tuple[str, str]]:
+    """The answers that no escalation may give, each with why not, and what to write instead."""
+    if human.asks != APPROVAL or human.risk in HARMLESS:
+        return {}
+    said = "it has none" if human.risk is None else f"it is {human.risk}"
+    why = f"`{APPROVE}` without a person needs a `risk` of {' or '.join(HARMLESS)}; {said}"
+    return {APPROVE: (why, f"write `decide: {REJECT}`, or `hand_on`")}
 
 
 def _options(place: str, human: HumanModel) -> Iterator[Problem]:

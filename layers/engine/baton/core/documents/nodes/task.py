@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from baton.core.documents.nodes.base import APPROVAL, FAILING, Compiler, Known, NodeDocument
+from baton.core.documents.parts.escalation import escalation_problems
 from baton.core.documents.parts.fields import Given
 from baton.core.effects.approvals import Approval
+from baton.core.effects.risk import ASKING, Rules, least
 from baton.core.expressions.durations import lasting
 from baton.core.graph.graph import CallbackTimes
 from baton.core.limits import LONGEST_INVOCATION_MS
+from baton.core.log.answers import APPROVE, REJECT
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -72,7 +75,9 @@ class Task(NodeDocument):
             yield Problem(
                 f"/nodes/{name}/callback", message, "give its function a parameter `context: Context`"
             )
-        yield from _approval_problems(f"/nodes/{name}/requires_approval", node.requires_approval, spec)
+        yield from _approval_problems(
+            f"/nodes/{name}/requires_approval", node.requires_approval, spec, compiler.risk_rules
+        )
         if (node.timeout or spec.timeout_ms) > LONGEST_INVOCATION_MS:
             place, time = ("timeout", node.timeout) if node.timeout else ("tool", spec.timeout_ms)
             said = "" if node.timeout else f"; the timeout of `{spec.name}` is {lasting(time)}"
@@ -106,6 +111,7 @@ def _said(model: ApprovalModel | None) -> dict[str, Any]:
     if model is None:
         return {}
     said: dict[str, Any] = model.model_dump(include={"title", "message", "to"}, exclude_unset=True)
+    said |= {"escalate": [step.said() for step in model.escalate]} if model.escalate else {}
     return {name: value for name, value in said.items() if value is not None}
 
 
@@ -121,8 +127,20 @@ def _approval(model: ApprovalModel | None, spec: ToolSpec) -> Approval | None:
     )
 
 
-def _approval_problems(place: str, model: ApprovalModel | None, spec: ToolSpec) -> Iterator[Problem]:
-    """A document that seems to switch off what its tool asks for."""
+def _approval_problems(
+    place: str, model: ApprovalModel | None, spec: ToolSpec, rules: Rules
+) -> Iterator[Problem]:
+    """A document that seems to switch off what its tool asks for, or decides what only a person may decide."""
+    if model is not None and model.escalate is not None:
+        why = _only_by_a_person(model, spec, rules)
+        yield from escalation_problems(
+            f"{place}/escalate",
+            model.escalate,
+            expires=model.expires,
+            expiry="see `expires`, 24h by default",
+            answers=(APPROVE, REJECT),
+            refused={APPROVE: (why, f"write `decide: {REJECT}`, or `hand_on`")} if why else {},
+        )
     if model is None or model.always:
         return
     if spec.requires_approval:
@@ -139,6 +157,21 @@ def _approval_problems(place: str, model: ApprovalModel | None, spec: ToolSpec) 
             f"`{spec.name}` declares a risk, and asks before what is high or critical all the same",
             "leave it out; rules under `risk` of the document say what is risky",
         )
+
+
+def _only_by_a_person(model: ApprovalModel, spec: ToolSpec, rules: Rules) -> str:
+    """Why no call can be approved without a person, whatever its arguments; empty where some can."""
+    if spec.requires_approval:
+        said = f"`{spec.name}` requires an approval itself"
+    elif spec.risk is None:
+        said = f"`{spec.name}` declares none"
+    elif (level := least(spec.risk, rules)) in ASKING:
+        said = f"the risk of each call of `{spec.name}` is {level}"
+    elif not model.always:
+        said = "with `always: false`, a person is asked only about what is high or critical"
+    else:
+        return ""
+    return f"`{APPROVE}` without a person needs a risk that can be low or medium; {said}"
 
 
 def _times(node: NodeModel) -> CallbackTimes | None:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field, StrictBool, WithJsonSchema, model_validator
 
 from baton.core.documents.parts.audience import Audience, Text
+from baton.core.documents.parts.escalation import MEANWHILE, SO_MANY, EscalationModel
 from baton.core.documents.parts.fields import (
     Duration,
     Given,
@@ -53,6 +54,9 @@ class ApprovalModel(Model):
         default=DAY_MS,
         description="How long the question waits; without it, 24 hours. Then it is rejected.",
         json_schema_extra={"default": "24h"},
+    )
+    escalate: Annotated[list[EscalationModel] | None, Given] = Field(
+        default=None, description=MEANWHILE, json_schema_extra=SO_MANY
     )
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, create_model, model_validator
 
+from baton.core.documents.parts.escalation import EscalationModel
 from baton.core.documents.parts.failing_schema import (
     CODE_PATTERN,
     MOST_MULTIPLIER,
@@ -209,6 +210,7 @@ class ReactionModel(Model):
     question: Annotated[str | None, one_of(*QUESTIONS), Given] = None
     severity: Annotated[str | None, one_of(*SEVERITIES), Given] = None
     may_change: Annotated[list[str] | None, AfterValidator(_each_once), BeforeValidator(_many), Given] = None
+    escalate: Annotated[list[EscalationModel] | None, Given] = None
 
 
 def _by_code(value: Any) -> Any:

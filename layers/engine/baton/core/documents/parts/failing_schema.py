@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from baton.core.documents.parts.escalation import SO_MANY
 from baton.core.failures.codes import CLASSES, CODES
 from baton.core.failures.failover import DAYS, Action
 from baton.core.failures.policy import ASK, DOMAINS, FAIL, HINTS, HOOKS, QUESTIONS, SEVERITIES
@@ -144,6 +145,12 @@ def _reaction(strategies: Iterable[Strategy]) -> _Schema:
                 "The arguments of the tool that an answer to the question may change; without it, none.",
                 examples=[["date", "time"]],
             ),
+            "escalate": {
+                "description": "What happens to the question about the step while there is no answer, in the order of time.",
+                "type": "array",
+                "items": _ref("escalation"),
+                **SO_MANY,
+            },
         },
     )
 

@@ -5,15 +5,25 @@ What becomes of it is in core/nodes/agent.py and runtime/models.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, StringConstraints
-from pydantic.config import JsonDict
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from baton.core.documents.parts.audience import Text
-from baton.core.documents.parts.fields import Given, Model, Value, between, counted, is_number, refuse, shown
+from baton.core.documents.parts.fields import (
+    Given,
+    Model,
+    Value,
+    between,
+    counted,
+    defined,
+    is_number,
+    refuse,
+    shown,
+)
 from baton.core.failures.alternatives import ways_of
 from baton.core.failures.policy import Change
 from baton.core.failures.retry import FIXED, RetryChange
@@ -22,7 +32,19 @@ from baton.core.models.tool import MODEL, model_tool
 MOST_OUTPUT = 1_000_000
 MOST_CORRECTIONS = 10
 INVALID = "answer_invalid"
-ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$")]
+MODEL_NAME = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$"
+_is_name = re.compile(MODEL_NAME).fullmatch
+
+
+def _name(value: Any) -> Any:
+    if isinstance(value, str) and not _is_name(value):
+        raise refuse(
+            f"`{shown(value)}` is no name of a model", "write it as in gpt-5-mini or openai/gpt-5-mini"
+        )
+    return value
+
+
+ModelName = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": MODEL_NAME})]
 
 
 def _dollars(value: Any) -> int:
@@ -38,20 +60,30 @@ def _temperature(value: Any) -> float:
     return float(value)
 
 
+_HEAT: Any = {"type": "number", "minimum": 0, "maximum": 2}
 Dollars = Annotated[int, BeforeValidator(_dollars)]
-_PRICE: JsonDict = {"type": "number", "minimum": 0, "maximum": 10_000}
 
 
 class PriceModel(Model):
     """What a million tokens cost, in dollars."""
 
-    input: Dollars = Field(description="Of the request.", json_schema_extra=_PRICE)
-    output: Dollars = Field(description="Of the answer, reasoning included.", json_schema_extra=_PRICE)
-    cached: Annotated[Dollars | None, Given] = Field(
-        default=None,
-        description="Of what the provider still has of an earlier request.",
-        json_schema_extra=_PRICE,
-    )
+    input: Dollars
+    output: Dollars
+    cached: Annotated[Dollars | None, Given] = None
+
+
+_DOLLARS = {"type": "number", "minimum": 0, "maximum": 10_000}
+PRICE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "input": {**_DOLLARS, "description": "Of the request."},
+        "output": {**_DOLLARS, "description": "Of the answer, reasoning included."},
+        "cached": {**_DOLLARS, "description": "Of what the provider still has of an earlier request."},
+    },
+    "required": ["input", "output"],
+    "additionalProperties": False,
+}
+"""The definition that a price refers to."""
 
 
 class Asking(Model):
@@ -69,17 +101,16 @@ class Asking(Model):
     max_output: Annotated[int, between(1, MOST_OUTPUT), counted(1, MOST_OUTPUT)] | None = Field(
         default=None, description="The most tokens of one answer, reasoning included; without it, 4,096."
     )
-    temperature: Annotated[float | None, BeforeValidator(_temperature)] = Field(
+    temperature: Annotated[float | None, BeforeValidator(_temperature), WithJsonSchema(_HEAT)] = Field(
         default=None, description="From 0, always the likeliest word, to 2."
     )
     corrections: Annotated[int, between(0, MOST_CORRECTIONS), counted(0, MOST_CORRECTIONS)] = Field(
         default=3,
         description="How often an answer that is not as `output_schema` has it is asked for again. Then a person is asked.",
     )
-    price: Annotated[PriceModel | None, Given] = Field(
+    price: Annotated[PriceModel | None, Given, defined("modelPrice")] = Field(
         default=None, description="What the model costs, where the deployment does not know it."
     )
-    parts: ClassVar[Mapping[str, type[Model]]] = {"price": PriceModel}
 
 
 def given(model: str, asking: Asking) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from baton.core.failures.policy import Change
 from baton.core.failures.strategies.base import STARTER, Strategy, Told
 
 _HOUR_MS = 3_600_000
@@ -15,6 +16,9 @@ class AskUser(Strategy):
     lasts_ms = 24 * _HOUR_MS
     foretold = f"asks the starter for {lasts_ms // _HOUR_MS}h"
     metric = "Questions"
+
+    def only_for(self, change: Change) -> tuple[str, ...]:
+        return ("escalate",) if change.escalate else ()
 
     def told(self, chosen: Told) -> str:
         if not chosen.is_asked:

@@ -1,0 +1,271 @@
+"""An agent in the core: turns, calls, what is told to the model, and what is kept of it all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton.core.decide.outcomes import APPROVAL, Outcome
+from baton.core.decide.spending import SpendingLimits
+from baton.core.effects.approvals import request_for
+from baton.core.log import events as ev
+from baton.core.log.agents import Segment
+from baton.core.log.fold import apply
+from baton.core.log.state import ANSWER, status_of
+from baton.core.nodes.agent import EXHAUSTED, NOT_ALLOWED, TOO_MANY
+from tests.core.asked import needs_of, steps_of
+from tests.core.build import T0, Saga, done, failed, ready, replay
+from tests.core.nodes.thinking import TOOLS, answered, at_work, call, outcome, refused, thinking
+
+
+def test_it_begins_with_its_prompt_and_its_first_turn_in_one_entry() -> None:
+    saga = thinking()
+    assert saga.kinds == ["agent_began", "turn_began", "node_began"]
+    assert ready(saga.decision) == ["a#t1"]
+    assert at_work(saga).given.v == {"model": "m", "prompt": "find a table"}
+    assert status_of(saga.state) == "running"
+
+
+def test_the_entry_of_an_answer_begins_its_calls_and_that_of_the_last_result_the_next_turn() -> None:
+    saga = thinking()
+    saga.go(answered("a#t1", call("look", n=1), call("look", n=2)))
+    assert saga.kinds == ["step_succeeded", "calls_began", "node_began", "node_began"]
+    assert ready(saga.decision) == ["a#t1-0", "a#t1-1"]
+    assert [step.arguments for step in steps_of(saga.decision)] == [{"n": 1}, {"n": 2}]
+    assert [step.node.tool for step in steps_of(saga.decision)] == ["look", "look"]
+    saga.go(outcome("a#t1-1", "two"), running=["a#t1-0"])
+    assert saga.kinds == ["step_succeeded"]
+    saga.go(outcome("a#t1-0", "one"))
+    assert saga.kinds == ["step_succeeded", "turn_began", "node_began"]
+    work = at_work(saga)
+    assert [result.v for result in work.tail[0].results] == ["one", "two"]
+    assert saga.state.items == {"a#t2": None}, "what is over has left the state"
+    saga.go(answered("a#t2", data="done"))
+    assert saga.kinds == ["step_succeeded", "agent_closed", "saga_ended"]
+    closed = saga.entries[-1].events[1]
+    assert isinstance(closed, ev.AgentClosed)
+    assert (closed.output.v, closed.turns, closed.used.tokens, closed.used.calls) == ("done", 2, 220, 2)
+    assert replay(saga.entries) == saga.state
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [(refused("look"), "input_invalid"), (call("t"), NOT_ALLOWED), (refused("x", NOT_ALLOWED), NOT_ALLOWED)],
+)
+def test_a_call_that_cannot_be_made_has_its_result_at_once(asked: dict[str, Any], code: str) -> None:
+    saga = thinking()
+    saga.go(answered("a#t1", asked))
+    assert saga.kinds == ["step_succeeded", "calls_began", "turn_began", "node_began"]
+    (result,) = at_work(saga).tail[0].results
+    assert result.v["error"]["code"] == code
+
+
+def test_a_call_that_has_failed_for_good_is_told_and_no_person_is_asked() -> None:
+    saga = thinking()
+    saga.go(answered("a#t1", call("look", n=1)))
+    saga.go(failed("a#t1-0", "business_rule"))
+    assert saga.kinds == ["step_failed", "turn_began", "node_began"]
+    (told,) = [event for event in saga.entries[-1].events if isinstance(event, ev.StepFailed)]
+    assert told.is_result
+    assert at_work(saga).tail[0].results[0].v["error"]["code"] == "business_rule"
+    assert saga.state.failure is None
+
+
+def test_a_call_is_tried_again_before_it_is_told() -> None:
+    saga = thinking()
+    saga.go(answered("a#t1", call("look", n=1)))
+    saga.go(failed("a#t1-0", "timeout"))
+    assert saga.kinds[0] == "attempt_failed"
+    assert "a#t1-0" in saga.state.failing
+
+
+def test_a_turn_that_fails_for_good_fails_the_agent() -> None:
+    saga = thinking(node=", on_failure: fail")
+    saga.go(failed("a#t1", "bad_request"))
+    assert saga.state.ended is not None
+    assert saga.state.ended.status == "failed"
+
+
+def test_a_turn_that_fails_goes_on_where_the_document_says() -> None:
+    saga = thinking(node=", on_failure: fail, catch: b", rest="\n  b: {value: '${last_error.code}'}")
+    saga.go(failed("a#t1", "bad_request"))
+    assert saga.kinds == ["step_failed", "node_passed", "saga_ended"]
+    (passed,) = [event for event in saga.entries[-1].events if isinstance(event, ev.NodePassed)]
+    assert passed.output.v == "bad_request"
+
+
+@pytest.mark.parametrize(("answer", "result"), [("approve", None), ("reject", "rejected")])
+def test_a_call_that_a_person_has_to_approve_holds_only_itself(answer: str, result: str | None) -> None:
+    saga = thinking()
+    saga.go(answered("a#t1", call("pay", n=900), call("look", n=1)))
+    pay, _ = steps_of(saga.decision)
+    assert pay.node.approval is not None
+    request = request_for("pay", {"n": 900}, TOOLS["pay"])
+    assert request is not None
+    saga.go(
+        Outcome(slot="a#t1-0", attempt=1, started_at=T0, ended_at=T0, why=APPROVAL, request=request),
+        running=["a#t1-1"],
+    )
+    work, kind = saga.state.open["a#t1-0"], saga.program.kinds["agent"]
+    assert (kind.word(work), "ask" in kind.open_view(pay.node, work)) == ("asking", True)
+    opened = next(event for event in saga.entries[-1].events if isinstance(event, ev.QuestionOpened))
+    assert "an answer to the question" in kind.words(opened)
+    saga.go(outcome("a#t1-1", 1))
+    assert status_of(saga.state, saga.program) == "suspended"
+    assert work.ask is not None
+    said = {"ask": work.ask.id, "action": answer}
+    saga.signal(ANSWER, said, key=f"{work.ask.id}/1")
+    saga.go()
+    if result is None:
+        assert ready(saga.decision) == ["a#t1-0"]
+        assert steps_of(saga.decision)[0].approved == (request.digest,)
+    else:
+        assert at_work(saga).tail[0].results[0].v["error"]["code"] == result
+
+
+def test_an_equal_call_repeats_the_result_unless_its_tool_says_otherwise() -> None:
+    saga = thinking()
+    saga.go(answered("a#t1", call("look", n=1), call("look", n=1), call("roll"), call("roll")))
+    assert ready(saga.decision) == ["a#t1-0", "a#t1-2", "a#t1-3"]
+    saga.go(outcome("a#t1-0", "one"), outcome("a#t1-2", 4), outcome("a#t1-3", 6))
+    assert [result.v for result in at_work(saga).tail[0].results] == ["one", {"repeated": "t1-0"}, 4, 6]
+    saga.go(answered("a#t2", call("look", n=1)))
+    assert at_work(saga).tail[1].results[0].v == {"repeated": "t1-0"}
+
+
+def test_an_equal_call_that_has_failed_is_made_again() -> None:
+    saga = thinking()
+    saga.go(answered("a#t1", call("look", n=1)))
+    saga.go(failed("a#t1-0", "business_rule"))
+    saga.go(answered("a#t2", call("look", n=1)))
+    assert ready(saga.decision) == ["a#t2-0"]
+
+
+def test_calls_end_at_the_limits_of_a_turn_and_of_the_agent() -> None:
+    saga = thinking(more=", calls: 3, calls_in_a_turn: 2")
+    saga.go(answered("a#t1", *(call("look", n=n) for n in range(3))))
+    saga.go(done("a#t1-0"), done("a#t1-1"))
+    assert at_work(saga).tail[0].results[2].v["error"]["code"] == TOO_MANY
+    saga.go(answered("a#t2", call("look", n=7), call("look", n=8)))
+    assert ready(saga.decision) == ["a#t2-0"]
+    assert at_work(saga).used.calls == 3
+
+
+@pytest.mark.parametrize("more", [", turns: 1", ", tokens: 100"])
+def test_it_fails_where_it_has_used_up_what_it_may(more: str) -> None:
+    saga = thinking(more=more)
+    saga.go(answered("a#t1", call("look", n=1)))
+    saga.go(done("a#t1-0"))
+    assert saga.state.ended is not None
+    assert saga.state.ended.failure is not None
+    assert saga.state.ended.failure.code == EXHAUSTED
+
+
+def test_a_large_answer_is_fetched_before_its_calls_begin() -> None:
+    saga = thinking()
+    saga.go(done("a#t1", ref="cas://sha256/1"))
+    assert needs_of(saga.decision) == {"cas://sha256/1"}
+    blob = {"text": "", "calls": [call("look", n=1)], "data": None, "tokens": [1, 1]}
+    saga.go(blobs={"cas://sha256/1": blob})
+    assert ready(saga.decision) == ["a#t1-0"] or needs_of(saga.decision)
+    saga.go(blobs={"cas://sha256/1": blob})
+    assert ready(saga.decision) == ["a#t1-0"]
+
+
+def test_segments_take_old_turns_out_of_the_state() -> None:
+    saga = thinking()
+    for turn in range(1, 4):
+        saga.go(answered(f"a#t{turn}", call("look", n=turn)))
+        saga.go(outcome(f"a#t{turn}-0", turn))
+    assert len(at_work(saga).tail) == 3
+    saga.go(answered("a#t4", call("look", n=4), segments=[["cas://sha256/9", 3]]))
+    saga.go(outcome("a#t4-0", 4))
+    work = at_work(saga)
+    assert work.segments == (Segment("cas://sha256/9", 3),)
+    assert [turn.results[0].v for turn in work.tail] == [4]
+
+
+def test_an_entry_without_room_for_all_calls_is_followed_by_another() -> None:
+    saga = thinking(more=", calls_in_a_turn: 20")
+    calls = [call("look", n=n) for n in range(20)]
+    saga.go(answered("a#t1", *calls), room=1_500)
+    assert len(ready(saga.decision)) == 20
+    assert len([entry for entry in saga.entries if entry.epoch]) > 2
+
+
+def test_events_of_no_agent_and_those_that_come_twice_change_nothing() -> None:
+    saga = thinking()
+    saga.go(answered("a#t1", call("look", n=1)))
+    before = saga.state
+    for event in (
+        ev.TurnBegan(node="a", turn=1),
+        ev.TurnBegan(node="b", turn=2),
+        ev.CallsBegan(node="a", calls=()),
+        ev.CallsBegan(node="b", calls=()),
+    ):
+        assert apply(before, event).open == before.open
+
+
+def test_a_fork_in_the_middle_of_a_turn_keeps_what_was_said_and_done() -> None:
+    saga = thinking()
+    saga.go(answered("a#t1", call("look", n=1), call("look", n=2)))
+    saga.go(outcome("a#t1-0", "one"), running=["a#t1-1"])
+    cut = saga.state.version
+    saga.cancel()
+    saga.go()
+    saga.put(ev.Forked(cut=cut, branch=1, by="ada", at=saga.now), epoch=0)
+    saga.go()
+    assert ready(saga.decision) == ["a#t1-1"]
+    saga.go(outcome("a#t1-1", "two"))
+    assert [result.v for result in at_work(saga).tail[0].results] == ["one", "two"]
+
+
+def test_without_money_it_asks_nothing() -> None:
+    saga = thinking()
+    saga.go(answered("a#t1", call("look", n=1)), running=[])
+    saga.terms = SpendingLimits(saga=20)
+    saga.go(outcome("a#t1-0", 1))
+    assert saga.state.parked is not None
+    assert saga.state.parked.code == "budget_saga"
+    assert not steps_of(saga.decision)
+
+
+def test_its_open_work_ends_by_nothing_outside() -> None:
+    work = at_work(thinking())
+    assert (work.signal, work.due, work.orphan, work.hears("x"), work.ask) == ("", None, None, False, None)
+    assert work.after_fork(None, is_ending=True) is work
+
+
+def test_what_is_shown_of_it() -> None:
+    saga = thinking()
+    node, kind = saga.program.nodes["a"], saga.program.kinds["agent"]
+    assert kind.node_view(node) == {"model": "m", "tools": ["look", "pay", "roll"], "turns": 20}
+    work = at_work(saga)
+    assert kind.open_view(node, work) == {"turn": 1, "calls": 0, "tokens": 0}
+    assert kind.word(work) == "running"
+    began = next(event for event in saga.entries[-1].events if isinstance(event, ev.AgentBegan))
+    assert kind.words(began) == "the answer of its model"
+
+
+def model_saga() -> Saga:
+    from baton.core.decide.program import Program
+    from baton.core.documents.compile import compile_document
+    from baton.core.nodes.registry import KINDS
+
+    text = "name: w\nnodes: {a: {model: {name: m, prompt: p, fallbacks: [n]}}}\noutput: '${ctx.a.output}'"
+    saga = Saga(Program(compile_document(text, {}), KINDS))
+    saga.go()
+    return saga
+
+
+def test_a_model_is_one_step_and_has_fallbacks() -> None:
+    saga = model_saga()
+    (step,) = steps_of(saga.decision)
+    assert (step.node.tool, step.arguments) == ("std.model", {"model": "m", "prompt": "p"})
+    assert [way.arguments for way in step.node.ways] == [{"model": "n"}]
+    assert saga.program.kinds["model"].node_view(step.node) == {"model": "m"}
+    saga.go(failed("a", "model_unavailable"))
+    (step,) = steps_of(saga.decision)
+    assert step.way is not None
+    saga.go(outcome("a", "hello"))

@@ -1,0 +1,106 @@
+"""What is said to a model, byte for byte, and what it costs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from baton.core.models import messages as said
+from baton.core.models.usage import Price, Usage, cost_of, most_of
+from tests.core.build import PROPERTY
+
+CHEAP = Price(input=250_000, output=2_000_000, cached=25_000)
+
+
+@pytest.mark.parametrize(
+    ("usage", "price", "cost"),
+    [
+        (Usage(), CHEAP, 0),
+        (Usage(input=1), CHEAP, 1),
+        (Usage(input=1_000_000, output=1_000_000), CHEAP, 2_250_000),
+        (Usage(input=1_000_000, cached=1_000_000), CHEAP, 25_000),
+        (Usage(input=10, cached=20), Price(input=1_000_000, output=0), 10),
+        (Usage(input=1_000_000, cached=500_000), Price(input=250_000, output=0), 250_000),
+    ],
+)
+def test_tokens_cost_what_the_price_says_rounded_up(usage: Usage, price: Price, cost: int) -> None:
+    assert cost_of(usage, price) == cost
+
+
+@given(
+    st.integers(0, 10**6),
+    st.integers(0, 10**6),
+    st.integers(0, 10**6),
+    st.integers(0, 10**8),
+    st.none() | st.integers(0, 10**8),
+)
+@PROPERTY
+def test_a_request_never_costs_more_than_was_held_for_it(
+    read: int, cached: int, written: int, rate: int, cheaper: int | None
+) -> None:
+    price = Price(input=rate, output=2 * rate, cached=cheaper)
+    usage = Usage(input=read, cached=cached, output=written)
+    assert cost_of(usage, price) <= most_of(price, read, written)
+
+
+def test_the_first_messages_are_the_instructions_and_the_prompt() -> None:
+    assert said.opening({"prompt": {"a": 1}}) == [{"role": "user", "content": '{"a":1}'}]
+    assert said.opening({"instructions": "i", "prompt": "p"}) == [
+        {"role": "system", "content": "i"},
+        {"role": "user", "content": "p"},
+    ]
+
+
+def test_a_turn_is_what_was_asked_for_and_what_came_of_it() -> None:
+    answer = {
+        "text": "",
+        "calls": [
+            {"tool": "a.b", "arguments": {"x": 1}},
+            {"tool": "z", "arguments": {}, "text": "{nonsense"},
+        ],
+    }
+    first, one, two = said.turn(["t1-0", "t1-1"], answer, [{"r": 2}, "text"], {"a.b": "a_b"})
+    assert first["content"] is None
+    assert [call["function"] for call in first["tool_calls"]] == [
+        {"name": "a_b", "arguments": '{"x":1}'},
+        {"name": "z", "arguments": "{nonsense"},
+    ]
+    assert (one["tool_call_id"], one["content"]) == ("t1-0", '{"r":2}')
+    assert two["content"] == "text"
+
+
+def test_a_long_result_is_cut_and_says_so() -> None:
+    (_, told) = said.turn(["c"], {"text": "t", "calls": [{"tool": "a", "arguments": {}}]}, ["x" * 40_000], {})
+    assert told["content"].endswith("[… 7,232 more characters]")
+
+
+def test_a_repeated_call_is_answered_from_the_messages() -> None:
+    messages = [{"role": "user", "content": "p"}, {"role": "tool", "tool_call_id": "t1-0", "content": "7"}]
+    assert said.repeated(messages, "t1-0") == {"repeated": True, "result": "7"}
+    assert said.repeated(messages, "t9-0") == {"repeated": True, "result": None}
+
+
+def test_a_correction_says_what_was_wrong() -> None:
+    assert "it is no JSON" in said.correction("it is no JSON")["content"]
+
+
+def test_names_on_the_wire_are_plain_and_each_is_there_once() -> None:
+    names = said.wire_names(["a.b", "a_b", "ü" * 3, "x" * 100])
+    assert list(names.values()) == ["a_b", "a_b_2", "___", "x" * 60]
+
+
+@given(st.lists(st.text(min_size=1, max_size=100), unique=True, max_size=20))
+@PROPERTY
+def test_every_tool_has_a_name_that_a_model_takes(tools: list[str]) -> None:
+    names = list(said.wire_names(tools).values())
+    assert len(set(names)) == len(names)
+    assert all(len(name) <= 64 and name.isascii() for name in names)
+
+
+def test_the_size_of_a_request_is_its_bytes() -> None:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "äö"}]
+    assert said.size_of(messages) >= len(json.dumps(messages, ensure_ascii=False).encode()) - 4
