@@ -64,6 +64,7 @@ from docs.failure_tables import (
     failure_strategies,
     retry_presets,
 )
+from docs.pipeline_tables import pipeline_limits, pipeline_steps
 from docs.scale_tables import (
     scale_asked,
     scale_ceilings,
@@ -96,6 +97,7 @@ PAGES = tuple(
         "docs/metrics.md",
         "docs/protocols.md",
         "docs/scale.md",
+        "docs/tools.md",
     )
 )
 # Whole files that are derived from the code.
@@ -298,6 +300,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
         retry_presets,
         key_strategies,
         effect_doubts,
+        pipeline_steps,
+        pipeline_limits,
         scale_first,
         scale_goals,
         scale_settings,

@@ -47,6 +47,7 @@ CORE = (
     "expressions",
     "effects",
     "conditions",
+    "pipelines",
     "models",
     "failures",
     "graph",

@@ -127,6 +127,17 @@ def test_an_agent_goes_on_only_to_what_it_may_choose() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", ["agent: {model: m", "model: {name: m"])
+def test_a_model_that_chooses_the_next_node_is_asked_for_it_and_for_its_reason(kind: str) -> None:
+    nodes = f"a: {{{kind}, prompt: p}}, branch: {{choose: output.next, among: [b, c]}}}}, b: {{}}, c: {{}}"
+    schema = node("a", nodes).output_schema
+    assert schema["properties"]["next"]["items"] == {"enum": ["b", "c"]}
+    assert schema["required"] == ["next", "reasoning"]
+    own = nodes.replace("prompt: p}", "prompt: p}, output_schema: {type: object}")
+    assert node("a", own).output_schema == {"type": "object"}
+    assert node("a", f"a: {{{kind}, prompt: p}}}}").output_schema is None
+
+
 def test_an_agent_may_call_only_tools_that_may_run() -> None:
     allowed = "guardrails: {allowed_tools: [t]}"
     assert [path for path, _, _ in told(AGENT % ("[t, tt]", ""))] == ["/nodes/a/agent/tools/1"]

@@ -296,3 +296,27 @@ def test_the_cost_of_a_saga_has_what_its_models_were_paid(stage: Stage) -> None:
         assert cost["usd"]["models"] == shown["spent_usd"] == 0.0004
 
     stage(story)
+
+
+def test_an_agent_that_chooses_the_next_node_goes_only_where_it_may(stage: Stage) -> None:
+    text = """
+name: w
+nodes:
+  plan: {agent: {model: m, prompt: "Where to?"}, branch: {choose: output.next, among: [book, wait]}}
+  book: {value: booked}
+  wait: {value: waiting}
+output: ["${ctx.book.output?}", "${ctx.wait.output?}"]
+"""
+
+    async def story(world: World, books: Books) -> None:
+        astray = says('{"next": ["pay"], "reasoning": "why not"}')
+        world.models = model = Scripted(
+            in_turn(astray, says('{"next": ["book"], "reasoning": "A table is free."}'))
+        )
+        shown = await ran(world, text, {})
+        assert shown["result"] == ["booked", None]
+        assert "Your last answer was refused" in model.requests[1].messages[-1]["content"]
+        (closed,) = of_kind(world, shown["id"], AgentClosed)
+        assert closed.output.v["reasoning"] == "A table is free."
+
+    stage(story)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from baton.errors import InvalidDefinition
 from baton.testing import Result, Unanswered, run
 from baton.tools.define import Registry, tool
 from tests.kit.payments import LOST, NO, Payments, payment_service
@@ -153,3 +154,46 @@ def test_time_is_virtual_again_after_an_answer() -> None:
 def test_a_stand_in_for_no_tool_is_refused(name: str) -> None:
     with pytest.raises(Exception, match="there is no such tool"):
         run(document(ask={"tool": "std.http"}), tools=Registry(), stand_ins={name: print})
+
+
+def test_a_pipeline_is_a_step_like_others_and_its_result_goes_on() -> None:
+    flights = [{"airline": "Delta", "price": 299}, {"airline": "United", "price": 199}]
+    cheapest = [{"op": "top_k", "k": 1, "by": "price", "order": "asc"}]
+    text = document(
+        cheapest={"tool": "std.pipeline", "with": {"data": {"flights": flights}, "steps": cheapest}},
+        keep={
+            "tool": "std.upsert", "after": "cheapest",
+            "with": {"type": "flight", "id": "f", "data": "${ctx.cheapest.output.result[0]}"},
+        },
+        read={"tool": "std.get", "with": {"type": "flight", "id": "f"}, "after": "keep"},
+    )  # fmt: skip
+    result = run(text, tools=Registry())
+    assert result.status == "completed", result
+    assert result.steps["read"].output["data"] == flights[1]
+
+
+def test_a_large_table_goes_from_pipeline_to_pipeline() -> None:
+    rows = [{"n": number, "text": "x" * 80} for number in range(5_000)]
+    text = document(
+        first={"tool": "std.pipeline", "with": {"data": {"t": rows}, "steps": [{"op": "table_sort", "by": "n", "order": "desc"}]}},
+        then={"tool": "std.pipeline", "after": "first", "with": {"data": {"t": "${ctx.first.output.result}"}, "steps": [{"op": "top_k", "k": 1}]}},
+    )  # fmt: skip
+    result = run(text, tools=Registry())
+    assert result.status == "completed", result
+    assert result.steps["then"].output["result"][0]["n"] == 4_999
+
+
+def test_a_mistake_in_a_pipeline_is_told_before_anything_runs() -> None:
+    for name in ("std.pipeline", "std.http_pipeline"):
+        text = document(a={"tool": name, "with": {"data": {"t": []}, "steps": [{"op": "sort", "by": "a"}]}})
+        with pytest.raises(InvalidDefinition) as caught:
+            run(text, tools=Registry())
+        (problem,) = caught.value.problems
+        assert (problem.path, problem.message) == ("/nodes/a/with/steps/0/op", "there is no step `sort`")
+
+
+def test_a_pipeline_that_comes_with_a_mistake_ends_the_step_and_says_where() -> None:
+    text = document(a={"tool": "std.pipeline", "with": {"data": {"t": []}, "steps": "${input.steps}"}})
+    result = run(text, {"steps": [{"op": "sort"}]}, tools=Registry())
+    assert result.status == "failed", result
+    assert "/0/op: there is no step `sort`" in str(result.error)

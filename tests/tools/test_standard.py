@@ -20,7 +20,8 @@ from tests.tools.outside import context, services
 from tests.tools.test_performing import run
 
 NAMES = {
-    "std.find_payment", "std.get", "std.get_object", "std.http", "std.notify", "std.pay", "std.put_object", "std.upsert",
+    "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.notify", "std.pay",
+    "std.pipeline", "std.put_object", "std.upsert",
 }  # fmt: skip
 
 
@@ -34,13 +35,13 @@ def app() -> Registry:
     return registry
 
 
-def test_they_are_asynchronous_described_and_right_about_each_other() -> None:
+def test_they_run_where_their_services_are_are_described_and_right_about_each_other() -> None:
     tools = standard_tools()
     assert set(tools) == NAMES
     tools.check()
     for name, one in tools.items():
         assert name.startswith(PREFIX)
-        assert one.is_async, f"{name}: a plain function would run in a process that has no services"
+        assert not one.needs_process, f"{name}: it would run in a process that has no services"
         assert one.spec.description.endswith("."), name
 
 

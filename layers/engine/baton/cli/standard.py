@@ -16,6 +16,7 @@ _NAME = re.compile(r"`(std\.\w+)`")
 # What a tool cannot do without, besides being named.
 _PARAMETERS = {
     "std.http": ("HttpHosts",),
+    "std.http_pipeline": ("HttpHosts",),
     "std.notify": ("MailFrom", "SigningKey"),
     "std.pay": ("HttpHosts", "SigningKey"),
     "std.find_payment": ("HttpHosts", "SigningKey"),

@@ -15,11 +15,12 @@ from baton.core.effects.toolspec import ToolSpec
 
 PREFIX: Final = "std."
 STANDARD: Final = (
-    "std.find_payment", "std.get", "std.get_object", "std.http", "std.notify", "std.pay", "std.put_object", "std.upsert",
+    "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.notify", "std.pay", "std.pipeline",
+    "std.put_object", "std.upsert",
 )  # fmt: skip
 ALL: Final = "std.*"
-# What looks whether another tool has acted is there with it.
-_WITH: Final = {"std.find_payment": "std.pay"}
+# What looks whether another tool has acted, and what does nothing outside that another cannot do, is there with it.
+_WITH: Final = {"std.find_payment": "std.pay", "std.http_pipeline": "std.http"}
 
 _TENANTS = r"[A-Za-z0-9_.:@+=|-]{1,128}(,[A-Za-z0-9_.:@+=|-]{1,128})*"
 _WORD = rf"std\.(\*|{'|'.join(name.removeprefix(PREFIX) for name in STANDARD)})(={_TENANTS})?"

@@ -93,6 +93,9 @@ _ENGINE: dict[str, Code] = {
     "result_too_large": Code(PERMANENT, "The tool's result is too large.", "Return less, or put it into a bucket and return where it is."),
     "key_incomplete": Code(PERMANENT, "What names the action is not there.", "Give the step the parameter that the message names, or change the tool's `key`."),
     "in_progress": Code(TRANSIENT, "Another caller is doing the same at this moment.", "Wait; afterwards there is a result, or it is tried here."),
+    "pipeline_invalid": Code(PERMANENT, "A pipeline is not written as it must be.", "Correct each place that the message names."),
+    "pipeline_data": Code(PERMANENT, "A step of a pipeline cannot work with the data that it gets.", "Convert or filter what the message names, in a step before."),
+    "pipeline_too_large": Code(PERMANENT, "A pipeline has more data or work than it may.", "Filter and select first, or split it."),
     "unknown_outcome": Code(USER_RESOLVABLE, "It may have happened, and nothing here can tell.", "Look where it would have happened. Answer `retry` if it has not, `use` with its output if it has."),
     "rows_refused": Code(PERMANENT, "The table does not take the rows of this step.", "Correct the rows that the tool writes with its result."),
     # ---- values and expressions

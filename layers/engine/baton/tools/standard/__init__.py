@@ -6,7 +6,7 @@ unused tools.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -22,10 +22,10 @@ __all__ = ["PREFIX", "Services", "standard_tools", "with_standard"]
 
 def standard_tools(services: Services = NOWHERE) -> Registry:
     """Their registry. Without services they can be compiled against, and not run."""
-    from baton.tools.standard import http, notify, pay, stored
+    from baton.tools.standard import http, notify, pay, pipelines, stored
 
     registry = Registry()
-    for module in (http, notify, pay, stored):
+    for module in (http, notify, pay, stored, pipelines):
         module.declare(registry, services)
     return registry
 
@@ -83,12 +83,19 @@ class _Both(Registry):
 def _guarded(tool: Tool, grants: Grants) -> Tool:
     """The tool, for the tenants that may use it."""
 
-    async def guarded(**call: Any) -> Any:
+    def check(call: Mapping[str, Any]) -> None:
         if not grants.allows(tool.spec.name, call[tool.context].tenant):
             raise StepFailure("permission_denied", f"`{tool.spec.name}`: {off(tool.spec.name)}")
+
+    async def guarded(**call: Any) -> Any:
+        check(call)
         return await tool.function(**call)
 
-    return replace(tool, function=guarded)
+    def guarded_plain(**call: Any) -> Any:
+        check(call)
+        return tool.function(**call)
+
+    return replace(tool, function=guarded if tool.is_async else guarded_plain)
 
 
 class _Specs(OfTenants):

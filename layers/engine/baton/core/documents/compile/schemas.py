@@ -38,7 +38,10 @@ def check(source: Source) -> Iterator[Problem]:
 
 def output_schema(source: Source, name: str) -> Any:
     """The schema that a node's output has to match; None when it says none."""
-    schema = source.nodes[name].output_schema
+    node = source.nodes[name]
+    schema = node.output_schema
+    if schema is None:
+        return source.kinds[name].answers(node)
     return source.model.schemas.get(schema) if isinstance(schema, str) else schema
 
 

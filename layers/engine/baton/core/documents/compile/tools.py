@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from baton.core.documents.compile.source import Source
     from baton.core.effects.toolspec import ToolSpec
 
+# The tools that take a pipeline, and whether it may send requests.
+_PIPELINES = {"std.pipeline": False, "std.http_pipeline": True}
+
 
 def check(source: Source) -> Iterator[Problem]:
     """Names of tools under `guardrails` that are none."""
@@ -79,7 +82,33 @@ def takes(source: Source, spec: ToolSpec, given: Mapping[str, Any], below: str) 
         if key not in properties:
             if spec.parameters.get("additionalProperties") is False:
                 yield Problem(place, f"`{spec.name}` takes no `{key}`", source.hint(key, properties))
-        elif not any(True for _ in expressions_in(value)):
+        elif any(True for _ in expressions_in(value)):
+            continue
+        elif key == "steps" and _is_pipeline(spec, given):
+            yield from _pipeline(spec, compile_template(value).value, given.get("data", {}), place)
+        else:
             inner = {**properties[key], "$defs": spec.parameters.get("$defs", {})}
             if is_schema(inner):  # of a child, it may refer to what is not here
                 yield from violations(inner, compile_template(value).value, place)
+
+
+def _is_pipeline(spec: ToolSpec, given: Mapping[str, Any]) -> bool:
+    """Whether it is the engine's tool, not an application's own of this name, and the names of the data are known."""
+    if spec.name not in _PIPELINES or not isinstance(given.get("data", {}), dict):
+        return False
+    from baton.core.pipelines import pipeline  # most documents have none
+
+    items = pipeline.schema(requests=_PIPELINES[spec.name])["items"]
+    return bool(spec.parameters["properties"]["steps"].get("items") == items)
+
+
+def _pipeline(spec: ToolSpec, steps: Any, data: Mapping[str, Any], place: str) -> Iterator[Problem]:
+    """What is wrong with a pipeline: by its own reader, which says more than a JSON Schema could."""
+    from baton.core.pipelines import pipeline
+    from baton.core.pipelines.base import PipelineFailed
+
+    try:
+        pipeline.read(steps, data, requests=_PIPELINES[spec.name])
+    except PipelineFailed as failed:
+        for problem in failed.problems:
+            yield Problem(place + problem.path, problem.message, problem.suggestion)

@@ -10,7 +10,7 @@ from pydantic import Field
 from baton.core.documents.nodes.asked import WORDS
 from baton.core.documents.nodes.base import FAILING, Compiler, Known, NodeDocument, Words
 from baton.core.documents.parts.fields import Given, Model, NodeName, ToolPatterns, between, counted
-from baton.core.documents.parts.models import Asking, ModelName, PriceModel, given, spoken, step_of
+from baton.core.documents.parts.models import Asking, ModelName, PriceModel, choice_of, given, spoken, step_of
 from baton.core.effects.approvals import Approval
 from baton.core.graph.graph import AgentParts, Node
 from baton.core.models.tool import MODEL, model_tool
@@ -97,6 +97,9 @@ class Agent(NodeDocument):
 
     def gives(self, known: Known, node: NodeModel, declared: Any) -> Any:
         return {"type": "string"} if declared is None else declared
+
+    def answers(self, node: NodeModel) -> Any:
+        return choice_of(node)
 
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
         yield from spoken(self.key, self.of(node))

@@ -9,7 +9,16 @@ from pydantic import Field
 
 from baton.core.documents.nodes.base import FAILING, Compiler, Known, NodeDocument, Words
 from baton.core.documents.parts.fields import Given, Model
-from baton.core.documents.parts.models import PRICE, Asking, ModelName, PriceModel, given, spoken, step_of
+from baton.core.documents.parts.models import (
+    PRICE,
+    Asking,
+    ModelName,
+    PriceModel,
+    choice_of,
+    given,
+    spoken,
+    step_of,
+)
 from baton.core.models.tool import MODEL, model_tool
 
 if TYPE_CHECKING:
@@ -58,6 +67,9 @@ class AskedModel(NodeDocument):
 
     def gives(self, known: Known, node: NodeModel, declared: Any) -> Any:
         return {"type": "string"} if declared is None else declared
+
+    def answers(self, node: NodeModel) -> Any:
+        return choice_of(node)
 
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
         yield from spoken(self.key, self.of(node))

@@ -207,6 +207,10 @@ class NodeDocument:
         """The JSON Schema of the output; None when nothing is known. `declared`: the node's `output_schema`, or None."""
         return declared
 
+    def answers(self, node: NodeModel) -> Any:
+        """The JSON Schema of the output of a node that declares none, where the kind itself asks for one; else None."""
+        return None
+
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
         """(JSON Pointer below the node, value) of each value that may have expressions in it, besides `with`."""
         yield f"/{self.key}", self.of(node)

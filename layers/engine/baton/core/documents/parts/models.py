@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -28,6 +28,9 @@ from baton.core.failures.alternatives import ways_of
 from baton.core.failures.policy import Change
 from baton.core.failures.retry import FIXED, RetryChange
 from baton.core.models.tool import MODEL, model_tool
+
+if TYPE_CHECKING:
+    from baton.core.documents.parts.node import NodeModel
 
 MOST_OUTPUT = 1_000_000
 MOST_CORRECTIONS = 10
@@ -111,6 +114,26 @@ class Asking(Model):
     price: Annotated[PriceModel | None, Given, defined("modelPrice")] = Field(
         default=None, description="What the model costs, where the deployment does not know it."
     )
+
+
+_NEXT = "output.next"
+
+
+def choice_of(node: NodeModel) -> dict[str, Any] | None:
+    """What the answer has to be where it chooses the next node by `choose: output.next`, and the document has no schema."""
+    branch = node.branch
+    if branch is None or (branch.choose or "").strip() != _NEXT:
+        return None
+    ways = {"type": "array", "items": {"enum": list(branch.among)}, "description": "Where to go on."}
+    return {
+        "type": "object",
+        "properties": {
+            "next": ways,
+            "reasoning": {"type": "string", "description": "Why, in a sentence or two."},
+        },
+        "required": ["next", "reasoning"],
+        "additionalProperties": False,
+    }
 
 
 def given(model: str, asking: Asking) -> dict[str, Any]:

@@ -1,0 +1,168 @@
+"""`regex_extract` and `parse_date`: what is in a text, in fields of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Final
+
+from baton.core.conditions.values import is_number, type_of
+from baton.core.expressions.spelling import nearest
+from baton.core.pipelines import limits
+from baton.core.pipelines.base import DATA, Broken, Call, Primitive
+from baton.core.pipelines.patterns import PATTERN
+from baton.core.pipelines.shapes import FLAG, Field, Told, Wrong, checked, some, text
+from baton.core.pipelines.tables import FIELD
+
+# ---- regex_extract ---------------------------------------------------------------------------------------------
+
+
+def _extract(call: Call) -> Any:
+    rows, field, pattern = call.rows, call.fields["field"], call.fields["pattern"]
+    values = call.column(field)
+    for place, value in enumerate(values):
+        if value is not None and not isinstance(value, str):
+            right = "texts are searched; convert it with `transform` first"
+            raise Broken(DATA, f"`{field}` is {type_of(value)} in row {place}", "field", right)
+    pattern.charge([value for value in values if value is not None], call.work)
+    names = pattern.names or (call.fields["into"],)
+    _add(call, len(names))
+    nothing = dict.fromkeys(names)
+    made = []
+    for row, value in zip(rows, values, strict=True):
+        found = None if value is None else pattern.found(value)
+        if found is not None and not pattern.names:
+            found = {names[0]: found[""]}
+        made.append({**row, **(found or nothing)})
+    return made
+
+
+def _add(call: Call, more: int) -> None:
+    """Before rows get so many fields more."""
+    rows = call.rows
+    call.work.make(len(rows), max(map(len, rows), default=0) + more)
+
+
+def _into_something(fields: Mapping[str, Any], path: str, told: Told) -> None:
+    names, into = fields["pattern"].names, fields["into"]
+    if not names and into is None:
+        right = "name the new field, or name groups: `(?P<year>[0-9]{4})`"
+        told.wrong(path, "`into` is missing, and the pattern has no named groups", right)
+    if names and into is not None:
+        told.wrong(f"{path}/into", f"the pattern names its groups: {', '.join(names)}", "leave `into` out")
+
+
+EXTRACT = Primitive(
+    "regex_extract",
+    "Adds what a regular expression finds first in a text: one field for each named group, or one in all. Null for no match.",
+    (
+        Field("field", FIELD, "the text, or the way to it"),
+        Field("pattern", PATTERN, "in RE2's syntax, without look-around and back-references"),
+        Field("into", FIELD, "the new field, where no group has a name: for the first group, or the whole match", None),
+    ),
+    _extract,
+    check=_into_something,
+)  # fmt: skip
+
+# ---- parse_date ------------------------------------------------------------------------------------------------
+
+ISO, UNIX, UNIX_MS = "iso", "unix", "unix_ms"
+_DIRECTIVES: Final = "aAbBdfHIjmMpSyYzZ"
+_DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
+
+
+def _format(given: str) -> str:
+    """Raises `Wrong` for what is no format."""
+    if given in {ISO, UNIX, UNIX_MS}:
+        return given
+    found = _DIRECTIVE.findall(given)
+    known = ", ".join(f"%{one}" for one in _DIRECTIVES)
+    if not found:
+        right = nearest(given, (ISO, UNIX, UNIX_MS)) or "such as `%d.%m.%Y %H:%M`"
+        raise Wrong(f"`{given}` is neither {ISO}, {UNIX} nor {UNIX_MS}, and has no directives", right)
+    for one in found:
+        if one not in {*_DIRECTIVES, "%"}:
+            raise Wrong(f"there is no `%{one}` in a format", f"there are {known}")
+        if one != "%" and found.count(one) > 1:
+            raise Wrong(f"`%{one}` is there twice")
+    return given
+
+
+def _zone(name: str) -> tzinfo:
+    """Raises `Wrong` for a name that is not in the IANA's database."""
+    from zoneinfo import ZoneInfo, available_timezones  # reads files, which most cold starts do not need
+
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        right = nearest(name, available_timezones()) or "such as `Europe/Berlin`"
+        raise Wrong(f"there is no time zone `{name}`", right) from error
+
+
+def _read_date(value: Any, written: str, zone: tzinfo) -> datetime:
+    """Raises `ValueError`, `OverflowError`."""
+    if written in {UNIX, UNIX_MS}:
+        if isinstance(value, str):
+            value = float(value)
+        if not is_number(value):
+            raise ValueError
+        return datetime.fromtimestamp(value / 1_000 if written == UNIX_MS else value, UTC)
+    if not isinstance(value, str):
+        raise ValueError
+    moment = datetime.fromisoformat(value) if written == ISO else datetime.strptime(value, written)  # noqa: DTZ007  # below
+    return moment.replace(tzinfo=zone) if moment.tzinfo is None else moment
+
+
+def _utc(value: Any, formats: tuple[str, ...], zone: tzinfo) -> str | None:
+    """`2026-11-21T10:00:00.000Z`, always as long, so that texts sort like moments. None for what is no date."""
+    if isinstance(value, str) and len(value) > limits.DATE:
+        return None
+    for written in formats:
+        try:
+            moment = _read_date(value, written, zone).astimezone(UTC)
+        except (ValueError, OverflowError, OSError, re.error):
+            continue
+        return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    return None
+
+
+def _dates(call: Call) -> Any:
+    rows, fields = call.rows, call.fields
+    formats, zone, field = fields["format"], fields["timezone"] or UTC, fields["field"]
+    values = call.column(field)
+    call.work.spend(len(values) * 2 * sum(map(len, formats)))
+    _add(call, 1)
+    into, made = fields["into"] or field, []
+    for place, (row, value) in enumerate(zip(rows, values, strict=True)):
+        found = None if value is None else _utc(value, formats, zone)
+        if found is None and value is not None and fields["strict"]:
+            shown = f"`{value[:40]}`" if isinstance(value, str) else f"{type_of(value)}"
+            what = f"`{field}` in row {place} is {shown}, which is no date by {' or '.join(formats)}"
+            raise Broken(DATA, what, "format", "add its format, or set `strict: false` for null instead")
+        made.append({**row, into: found})
+    return made
+
+
+DATE = Primitive(
+    "parse_date",
+    "Reads a date or a time, and writes it as ISO 8601 in UTC with milliseconds: `2026-11-21T10:00:00.000Z`.",
+    (
+        Field("field", FIELD, "the date, or the way to it"),
+        Field(
+            "format",
+            some(checked(text(limits.FORMAT, "a format"), _format), limits.FIELDS),
+            f"`{ISO}`, `{UNIX}` (seconds), `{UNIX_MS}`, or directives such as `%d.%m.%Y %H:%M`; of several, the first that fits",
+            (ISO,),
+        ),
+        Field(
+            "timezone",
+            checked(text(limits.FORMAT, "the name of a time zone"), _zone),
+            "of dates that name none, such as `Europe/Berlin`; UTC if left out",
+            None,
+        ),
+        Field("into", FIELD, "the field that gets it; `field` itself if left out", None),
+        Field("strict", FLAG, "false: null for a value that is no date, instead of a failure", True),
+    ),
+    _dates,
+)  # fmt: skip
