@@ -176,9 +176,7 @@ def of_requests(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
                 yield f"{saga}: turn {turn} of {owner} does not begin with the messages of the turn before"
 
 
-def _answered(
-    world: World, saga: str, entries: list[Entry]
-) -> Iterator[tuple[tuple[str, str], float]]:
+def _answered(world: World, saga: str, entries: list[Entry]) -> Iterator[tuple[tuple[str, str], float]]:
     """When the answer to a turn was in the log; a fork may go back behind it."""
     if any(isinstance(event, Forked) for entry in entries for event in entry.events):
         return

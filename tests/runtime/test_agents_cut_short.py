@@ -209,8 +209,17 @@ output: ${ctx.find.output}
         shown = await ended(world, saga)
         assert shown["status"] == "completed", shown
         assert [len(request.messages) for request in model.requests] == [1, 3, 1, 3]
-        done = [(event.iteration, event.item) for event in of_kind(world, saga, ev.StepSucceeded) if event.item]
-        assert done == [((0,), "t1"), ((0,), "t1-0"), ((0,), "t2"), ((1,), "t1"), ((1,), "t1-0"), ((1,), "t2")]
+        done = [
+            (event.iteration, event.item) for event in of_kind(world, saga, ev.StepSucceeded) if event.item
+        ]
+        assert done == [
+            ((0,), "t1"),
+            ((0,), "t1-0"),
+            ((0,), "t2"),
+            ((1,), "t1"),
+            ((1,), "t1-0"),
+            ((1,), "t2"),
+        ]
         assert len(set(books.asked)) == 3, "each round has keys of its own"
 
     stage(story)

@@ -17,7 +17,7 @@ from tests.kit.toolbox import Books
 from tests.kit.virtual import VirtualClock
 from tests.kit.world import TENANT, USER, World
 from tests.runtime.conftest import Stage
-from tests.runtime.desk import DOLLAR, LIMITS, NOON, Desk, graph, run, state, step
+from tests.runtime.desk import LIMITS, NOON, Desk, graph, run, state, step
 from tests.runtime.test_agents import document, of_kind, ran
 
 MODEL = "name: w\nnodes: {ask: {model: {name: m, prompt: hi, max_output: 100}%s}}\noutput: ${ctx.ask.output}"
@@ -43,7 +43,9 @@ def test_a_request_that_dies_with_its_worker_is_spent_in_full_and_the_revival_sa
         assert shown["result"] == "hello"
         (revived,) = of_kind(world, shown["id"], Revived)
         ((slot, assumed),) = revived.assumed.items()
-        assert (slot, assumed > 1_000) == ("ask", True), "a hundred tokens at ten micro-dollars, and what was sent"
+        assert (slot, assumed > 1_000) == ("ask", True), (
+            "a hundred tokens at ten micro-dollars, and what was sent"
+        )
         (done,) = of_kind(world, shown["id"], StepSucceeded)
         assert (done.cost, done.assumed) == (200, 0)
         assert shown["spent_usd"] * 1_000_000 == pytest.approx(assumed + 200)
@@ -101,7 +103,9 @@ def test_a_request_to_a_model_makes_two_writes_to_the_account(stage: Stage) -> N
     async def story(world: World, books: Books) -> None:
         world.models = Scripted(in_turn(says("hello")))
         await ran(world, MODEL % "", {})
-        assert world.plan.writes.count("move") == 2, "what it may cost is held, and what it has cost takes its place"
+        assert world.plan.writes.count("move") == 2, (
+            "what it may cost is held, and what it has cost takes its place"
+        )
 
     stage(story)
 
@@ -173,7 +177,9 @@ def test_a_reservation_that_was_made_for_less_becomes_one_for_a_request() -> Non
     assert desk.sums() == Sums(300, 300, 0)
 
 
-def test_a_worker_that_dies_when_its_money_is_held_has_made_no_request_and_pays_all_the_same(stage: Stage) -> None:
+def test_a_worker_that_dies_when_its_money_is_held_has_made_no_request_and_pays_all_the_same(
+    stage: Stage,
+) -> None:
     """No write could tell the two apart that comes no more often than once a request."""
 
     async def story(world: World, books: Books) -> None:

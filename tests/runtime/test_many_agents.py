@@ -44,7 +44,11 @@ def script(deaths: list[int]) -> Scripted:
 def logged(world: World) -> tuple[int, int]:
     """What the logs say was spent, and how much of it was assumed."""
     events = [event for head in world.log.heads() for event in world.events(head.ref.id)]
-    paid = [event for event in events if isinstance(event, ev.StepSucceeded | ev.StepInterrupted | ev.AttemptFailed)]
+    paid = [
+        event
+        for event in events
+        if isinstance(event, ev.StepSucceeded | ev.StepInterrupted | ev.AttemptFailed)
+    ]
     dead = sum(sum(event.assumed.values()) for event in events if isinstance(event, ev.Revived))
     return sum(event.cost for event in paid) + dead, sum(event.assumed for event in paid) + dead
 
@@ -77,7 +81,10 @@ def test_fifty_agents_at_once_hold_the_limit_of_their_user_to_the_micro_dollar(
         status = {head.status for head in world.log.heads()}
         assert "parked" in status
         codes = {
-            event.code for head in world.log.heads() for event in world.events(head.ref.id) if isinstance(event, ev.Parked)
+            event.code
+            for head in world.log.heads()
+            for event in world.events(head.ref.id)
+            if isinstance(event, ev.Parked)
         }
         assert codes == {"budget_user_day"}
         assert len(model.requests) < 3 * AGENTS

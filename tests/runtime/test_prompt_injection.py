@@ -60,7 +60,9 @@ def test_what_a_tool_says_is_the_result_of_its_call_and_nothing_else(stage: Stag
         told = [one for one in model.requests[2].messages if one["role"] == "tool"]
         assert [one["tool_call_id"] for one in told] == ["t1-0", "t1-1", "t2-0"]
         assert [one["content"] for one in told] == [text] * 3
-        assert all(one.tool == "sum.say" for began in of_kind(world, shown["id"], CallsBegan) for one in began.calls)
+        assert all(
+            one.tool == "sum.say" for began in of_kind(world, shown["id"], CallsBegan) for one in began.calls
+        )
         assert of_kind(world, shown["id"], QuestionClosed) == []
         assert "s3cret" not in json.dumps([request.messages for request in model.requests])
 
@@ -126,11 +128,15 @@ def test_what_a_model_writes_as_arguments_is_passed_on_as_it_is(stage: Stage, wh
     stage(story)
 
 
-@pytest.mark.parametrize("name", ["other", "std.model", "std_model", "sum.add", ":answer", "sum_add\n", "t1-0"])
+@pytest.mark.parametrize(
+    "name", ["other", "std.model", "std_model", "sum.add", ":answer", "sum_add\n", "t1-0"]
+)
 def test_a_tool_off_the_list_is_not_called_whatever_it_is_called(stage: Stage, name: str) -> None:
     async def story(world: World, books: Books) -> None:
         desk = Desk(world)
-        world.models = model = Scripted(by_turn(asks_for((name, {"a": 1, "b": 2, "model": "m"})), says("done")))
+        world.models = model = Scripted(
+            by_turn(asks_for((name, {"a": 1, "b": 2, "model": "m"})), says("done"))
+        )
         shown = await ran(world, document(), {"a": 1})
         assert (shown["result"], desk.calls) == ("done", [])
         told = json.loads(model.requests[1].messages[-1]["content"])

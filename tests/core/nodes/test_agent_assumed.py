@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -31,7 +32,12 @@ def of_log(saga: Saga) -> dict[str, tuple[int, float]]:
 
 def test_an_assumed_amount_is_a_part_of_the_sum() -> None:
     spent = [Decimal("0.1"), Assumed("0.2")]
-    assert (micro_dollars(spent), assumed_in(spent), assumed_in(spent[:1]), assumed_in([])) == (300_000, 200_000, 0, 0)
+    assert (micro_dollars(spent), assumed_in(spent), assumed_in(spent[:1]), assumed_in([])) == (
+        300_000,
+        200_000,
+        0,
+        0,
+    )
 
 
 def test_a_revival_pays_for_the_requests_of_the_dead_and_its_node_has_them_in_its_limits() -> None:
@@ -52,7 +58,7 @@ def test_a_slot_that_is_settled_was_paid_for_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("kind", [ev.AttemptFailed, ev.StepInterrupted, ev.StepFailed])
-def test_an_event_says_how_much_of_its_cost_is_assumed(kind: type) -> None:
+def test_an_event_says_how_much_of_its_cost_is_assumed(kind: type[Any]) -> None:
     saga = thinking(node=", on_failure: {bad_request: fail}")
     outcomes: dict[type, Outcome] = {
         ev.AttemptFailed: failed("a#t1", "timeout"),
@@ -60,7 +66,7 @@ def test_an_event_says_how_much_of_its_cost_is_assumed(kind: type) -> None:
         ev.StepInterrupted: Outcome(slot="a#t1", attempt=1, started_at=1, ended_at=2, budget_ms=1),
     }
     saga.go(replace(outcomes[kind], cost=500, assumed=400))
-    (event,) = [event for event in saga.entries[-1].events if isinstance(event, kind)]
+    event: Any = next(event for event in saga.entries[-1].events if isinstance(event, kind))
     assert (event.cost, event.assumed) == (500, 400)
     assert saga.state.money.spent == 500
     assert of_log(saga) == {UNANSWERED: (1, 0.0004)}
@@ -79,7 +85,14 @@ def test_a_call_that_has_failed_is_forgotten_by_its_agent_and_by_nothing_else() 
     assert sorted(at_work(saga).made.values()) == ["t1-0", "t1-1"]
     assert at_work(saga).again == {"t1-2": "t1-0"}
     failure = ev.Failure("business_rule", "no")
-    about = {"attempt": 1, "started_at": 1, "ended_at": 2, "tool": "look", "tool_version": "1", "schema_hash": ""}
+    about = {
+        "attempt": 1,
+        "started_at": 1,
+        "ended_at": 2,
+        "tool": "look",
+        "tool_version": "1",
+        "schema_hash": "",
+    }
     told = ev.StepFailed(node="a", item="t1-0", failure=failure, is_result=True, **about)  # type: ignore[arg-type]
     after = apply(saga.state, told)
     assert [*after.open["a"].made.values()] == ["t1-1"]  # type: ignore[union-attr]

@@ -28,9 +28,7 @@ TOOLS = {
 }
 
 
-def compiled(
-    more: str = "", node: str = "", rest: str = "", tools: str = "[look, pay, roll]"
-) -> Program:
+def compiled(more: str = "", node: str = "", rest: str = "", tools: str = "[look, pay, roll]") -> Program:
     agent = f"agent: {{model: m, prompt: '${{input}}', tools: {tools}{more}}}"
     return Program(
         compile_document(

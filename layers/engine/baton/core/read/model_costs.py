@@ -9,7 +9,6 @@ from baton.core.log.state import node_of
 from baton.core.models.usage import Usage
 from baton.core.money import MICRO
 
-
 UNANSWERED = "requests without an answer"
 """The line of what was assumed: the most that they can have cost."""
 
