@@ -132,7 +132,9 @@ def test_of_a_dead_invocation_that_is_spent_which_is_billed_and_the_rest_is_free
     mine, others = state(tokens={"a": {"": True}}), state("other", tokens={"a": {"": True}})
     assert run(desk.ledger().revived(mine, graph(1), until, dead)) == {"a": 300}
     assert desk.sums() == Sums(300, 300, 0)
-    assert run(desk.ledger().revived(mine, graph(1), until, dead)) == {"a": 300}, "whoever freed it"
+    assert run(desk.ledger().revived(mine, graph(1), until, dead)) == {"a": 300}, (
+        "also where it was freed before"
+    )
     assert run(desk.ledger().revived(others, graph(1), until, dead)) == {}
     assert run(desk.ledger().revived(mine, graph(1), until, "another")) == {}
     assert run(desk.ledger().revived(state(), graph(1), until, dead)) == {}, "its outcome is in the log"

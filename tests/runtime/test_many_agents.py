@@ -1,4 +1,4 @@
-"""Fifty agents of one user at once, under one limit of their day: they hold it to the micro-dollar, whoever dies meanwhile."""
+"""Fifty agents of one user at once, under one limit of their day: they hold it to the micro-dollar, whichever worker dies meanwhile."""
 
 from __future__ import annotations
 

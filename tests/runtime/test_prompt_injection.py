@@ -1,4 +1,4 @@
-"""What users, tools and models say is data: it widens no allow-list, is rendered by nothing, and speaks as nobody else."""
+"""What users, tools and models say is data: it widens no allow-list, is rendered by nothing, and has no role but its own."""
 
 from __future__ import annotations
 

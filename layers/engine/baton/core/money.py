@@ -30,7 +30,7 @@ def amount_of(usd: Any) -> Decimal:
 
 
 class Assumed(Decimal):
-    """An amount that nobody has reported: the most that it can have been."""
+    """An amount that was not reported: the most that it can have been."""
 
 
 def assumed_in(amounts: Collection[Decimal]) -> int:

@@ -24,7 +24,7 @@ class Reservation(msgspec.Struct, frozen=True):
 
     `number` counts the invocation's requests, so that no two states of a reservation are equal. `is_freed`: its time
     was over, and another has freed it; its amount is 0. `billed`: what of the amount is for requests that are billed even if
-    nobody hears their answer, by what they are for. It is not freed, but spent. With a number below 0 it is a mark: its holder
+    their answer is not heard, by what they are for. It is not freed, but spent. With a number below 0 it is a mark: its holder
     leaves it, so that no reservation that lands later takes anything. A store keeps an account's newest hundred marks for a
     quarter of an hour at least.
     """
