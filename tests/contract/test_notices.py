@@ -52,7 +52,7 @@ def tell(
 
 
 def by(channel: Notices, stores: Stores, told: Telling, *, is_first: bool = True) -> None:
-    asyncio.run(send(inline, stores.incidents, channel, told, is_first=is_first))
+    asyncio.run(send(inline, stores.incidents, channel, told, set(), is_first=is_first))
 
 
 def telling(notice: Notice, now: int = NOW, saga: str = "dinner-1", tenant: str = "acme") -> Telling:

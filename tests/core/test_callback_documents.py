@@ -22,6 +22,7 @@ from tests.core.nodes.handing import HOUR, MINUTE, TOOLS
         ("1h", (HOUR, 0)),
         ("{timeout: 1h}", (HOUR, 0)),
         ("{timeout: 1h, heartbeat: 5m}", (HOUR, 5 * MINUTE)),
+        ("{timeout: 1h, heartbeat: 10s}", (HOUR, 10_000)),
         ("3600", (HOUR, 0)),
     ],
 )
@@ -44,6 +45,11 @@ def test_a_callback_has_a_timeout_and_perhaps_a_heartbeat(callback: str, times: 
             "tool: print, callback: {timeout: 5m, heartbeat: 5m}",
             "/nodes/a/callback",
             "`heartbeat` is shorter than `timeout`",
+        ),
+        (
+            "tool: print, callback: {timeout: 5m, heartbeat: 9s}",
+            "/nodes/a/callback",
+            "`heartbeat` is at least `10s`",
         ),
         ("tool: print, callback: {timeout: 1h, heartbeet: 5m}", "/nodes/a/callback/heartbeet", "not known"),
         ("wait: {signal: x}, callback: 1h", "/nodes/a", "`callback` goes with a `tool`"),

@@ -41,6 +41,7 @@ ELSEWHERE = {
     "lead to too many places": "too large for a list",
     "more than {MAX_VALUES}": "too large for a list",
     "MAX_DEPTH} levels\", 1, 1": "too large for a list",
+    "Problem(place + problem.path, problem.message": "what is wrong with pipelines is in pipelines/",
     "[Problem(\"\", f\"not a JSON Schema": "what the library refuses has words in schemafaults.py",
 }  # fmt: skip
 """Places that are tested where they stand, and why."""

@@ -39,7 +39,7 @@ from tests.core.build import (
     wait,
 )
 from tests.history.approvals import approved
-from tests.history.callbacks import callbacks
+from tests.history.callbacks import OF_CALLBACKS
 from tests.history.ending import ended
 from tests.history.lasting import lasting
 from tests.history.questions import escalated, questions
@@ -363,7 +363,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "ended": ended,
     "questions": questions,
     "approved": approved,
-    "callbacks": callbacks,
+    **OF_CALLBACKS,
     "escalated": escalated,
     "thought": thought,
 }

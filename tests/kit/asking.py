@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from baton.core.log.answers import EXPIRED, is_answer_to
 from baton.core.log.events import (
     Ask,
     Entry,
+    Forked,
     NoticeDue,
     QuestionClaimed,
     QuestionClosed,
@@ -28,13 +30,20 @@ _Happens = QuestionClosed | QuestionEscalated | QuestionClaimed
 
 @dataclass
 class _Asked:
-    """A question of a node or about a step, as far as the log was read. `taken`: when the steps of its escalation were due."""
+    """A question of a node or about a step, as far as the log was read. `taken`: when the steps of its escalation were due.
+
+    `to`: whom it is for now; `group`: and while no person has claimed it.
+    """
 
     ask: Ask
+    is_of_node: bool = True
     taken: list[int] = field(default_factory=list)
+    to: str = ""
+    group: str = ""
     holder: str = ""
     is_answered: bool = False
     is_closed: bool = False
+    is_postponed: bool = False
 
     def see(self, event: _Happens) -> Iterator[str]:
         if self.is_closed:
@@ -48,9 +57,23 @@ class _Asked:
             if event.to and self.holder not in ("", event.to):
                 yield f"{event.to} has claimed {self.ask.id}, which {self.holder} had"
             self.holder = event.to
+            self.to = event.to or self.group
         else:
             self.taken += [event.due] if event.due else []
-            self.holder = self.holder if event.to is None else ""
+            if event.to is not None:
+                self.to = self.group = event.to
+                self.holder = ""
+
+    def answered(self, event: SignalReceived) -> Iterator[str]:
+        if self.is_answered:
+            yield f"{self.ask.id} has two answers"
+        # An answer about a failed step counts until a worker has looked, unless a policy has decided.
+        is_timed = self.is_of_node or self.ask.ends_at != self.ask.expires_at
+        if self.is_closed or (is_timed and not self.is_postponed and event.at >= self.ask.ends_at):
+            yield f"{self.ask.id} was answered after its end"
+        if self.to and event.by.startswith("link:") and event.by != f"link:{self.to}":
+            yield f"{self.ask.id} was answered by a {event.by}, and is for {self.to}"
+        self.is_answered = True
 
     def _closed(self, event: QuestionClosed) -> Iterator[str]:
         by_time = (self.ask.escalate[-1].decide if self.ask.escalate else "") or EXPIRED
@@ -70,12 +93,17 @@ def of_questions(entries: list[Entry]) -> Iterator[str]:
     for entry in entries:
         for event in entry.events:
             if isinstance(event, QuestionOpened | StrategyChosen) and event.ask is not None:
-                asked[event.ask.id] = _Asked(event.ask)
+                asked[event.ask.id] = _Asked(
+                    event.ask, isinstance(event, QuestionOpened), to=event.ask.to, group=event.ask.to
+                )
             elif isinstance(event, SignalReceived) and event.name == ANSWER:
-                for name, one in asked.items():
-                    one.is_answered |= is_answer_to(event.key, name)
+                about = [one for name, one in asked.items() if is_answer_to(event.key, name)]
+                yield from chain.from_iterable(one.answered(event) for one in about)
             elif isinstance(event, _Happens) and event.ask in asked:
                 yield from asked[event.ask].see(event)
+            elif isinstance(event, Forked):
+                for one in asked.values():  # whatever is open at the cut is asked again
+                    one.is_answered, one.is_closed, one.is_postponed = False, False, True
             elif isinstance(event, NoticeDue):
                 keys[event.notice.key] += 1
     for one in asked.values():

@@ -6,7 +6,7 @@ too, are in verdict.py.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
@@ -14,6 +14,7 @@ from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
 from baton.core.log.state import slot_of
 from baton.ports import Head
+from tests.kit.calling import MADE_AT_THE_END
 from tests.kit.oracles import of_saga, of_world
 from tests.kit.people import ONCE, deed_of
 from tests.kit.world import TENANT, World
@@ -28,11 +29,12 @@ MOST_ATTEMPTS: Mapping[str, int] = {
     "answer_invalid": 4,
 }
 """By code, else by class, where the document says nothing else: what docs/failures.md says. Written down once more."""
-SAID: Mapping[tuple[str, str], int] = {("mishaps", "late"): 2}
+SAID: Mapping[tuple[str, str], int] = {("mishaps", "late"): 2} | {
+    ("handed", job): 6 for job in ("quick", "lively", "silent", "broken", "trusted")
+}
 """What a document says of a node."""
 MOST_RETRIES, MOST_WAYS = 20, 3  # of one step: retries since a person last decided, and alternatives
 UNKNOWN_OUTCOME = "unknown_outcome"
-MADE_AT_THE_END = frozenset({"output_unbound", "output_too_large"})
 
 _OF_ATTEMPTS = (ev.AttemptFailed, ev.StepFailed, ev.StepSucceeded, ev.StrategyChosen, ev.QuestionClosed)
 
@@ -44,9 +46,7 @@ class Audit:
         self._world = world
         self._heads = sorted(world.log.heads(), key=lambda head: (head.created, head.ref.id))
         self._events = {head.ref.id: world.events(head.ref.id) for head in self._heads}
-        workers = [process for process in world.processes.values() if process.role == "worker"]
-        self._harmed = sum(bool(one.is_dead or one.still or one.unanswered) for one in workers)
-        self._told = Counter(notice.key for notice in world.notices.said)
+        self._told = {notice.key for notice in world.notices.said}
         self.first = self._heads[0].ref.id
         self.met: set[str] = set()
 
@@ -152,10 +152,8 @@ class Audit:
         for key in sorted(sent - due.keys()):
             if not has_forks:  # what is asked at the cut is told again, and no event says so
                 yield f"{key} was told and never due"
-        for key in sorted(sent):
-            # Twice only after a death between sending and noting it, or one that a channel could not tell from it.
-            if not 1 <= self._told[key] <= 1 + self._harmed:
-                yield f"{key} was told {self._told[key]} times"
+        for key in sorted(sent - self._told):
+            yield f"{key} is noted as sent, and was not"
 
     # ---- all of them
 

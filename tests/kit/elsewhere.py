@@ -6,6 +6,7 @@ The workers elsewhere are no processes of the engine: nothing stops them. They s
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -15,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from baton import Context, tool
 from baton.core.log.callbacks import FAILURE, HEARTBEAT, SUCCESS, Said
-from baton.errors import CallbackOver, NotAllowedNow
+from baton.errors import CallbackOver, EngineFault, NotAllowedNow
 from baton.runtime.service import Service
 from baton.tools.define import Registry
+from tests.kit.faults import Crash
 from tests.kit.process import pause
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ retry: {max_attempts: 6, base: 1s, max_delay: 1s}
 nodes:
   quick: {tool: hand_over, with: {job: quick, seconds: 1}, callback: 5m}
   lively: {tool: hand_over, with: {job: lively}, callback: {timeout: 10m, heartbeat: 10s}}
-  silent: {tool: hand_over, with: {job: silent}, callback: {timeout: 10m, heartbeat: 8s}}
+  silent: {tool: hand_over, with: {job: silent}, callback: {timeout: 10m, heartbeat: 10s}}
   broken: {tool: hand_over, with: {job: broken}, callback: 5m}
   trusted: {tool: entrust, with: {job: trusted}, callback: 1h, after: [quick, broken]}
 output:
@@ -40,6 +42,8 @@ output:
   broken: '${ctx.broken.output}'
   trusted: '${ctx.trusted.output}'
 """
+FAILURES = ("service_unavailable", "rate_limited", "out_of_paper", "never_heard_of", "business_rule")
+"""Codes that work elsewhere fails with where it may."""
 Say = Callable[[Callable[[Service], Awaitable[Any]]], Awaitable[Any]]
 
 
@@ -93,24 +97,69 @@ async def handed(world: World, start: Callable[..., Awaitable[str]], patiently: 
     return saga
 
 
+class Luck:
+    """What befalls work elsewhere and what it says, drawn from the seeds of its world; with seed 0 nothing does.
+
+    What it says comes late, and more than once. Where steps fail at random, work elsewhere does, too.
+    """
+
+    def __init__(self, world: World) -> None:
+        troubles = world.troubles
+        self._draw = random.Random(f"elsewhere {world.seed} {troubles and troubles.seed}")
+        self._is_mixed = bool(world.seed or troubles)
+        self._may_fail = troubles is not None
+
+    async def is_on_its_way(self) -> None:
+        if self._is_mixed:
+            await asyncio.sleep(self._draw.choice([0, 0, 0.3, 1.5, 3]))
+
+    def copies(self) -> int:
+        """How often one thing is said, all at once."""
+        return self._draw.choice([1, 1, 1, 2, 3]) if self._is_mixed else 1
+
+    def failure(self, job: Job) -> str:
+        """The code that it fails with; empty if it does not. What was entrusted is done from the first."""
+        if not self._may_fail or job.kind == "trusted" or self._draw.random() > 0.2:
+            return ""
+        return self._draw.choice(FAILURES)
+
+
 async def carry_out(world: World, saga: str, say: Say) -> None:
     """All the work of a saga, until it ends and every worker has said what it has to say."""
+    luck, attending = Luck(world), asyncio.create_task(_resume(world, saga))
     begun: dict[str, asyncio.Task[None]] = {}
     while world.end(saga) is None or not all(task.done() for task in begun.values()):
         for job in list(world.books.jobs.all.values()):
             if job.token not in begun:
-                begun[job.token] = asyncio.create_task(_work(job, world.books.jobs, say))
+                begun[job.token] = asyncio.create_task(_work(job, world.books.jobs, say, luck))
         await asyncio.sleep(0.05)
+    attending.cancel()
     await asyncio.gather(*begun.values())
 
 
-async def _work(job: Job, jobs: Jobs, say: Say) -> None:
-    async def tell(**said: Any) -> None:
-        with suppress(CallbackOver):  # it is not waited for any more
-            await say(lambda service: service.callback(job.token, Said(**said)))
+async def _resume(world: World, saga: str) -> None:
+    """A person for whom three deaths in a row park the saga. Where steps fail at random, another one does that (people.py)."""
+    while world.troubles is None:
+        await asyncio.sleep(15)
+        if any(head.ref.id == saga and head.status == "parked" for head in world.log.heads()):
+            with suppress(Crash, EngineFault, NotAllowedNow):
+                await world.service().resume(saga)
 
-    done = {"status": SUCCESS, "output": f"{job.kind} is done"}
-    if job.kind == "silent" and job.number == 1:
+
+async def _work(job: Job, jobs: Jobs, say: Say, luck: Luck) -> None:
+    async def tell_once(said: Said) -> None:
+        with suppress(CallbackOver):  # it is not waited for any more
+            await say(lambda service: service.callback(job.token, said))
+
+    async def tell(**said: Any) -> None:
+        await luck.is_on_its_way()
+        await asyncio.gather(*(tell_once(Said(**said)) for _ in range(luck.copies())))
+
+    output = {"receipt": f"entrust {job.kind}"} if job.kind == "trusted" else f"{job.kind} is done"
+    done = {"status": SUCCESS, "output": output}
+    if code := luck.failure(job):
+        await tell(status=FAILURE, code=code, message="Out of luck.")
+    elif job.kind == "silent" and job.number == 1:
         for _ in range(120):  # until it was given up, however long the store is out of order
             if any(other.kind == job.kind and other.number > 1 for other in jobs.all.values()):
                 break

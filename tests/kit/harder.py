@@ -12,6 +12,7 @@ from baton.errors import BudgetSpent, NotAllowedNow
 from baton.runtime.service import Service
 from tests.kit.corpus import CORPUS, Scenario, ask_unless_done, patiently, start
 from tests.kit.documents import CHATTER
+from tests.kit.links import confirmed
 from tests.kit.world import World
 
 
@@ -73,5 +74,6 @@ HARDER = (
     Scenario("chatter", _chatter, same_steps=False),
     Scenario("stubborn", _stubborn, "parked", has_open_end=True),
     Scenario("wired", _wired),
+    Scenario("confirmed", partial(confirmed, start=start, patiently=patiently), has_open_end=True),
 )
 ALL = (*CORPUS, *HARDER)

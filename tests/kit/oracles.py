@@ -45,15 +45,19 @@ from baton.core.money import micro_dollars
 from baton.ports import Account, SagaRef
 from baton.runtime.question_rows import PLACES_DAY
 from tests.kit.asking import of_questions
+from tests.kit.calling import of_callbacks, unheard
+from tests.kit.links import of_links
 from tests.kit.process import FOREVER, Process
 from tests.kit.roles import Acknowledged, Act
+from tests.kit.telling import of_notices
 from tests.kit.thinking import of_requests
 from tests.kit.world import TENANT, USER, World
 
 LOG, FENCE, ROWS, LIVENESS, DEEDS = "log", "fence", "rows", "liveness", "deeds"
 CHILDREN, LATENESS, NOISE = "children", "lateness", "noise"
 ACKNOWLEDGED, MONEY, DEATHS, ROLES, RESULT = "acknowledged", "money", "deaths", "roles", "result"
-TOLD, ASKED, APPROVALS, INBOX, MODELS = "told", "asked", "approvals", "inbox", "models"
+TOLD, ASKED, APPROVALS, INBOX = "told", "asked", "approvals", "inbox"
+CALLBACKS, MODELS = "callbacks", "models"
 STUCK = frozenset({"worker_killed", "over_budget"})  # parked for these, a saga is an incident
 ALLOWED_TAKES = 60  # for nothing: sweeps, and a person who resumes
 Logs = Mapping[str, list[Entry]]
@@ -70,6 +74,7 @@ def of_saga(world: World, saga: str) -> Iterator[str]:
     yield from (f"{FENCE}: {text}" for text in _stale_starts(world, saga, entries))
     yield from (f"{FENCE}: {text}" for text in _unfenced(world, saga, entries))
     yield from (f"{ASKED}: {text}" for text in of_questions(entries))
+    yield from (f"{CALLBACKS}: {text}" for text in of_callbacks(entries))
     done = [event for entry in entries for event in entry.events if isinstance(event, StepSucceeded)]
     seated = {slot_of(event.node, event.iteration) for event in done if event.tool == "seat"}
     written = {str(attributes["seated_by"]) for attributes in world.log.rows.values()}
@@ -89,10 +94,13 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{DEEDS}: {text}" for text in _deeds(world))
     yield from (f"{CHILDREN}: {text}" for text in _orphans(world, logs))
     yield from (f"{ACKNOWLEDGED}: {text}" for text in _unheard(world, logs))
+    yield from (f"{ASKED}: {text}" for text in of_links(world, logs))
+    yield from (f"{CALLBACKS}: {text}" for text in _unheard_callbacks(world, logs))
     yield from (f"{MONEY}: {text}" for text in _money(world, logs))
     yield from (f"{APPROVALS}: {text}" for text in _unapproved(world, logs))
     yield from (f"{DEATHS}: {text}" for text in _deaths(world, logs))
     yield from (f"{TOLD}: {text}" for text in _untold(world, logs))
+    yield from (f"{TOLD}: {text}" for text in of_notices(world))
     yield from (f"{INBOX}: {text}" for text in _inbox(world, logs))
     yield from (f"{MODELS}: {text}" for text in of_requests(world, logs))
     yield from (f"{NOISE}: {text}" for text in _noise(world, logs))
@@ -233,8 +241,16 @@ def _is_excused(before: Act, after: Act) -> bool:
 def _unheard(world: World, logs: Logs) -> Iterator[str]:
     """What a caller was told has been accepted, and no log says."""
     for said in world.acknowledged:
-        if not any(_says(event, said) for event in events_in(logs.get(said.saga, []))):
+        if said.what != "callback" and not any(
+            _says(event, said) for event in events_in(logs.get(said.saga, []))
+        ):
             yield f"{said.what} {said.name} {said.key} of {said.saga} is in no log"
+
+
+def _unheard_callbacks(world: World, logs: Logs) -> Iterator[str]:
+    for said in world.acknowledged:
+        if said.what == "callback" and (text := unheard(logs.get(said.saga, []), said)):
+            yield text
 
 
 def _says(event: Event, said: Acknowledged) -> bool:
@@ -246,8 +262,8 @@ def _says(event: Event, said: Acknowledged) -> bool:
         return isinstance(event, QuestionClaimed) and event.ask == said.key
     if not isinstance(event, SignalReceived):
         return False
-    if said.what in {"answer", "callback"}:
-        return (event.name, event.key) == (said.name or ANSWER, said.key)
+    if said.what == "answer":
+        return (event.name, event.key, event.payload.v) == (ANSWER, said.key, said.payload)
     same = event.payload.ref or fingerprint(event.payload) == fingerprint(type(event.payload)(v=said.payload))
     return (event.name, event.key) == (said.name, said.key) and bool(same)
 
@@ -350,13 +366,16 @@ def _inbox(world: World, logs: Logs) -> Iterator[str]:
 def _deaths(world: World, logs: Logs) -> Iterator[str]:
     """A revival names an invocation that died, or stood still; or one that could not give its lease back.
 
-    That is one that gave up, and whose take landed after that, or whose giving back had no answer either.
+    That is one that gave up, and whose take landed after that, or whose giving back had no answer either: the table refused
+    to free the lease, and took longer to append an entry than an invocation keeps for it (ADR 27 says how long that is).
     """
     for saga, entries in logs.items():
         for event in events_in(entries):
             process = world.processes.get(event.dead) if isinstance(event, Revived) else None
             if process is None:
                 continue
-            is_stuck = process.has_failed and (process.lost_leases or process.unanswered > 1)
+            is_stuck = process.has_failed and (
+                process.lost_leases or process.unanswered > 1 or process.was_slow
+            )
             if not (process.is_dead or process.is_frozen or process.has_overrun or is_stuck):
                 yield f"{saga}: {process.id} is said to have died, and has not"

@@ -14,6 +14,7 @@ from typing import Any
 
 from baton.errors import UserError
 from tests.kit.audit import Audit
+from tests.kit.calling import after_the_end
 from tests.kit.corpus import CORPUS, Scenario, start
 from tests.kit.faults import FREEZE, STALL, Chaos, Plan
 from tests.kit.mishaps import DOUBTS
@@ -33,8 +34,7 @@ async def _doubts(world: World) -> str:
     return await start(world, DOUBTS, {}, "doubts")
 
 
-# Work elsewhere is no deed of which the books of people and their answers know.
-SCENARIOS = (*(one for one in CORPUS if one.name != "handed"), Scenario("doubts", _doubts))
+SCENARIOS = (*CORPUS, Scenario("doubts", _doubts))
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,7 @@ async def _endure(scenario: Scenario, seed: int, plan: Plan, script: Script | No
             f"not over after {LONGEST_S} s: {[(str(head.ref), head.status) for head in world.log.heads()]}"
         )
     view = await world.queries_without_faults().show(found.first)
+    broken += [text async for text in after_the_end(world)]
     return Ordeal(
         broken=tuple(dict.fromkeys(broken)),
         met=frozenset(found.met),

@@ -28,9 +28,12 @@ ONCE = {
     "rent": "rent {stall}",
     "haul": "haul {load}",
     "remit": "remit {amount}",
+    "entrust": "entrust {job}",
 }
 """The tools that may act once, each with the name of its deed in the books."""
-HELPERS = frozenset({"find_payment", "find_table", "find_rent", "find_haul", "find_remit", "log_in"})
+HELPERS = frozenset(
+    {"find_payment", "find_table", "find_rent", "find_haul", "find_remit", "find_entrusted", "log_in"}
+)
 """Tools that are called besides that of a step."""
 OPEN = frozenset({"suspended", "parked"})
 MOST_RESUMES, MOST_ANSWERS = 4, 8

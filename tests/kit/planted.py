@@ -12,6 +12,7 @@ from tests.kit.oracles import (
     ACKNOWLEDGED,
     APPROVALS,
     ASKED,
+    CALLBACKS,
     CHILDREN,
     DEATHS,
     DEEDS,
@@ -78,6 +79,14 @@ def at_reads(scenario: str, *fates: str, **world: Any) -> Search:
 def seeds(scenario: str, count: int, **world: Any) -> Search:
     """A scenario without faults, in worlds of many seeds."""
     return in_schedules(*(Schedule(scenario, seed, faults=(), **world) for seed in range(count)))
+
+
+def clicks(count: int) -> Search:
+    """Links that are shown in many moments; in every other world appends take a while, so that much comes in between."""
+    worlds = ((), (("append", 0.2),))
+    return in_schedules(
+        *(Schedule("confirmed", seed, faults=(), slow=slow) for seed in range(count) for slow in worlds)
+    )
 
 
 def _two_crashes(scenario: str, first: int, second: int) -> Schedule:
@@ -187,6 +196,11 @@ PLANTED: Mapping[str, Planted] = {
         Planted(money_bugs.what_is_left_behind_owes_nothing, MONEY, seeds("losers", 1)),
         Planted(callback_bugs.an_old_attempts_token_is_accepted, RESULT, at_rest("handed")),
         Planted(callback_bugs.a_callback_before_the_return_is_lost, RESULT, at_rest("handed")),
+        Planted(callback_bugs.a_callback_outlives_its_time, CALLBACKS, at_rest("handed")),
+        Planted(callback_bugs.what_comes_after_the_end_is_accepted, CALLBACKS, at_rest("handed")),
+        Planted(callback_bugs.a_heartbeat_is_answered_and_not_recorded, CALLBACKS, at_rest("handed")),
+        Planted(callback_bugs.a_failure_is_recorded_as_a_success, CALLBACKS, at_rest("handed")),
+        Planted(callback_bugs.work_elsewhere_holds_up_no_end, CALLBACKS, at_rest("handed")),
         Planted(bugs.a_take_names_no_epoch, DEATHS, everywhere("waiting", (LATE,), drawn=0)),
         Planted(bugs.a_call_ends_with_its_invocation_and_no_sooner, DEATHS, at_reads("asked", HANG)),
         Planted(bugs.a_saga_is_parked_and_on_call_is_not_told, TOLD, at_rest("killer", "overlong")),
@@ -196,6 +210,10 @@ PLANTED: Mapping[str, Planted] = {
             ASKED,
             everywhere("escalated", (CRASH_AFTER,), drawn=0),
         ),
+        Planted(question_bugs.a_link_is_looked_at_once, ASKED, clicks(20)),
+        Planted(question_bugs.an_answer_is_known_by_its_key_alone, ASKED, clicks(4)),
+        Planted(question_bugs.a_link_of_those_before_counts, ASKED, clicks(20)),
+        Planted(question_bugs.a_link_answers_after_the_end, ASKED, clicks(20)),
     )
 }
 

@@ -16,6 +16,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 from baton.adapters.memory.notices import MemoryNotices
+from baton.core.limits import Limits
+from baton.core.log.codec import decode_entry
+from baton.core.log.events import GaveUp
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import Head
 from tests.kit.faults import (
@@ -30,6 +33,7 @@ from tests.kit.faults import (
     THROTTLE,
     Crash,
 )
+from tests.kit.telling import is_of_notices
 from tests.kit.virtual import VirtualClock, stand_still
 
 if TYPE_CHECKING:
@@ -40,6 +44,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LATENCY_S = 0.002
+ANSWER_S = Limits().answer_ms / 1_000  # all that an invocation has left when it says that it gives up
 READ_TIMEOUT_S = {"dynamodb": 5.0, "s3": 15.0, "sqs": 5.0, "lambda": 5.0}  # as adapters/aws.py has them
 SERVICE = {"MemoryBlobs": "s3", "WakeQueue": "sqs", "MemoryDeadLetters": "sqs", "DirectInvoker": "lambda"}
 CHANNEL_S = 5.0  # of a channel by which people are told
@@ -93,12 +98,17 @@ class Environment:
     is_cold: bool = True
 
 
+def _says_it_gave_up(name: str, args: tuple[Any, ...]) -> bool:
+    return name == "append" and isinstance(decode_entry(args[1].data).events[-1], GaveUp)
+
+
 class Process:
     """One invocation of one function. When it dies, no call of its gets through any more.
 
     `ended_at`: when it died, in seconds of the loop; `spends`: what its tools said that they spent, call by call.
     `lost_time_at`: when its clock had stood still with it. `has_failed`: it gave a message back because of a fault;
-    `has_overrun`: it was still there after its deadline. `lost_leases`: takes and releases without an answer;
+    `has_overrun`: it was still there after its deadline; `was_slow`: the table took longer than it had left to say that it gave up.
+    `lost_leases`: takes and releases without an answer;
     `unanswered`: requests without an answer in time, or refused in an outage; `leases`: the end of those it took, by its own clock;
     `read_at`: when it read the log of a saga; `called_at`: when it last called a tool for a node of a saga; `still`: from
     when to when it stood still. All three are in seconds of the loop.
@@ -113,6 +123,7 @@ class Process:
         self.has_failed = self.has_overrun = False
         self.ended_at: float | None = None
         self.lost_leases = 0
+        self.was_slow = False
         self.unanswered = 0
         self.spends: list[list[Decimal]] = []
         self.leases: dict[str, int] = {}
@@ -154,15 +165,23 @@ class Process:
 
     async def offload(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Every port call of the engine comes through here."""
+        name = function.__name__
+        if not is_of_notices(name, args):
+            return await self._called(function, *args, **kwargs)
+        try:
+            return await self._called(function, *args, **kwargs)
+        except BaseException:
+            self.world.told.had_no_answer(self, name, _service(getattr(function, "__self__", None)), args)
+            raise
+
+    async def _called(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         world, name = self.world, function.__name__
         if name in ("append", "append_with_rows") and self.clock.now() >= self.leases.get(
             str(args[0]), FOREVER
         ):
             world.stale.append(f"{self.id} asked for an append when its lease was over")
         await self.thawed()
-        # A reconciler whose runs take no time sends a timer twice for the same moment, and nothing is woken twice.
-        await asyncio.sleep(world.slow.get(name, 0 if self.role == "reconciler" else LATENCY_S))
-        await self.thawed()
+        await self._travels(name, args)
         service = _service(getattr(function, "__self__", None))
         if world.outages:
             await self._outage(service, name)
@@ -177,7 +196,7 @@ class Process:
             self.unanswered += 1
             self.lost_leases += name in ("take", "release")
             if fate == LATE:
-                world.spawn(self._land(name, args, lambda: function(*args, **kwargs)))
+                world.spawn(self._land(name, service, args, lambda: function(*args, **kwargs)))
             await asyncio.sleep(READ_TIMEOUT_S.get(service, CHANNEL_S))
             await self.thawed()
             raise StoreUnavailable("no answer in time")
@@ -188,12 +207,23 @@ class Process:
                 self.lost_time_at = asyncio.get_running_loop().time()
                 self.clock.skew -= round(world.stall_s * 1_000)
         result = function(*args, **kwargs)
-        self._note(name, args, result)
+        self._note(name, service, args, result)
         if fate == CRASH_AFTER:
             self.die()
         if fate == NO_ANSWER:
             raise StoreUnavailable("no answer")
         return result
+
+    async def _travels(self, name: str, args: tuple[Any, ...]) -> None:
+        """Until a request has come to its service."""
+        # A reconciler whose runs take no time sends a timer twice for the same moment, and nothing is woken twice.
+        seconds = self.world.slow.get(name, 0 if self.role == "reconciler" else LATENCY_S)
+        try:
+            await asyncio.sleep(seconds)
+        except asyncio.CancelledError:
+            self.was_slow |= seconds >= ANSWER_S and _says_it_gave_up(name, args)
+            raise
+        await self.thawed()
 
     async def _outage(self, service: str, name: str) -> None:
         how = self.world.outage_of(service)
@@ -208,13 +238,13 @@ class Process:
         if name in INDEXED and self.world.outage_of(INDEX):
             raise Throttled("not now")
 
-    async def _land(self, name: str, args: tuple[Any, ...], request: Callable[[], Any]) -> None:
+    async def _land(self, name: str, service: str, args: tuple[Any, ...], request: Callable[[], Any]) -> None:
         """A request that was on its way longer than its client waited; the client may have died meanwhile."""
         await asyncio.sleep(self.world.late_s)
         with suppress(EngineFault, ValueError):
-            self._note(name, args, request())
+            self._note(name, service, args, request())
 
-    def _note(self, name: str, args: tuple[Any, ...], result: Any) -> None:
+    def _note(self, name: str, service: str, args: tuple[Any, ...], result: Any) -> None:
         """What an onlooker has to remember of a call."""
         world = self.world
         if name == "take" and isinstance(result, Head):
@@ -227,3 +257,5 @@ class Process:
             world.given_back.add((str(args[0]), world.epochs[self.id, str(args[0])]))
         elif name in ("append", "append_with_rows") and result:
             world.written[str(args[0]), args[1].version] = asyncio.get_running_loop().time()
+        elif is_of_notices(name, args):
+            world.told.note(self, name, service, args, result)

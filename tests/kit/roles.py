@@ -18,7 +18,7 @@ import msgspec
 
 from baton.core.effects.toolspec import ONCE
 from baton.core.log.answers import Answer, answer_key
-from baton.core.log.callbacks import CALLBACK, HEARTBEAT, Said
+from baton.core.log.callbacks import CALLBACK, Said
 from baton.core.log.records import Failure
 from baton.errors import Throttled
 from baton.ports import Message, SagaRef, StepContext
@@ -29,6 +29,7 @@ from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 from tests.kit.faults import OF_WORKERS
 from tests.kit.process import FOREVER, REFUSES, RUNS_IN, Process
+from tests.kit.virtual import VirtualClock
 
 if TYPE_CHECKING:
     from tests.kit.world import World
@@ -166,26 +167,29 @@ class RememberingService(Service):
 
     async def answer(self, saga: str, answer: Answer, key: str, check: Any = None) -> dict[str, Any]:
         view = await super().answer(saga, answer, key, check)
-        self.world.acknowledged.append(Acknowledged("answer", saga, key=answer_key(answer.ask, key)))
+        said = Acknowledged("answer", saga, key=answer_key(answer.ask, key), payload=answer.payload())
+        self.world.acknowledged.append(said)
         return view
 
     async def callback(self, token: str, said: Said) -> dict[str, Any]:
+        began = VirtualClock().now()
         view = await super().callback(token, said)
-        if said.status != HEARTBEAT:
-            about = msgspec.json.decode(urlsafe_b64decode(token.partition(".")[0] + "=="))
-            self.world.acknowledged.append(Acknowledged("callback", about["s"], CALLBACK, about["c"]))
+        about = msgspec.json.decode(urlsafe_b64decode(token.partition(".")[0] + "=="))
+        accepted = Acknowledged("callback", about["s"], CALLBACK, about["c"], said, began)
+        self.world.acknowledged.append(accepted)
         return view
 
 
 @dataclass(frozen=True)
 class Acknowledged:
-    """What a caller was told has been accepted."""
+    """What a caller was told has been accepted; `at`: when the caller said so, in epoch ms."""
 
     what: str
     saga: str
     name: str = ""
     key: str = ""
     payload: Any = None
+    at: int = 0
 
 
 class DirectInvoker:

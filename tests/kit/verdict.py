@@ -12,9 +12,10 @@ import msgspec
 
 from baton.core.log.events import Event
 from baton.errors import NotAllowedNow
+from tests.kit.calling import after_the_end
 from tests.kit.corpus import Scenario
 from tests.kit.faults import Plan
-from tests.kit.oracles import of_saga, of_world, settled
+from tests.kit.oracles import CALLBACKS, of_saga, of_world, settled
 from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import EPOCH, run_virtual
 from tests.kit.world import World
@@ -67,6 +68,7 @@ def run(scenario: Scenario, plan: Plan, setup: Callable[[World], None] | None = 
             await world.settle()
         view = await world.queries_without_faults().show(saga)
         broken = (*of_saga(world, saga), *of_world(world))
+        broken += tuple([f"{CALLBACKS}: {text}" async for text in after_the_end(world)])
         return Verdict(
             status=view["status"],
             output=view["result"],

@@ -47,6 +47,7 @@ from tests.kit.faults import Crash, Plan
 from tests.kit.process import Environment, Outage, Process
 from tests.kit.roles import Acknowledged, Deed, DirectInvoker, FreezableWorker, RememberingService, ToolsOf
 from tests.kit.stream import Stream
+from tests.kit.telling import Told
 from tests.kit.thinking import Asked, ModelsOf
 from tests.kit.virtual import SeededEntropy, VirtualClock, until_something_happens
 from tests.kit.wakes import WakeQueue
@@ -85,6 +86,10 @@ class World:
     keeps_to_what_it_declares: bool = False  # no tool spends more than it says
     books: Any = None  # of the outside services, for who looks into them
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by user
+    confirm_url: str = ""  # of the page that links in messages lead to
+    shown: dict[tuple[str, str], str] = field(
+        default_factory=dict
+    )  # by saga and question, the seal of the link
     troubles: Any = None  # what calls of tools meet (troubles.py)
     metrics: Metrics = field(default_factory=Metrics)
     models: Models | None = None
@@ -111,6 +116,7 @@ class World:
         self.deeds: list[Deed] = []
         self.asked: list[Asked] = []
         self.acknowledged: list[Acknowledged] = []
+        self.told = Told()
         self.running: dict[tuple[str, str], Process] = {}
         self.endings: list[BaseException] = []
         self._numbers = itertools.count(1)
@@ -149,7 +155,13 @@ class World:
             tools=self.tools,
             notices=(self.notices, *self.other_channels),
         )
-        return replace(engine, metrics=self.metrics, watch=self.watch, models=self._models_of(process))
+        return replace(
+            engine,
+            metrics=self.metrics,
+            watch=self.watch,
+            confirm_url=self.confirm_url,
+            models=self._models_of(process),
+        )
 
     def process(self, role: str) -> Process:
         """A process for one invocation: a warm one that idles, else a new one with a clock of its own."""

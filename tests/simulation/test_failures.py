@@ -36,6 +36,7 @@ MET = {
     "effects": {"look", "recorded", "completed", "failed", "cancelled"},
     "resumed": {"parked", "cancelled", "completed", "failed", "answer expired"},
     "routes": {"tolerated", "replan"},
+    "handed": {"retry", "rollback", "completed", "failed"},
 }
 """What comes up in a scenario besides the classes: every strategy, every answer, every end."""
 

@@ -6,11 +6,12 @@ In `make test` each scenario meets one outage in three, another one in turn, and
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import pytest
 
 from tests.kit.corpus import CORPUS, Scenario
-from tests.kit.faults import Chaos, Plan
+from tests.kit.faults import LATE, Chaos, Plan
 from tests.kit.process import HANGS, INDEX, REFUSES, Outage
 from tests.kit.schedule import Schedule, trial, undisturbed
 from tests.kit.verdict import run
@@ -70,3 +71,23 @@ def test_a_service_that_is_out_of_order_delays_and_loses_nothing(scenario: Scena
     """SQS and Lambda's invoke for good, the stores for three minutes: and no person has to come."""
     found = trial(Schedule(scenario.name, 0, outages=(outage,), faults=()))
     assert found.broken == ()
+
+
+REFUSED_AND_SLOW = Schedule(
+    "escalated",
+    157,
+    slow=(("append", 0.2),),
+    outages=(Outage(INDEX, REFUSES, 10, 190),),
+    faults=(("write", 6, LATE), ("write", 11, LATE)),
+)
+"""A table that frees no lease, and takes as long for an entry as an invocation has left when it gives up."""
+
+
+def test_a_worker_that_can_neither_free_its_lease_nor_say_so_in_time_counts_as_dead() -> None:
+    found = trial(REFUSED_AND_SLOW)
+    assert found.broken == ()
+    assert "revived" in found.verdict.kinds, "one is said to have died"
+    quicker = trial(replace(REFUSED_AND_SLOW, slow=(("append", 0.02),)))
+    assert quicker.broken == ()
+    assert "revived" not in quicker.verdict.kinds, "with an entry that is in time there is no death"
+    assert "gave_up" in quicker.verdict.kinds

@@ -17,6 +17,7 @@ from tests.core.build import Saga, tool_spec
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
+SKEW = 3_000
 TOOLS = {
     "t": tool_spec(),
     "print": replace(tool_spec("print"), effect="idempotent", timeout_ms=5_000),
@@ -27,9 +28,11 @@ ON = "\n  then: {tool: t, after: a}\n  no: {value: '${last_error.code}'}"
 RULES = "retry: {max_attempts: 3, base: 1s}, on_failure: {any: fail}"
 
 
-def compiled(callback: str = "{timeout: 1h, heartbeat: 5m}", tool: str = "print", more: str = ON) -> Program:
+def compiled(
+    callback: str = "{timeout: 1h, heartbeat: 5m}", tool: str = "print", more: str = ON, skew: int = SKEW
+) -> Program:
     node = f"tool: {tool}, callback: {callback}, {RULES}, catch: no"
-    return Program(compile_document(f"name: w\nnodes:\n  a: {{{node}}}{more}", TOOLS), KINDS)
+    return Program(compile_document(f"name: w\nnodes:\n  a: {{{node}}}{more}", TOOLS), KINDS, skew_ms=skew)
 
 
 def beginning(**more: Any) -> Saga:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from tests.core.nodes.handing import (
     HOUR,
     MINUTE,
     ON,
+    SKEW,
     TOOLS,
     beat,
     beginning,
@@ -40,9 +42,9 @@ def test_a_tool_that_returns_has_only_handed_its_work_over() -> None:
     hand_over(saga)
     assert saga.kinds == ["callback_opened"], "one entry"
     assert work(saga) == Callback(
-        id="0.a.1", since=begun, until=begun + HOUR, heartbeat_ms=5 * MINUTE, heard_at=begun
+        id="0.a.1", since=begun, until=begun + HOUR, heartbeat_ms=5 * MINUTE, heard_at=begun, skew_ms=SKEW
     )
-    assert (status_of(saga.state, saga.program), saga.decision.due) == ("waiting", begun + 5 * MINUTE)
+    assert (status_of(saga.state, saga.program), saga.decision.due) == ("waiting", begun + 5 * MINUTE + SKEW)
     assert saga.decision.commands == ()
     assert (saga.state.money.spent, saga.state.counts.steps) == (7, 0), "what it has cost is counted once"
 
@@ -157,8 +159,8 @@ def test_a_failure_goes_the_way_of_any_failure_by_its_code(
 @pytest.mark.parametrize(
     ("beats", "wait", "code"),
     [
-        ([], 5 * MINUTE, "heartbeat_timeout"),
-        ([4 * MINUTE], 5 * MINUTE, "heartbeat_timeout"),
+        ([], 5 * MINUTE + SKEW, "heartbeat_timeout"),
+        ([4 * MINUTE], 5 * MINUTE + SKEW, "heartbeat_timeout"),
         ([4 * MINUTE] * 14, 4 * MINUTE, "timeout"),
     ],
 )
@@ -193,7 +195,7 @@ def test_attempts_are_counted_over_handovers_and_the_last_failure_is_the_steps()
 
 def test_what_may_happen_only_once_is_not_handed_over_again_before_a_person_has_looked() -> None:
     saga = handing(tool="send")
-    saga.go(after_ms=5 * MINUTE)
+    saga.go(after_ms=5 * MINUTE + SKEW)
     failed = last(saga, ev.AttemptFailed).failure
     assert (failed.code, "no heartbeat for 5 min" in failed.message) == ("unknown_outcome", True)
     assert status_of(saga.state, saga.program) == "suspended"
@@ -215,6 +217,24 @@ def test_a_heartbeat_of_another_callback_an_old_one_and_one_for_none_change_noth
     saga.put(ev.CallbackHeartbeat(node="a", callback="0.a.1", at=saga.now - 1))
     saga.put(ev.CallbackHeartbeat(node="b", callback="0.b.1", at=saga.now))
     assert work(saga).heard_at == saga.now
+
+
+@pytest.mark.parametrize(("often", "skew"), [(10_000, 3_000), (600_000, 3_000), (10_000, 60_000)])
+def test_work_that_is_heard_in_every_half_interval_looks_silent_by_no_clock(often: int, skew: int) -> None:
+    """The clock of one process heard it, that of another hears it again, and that of a third judges."""
+    for first, again, judge in itertools.product((0, skew), repeat=3):
+        one = Callback(id="c", since=0, until=10 * HOUR, heartbeat_ms=often, heard_at=first, skew_ms=skew)
+        # Half an interval has to be over by the clock that hears it again, and then it is heard within the other half.
+        recorded_by = first - again + often // 2 + often // 2
+        assert one.due is not None
+        assert recorded_by <= one.due - judge <= often + 2 * skew
+
+
+def test_a_log_from_before_says_nothing_of_clocks_and_means_what_it_meant() -> None:
+    saga = handing()
+    before = replace(last(saga, ev.CallbackOpened), skew_ms=0)
+    assert before.work().due == work(saga).since + 5 * MINUTE
+    assert last(handing(callback="1h"), ev.CallbackOpened).skew_ms == 0, "nothing is judged by it"
 
 
 # ---- what is shown and said

@@ -40,8 +40,8 @@ class Execution:
         Meta(
             ge=1,
             le=60_000,
-            description="How far apart the clocks of two processes may be. A process that judges the lease, claim or "
-            "reservation of another by time waits this much longer.",
+            description="How far apart the clocks of two processes may be. A process that judges the lease, claim, "
+            "reservation or heartbeat of another by time waits this much longer.",
         ),
     ] = 3_000
     concurrent_steps: Annotated[

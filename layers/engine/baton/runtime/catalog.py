@@ -54,7 +54,7 @@ class Catalog:
         programs: OrderedDict[tuple[str, str], Program] | None = None,
         newest: OrderedDict[tuple[str, str], _Newest] | None = None,
         *,
-        most_hops: int = Limits.saga_hops,
+        limits: Limits | None = None,
     ) -> None:
         self._definitions = definitions
         self._blobs = blobs
@@ -62,11 +62,11 @@ class Catalog:
         self._call = call
         self._programs = OrderedDict() if programs is None else programs
         self._newest = OrderedDict() if newest is None else newest
-        self._most_hops = most_hops
+        self._limits = limits or Limits()
 
     def through(self, call: StoreRetrier) -> Catalog:
         known = (self._definitions, self._blobs, self._clock, call, self._programs, self._newest)
-        return Catalog(*known, most_hops=self._most_hops)
+        return Catalog(*known, limits=self._limits)
 
     @property
     def _io(self) -> StoreRetrier:
@@ -156,12 +156,14 @@ class Catalog:
             self._programs.move_to_end(key)
         else:
             data = await self._io(self._blobs.get, tenant, f"cas://sha256/{graph_hash}")
-            program = self._programs[key] = program_of(data, self._most_hops)
+            program = self._programs[key] = program_of(
+                data, self._limits.saga_hops, self._limits.clock_skew_ms
+            )
             if len(self._programs) > PROGRAMS_KEPT:
                 self._programs.popitem(last=False)
         return program
 
 
-def program_of(data: bytes, most_hops: int) -> Program:
+def program_of(data: bytes, most_hops: int, skew_ms: int) -> Program:
     """The program of a graph's bytes."""
-    return Program(decode_graph(data, KINDS), KINDS, most_hops)
+    return Program(decode_graph(data, KINDS), KINDS, most_hops, skew_ms)

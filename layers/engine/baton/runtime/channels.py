@@ -42,6 +42,7 @@ class Channels:
         self._clock = context.clock
         self._limits = context.limits
         self._settled: dict[tuple[str, str], str] = {}  # key and channel; why it was given up
+        self._sent: set[str] = set()  # what this invocation has sent, noted or not
 
     async def tell(
         self, call: Offload, state: State, notices: Sequence[Notice]
@@ -82,7 +83,8 @@ class Channels:
         where = {"saga": telling.saga, "key": telling.notice.key, "channel": channel.name}
         try:
             if channel.reaches(telling):
-                await send(call, self._kept, channel, telling, is_first=channel is self._channels[0])
+                is_first = channel is self._channels[0]
+                await send(call, self._kept, channel, telling, self._sent, is_first=is_first)
             self._settled[place] = ""
         except ChannelRefused as error:
             self._give_up(place, where, str(error))
@@ -106,19 +108,23 @@ class Channels:
 
 
 async def send(
-    call: Offload, kept: NoticeRecord, channel: Notices, telling: Telling, *, is_first: bool
+    call: Offload, kept: NoticeRecord, channel: Notices, telling: Telling, sent: set[str], *, is_first: bool
 ) -> None:
     """Send a notice by one channel, unless that has been done: claim, send, note.
 
     Of all notices of a tenant with one key a channel sends one in 24 hours, however many callers there are: the others
     do nothing. So a key that is about one saga names it. A caller that dies on the way leaves a claim that its
     successor, and after `CLAIM_MS` every saga, takes over: nothing is lost, and rarely something is sent twice. The
-    first channel claims the key alone, and opens the incident before it sends.
+    first channel claims the key alone, and opens the incident before it sends. `sent`: the keys under which the caller has
+    sent something; of these only the note is missing.
 
     Raises `ChannelRefused` for what is never sent, and an `EngineFault` for what was not sent now.
     """
     tenant, notice = telling.tenant, telling.notice
     key = notice.key if is_first else f"{notice.key} {channel.name}"
+    if key in sent:
+        await call(kept.sent, tenant, key, telling.now)
+        return
     claimed = await call(kept.claim, tenant, telling.saga, replace(notice, key=key), telling.now)
     if claimed is None:
         return
@@ -129,6 +135,7 @@ async def send(
     except ChannelRefused as error:
         await call(kept.sent, tenant, key, telling.now, quoted(str(error), _MOST_WHY))
         raise
+    sent.add(key)
     await call(kept.sent, tenant, key, telling.now)
 
 

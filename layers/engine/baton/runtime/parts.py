@@ -108,7 +108,7 @@ class Engine:
             performer=performer,
             sandbox=sandbox,
             tools=tools,
-            catalog=Catalog(store.definitions, blobs, clock, most_hops=limits.saga_hops),
+            catalog=Catalog(store.definitions, blobs, clock, limits=limits),
             durations=DurationEstimator(limits.step_estimate_ms),
             limits=limits,
             notices=notices,

@@ -15,7 +15,7 @@ from baton.core.effects.risk import ACTIONS
 from baton.core.effects.toolspec import EFFECTS
 from baton.core.log.events import Event
 from baton.web.failing import FailingStep, ParkedAs, Question
-from baton.web.models import Answer, Cursor, OpenAnswer, Schema, SparseAnswer, Status, Time
+from baton.web.models import ITEM, Answer, Cursor, OpenAnswer, Schema, SparseAnswer, Status, Time
 
 KINDS_OF_EVENT = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
 
@@ -139,7 +139,13 @@ class ActiveNode(SparseAnswer):
 
     node: str
     iteration: list[int]
-    state: Literal["joining", "waiting", "child", "ready", "retrying", "asking"]
+    item: str = Field("", description=ITEM)
+    state: Literal["joining", "waiting", "child", "ready", "retrying", "asking", "running"]
+    turn: int | None = Field(None, description="Of an agent at work: the number of its turn.")
+    calls: int | None = Field(None, description="Of an agent at work: the calls that it has made.")
+    tokens: int | None = Field(
+        None, description="Of an agent at work: those of its requests and answers so far."
+    )
     signal: str | None = Field(None, description="The signal it waits for.")
     until: Time | None = Field(None, description="When its wait ends by itself.")
     callback: str = Field("", description="The callback it waits for, by an id that is no token.")

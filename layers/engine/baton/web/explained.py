@@ -12,14 +12,15 @@ from pydantic import Field, WithJsonSchema
 from baton.core.read.explain import STATES
 from baton.core.read.timeline import BECAME
 from baton.web.failing import FailedAttempt
-from baton.web.models import Answer, Status, Time
+from baton.web.models import ITEM, Answer, SparseAnswer, Status, Time
 
 
-class WayStep(Answer):
-    """A round of a node that is settled."""
+class WayStep(SparseAnswer):
+    """A round of a node that is settled, or one of the several things that the node does in it."""
 
     node: str
     iteration: list[int] = Field(description="Its round in each loop around it, outermost first.")
+    item: str = Field(default="", description=ITEM)
     became: Annotated[str, WithJsonSchema({"type": "string", "enum": list(BECAME)})]
     version: int = Field(ge=1, description="Of the entry that says so.")
     at: Time
@@ -34,11 +35,12 @@ class WayStep(Answer):
     text: str = Field(description="For a person: which way it went on, or why it did not run.")
 
 
-class OpenNode(Answer):
+class OpenNode(SparseAnswer):
     """A round of a node that is not settled yet."""
 
     node: str
     iteration: list[int]
+    item: str = Field(default="", description=ITEM)
     state: Annotated[str, WithJsonSchema({"type": "string", "enum": list(STATES)})]
     text: str = Field(description="What it is doing, for a person.")
 

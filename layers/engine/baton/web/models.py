@@ -30,6 +30,9 @@ class Answer(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
 
 
+ITEM = "Which of the things that the node does at once or in turn, such as `t2-0`, the first call of an agent's second turn."
+
+
 class SparseAnswer(BaseModel):
     """No other fields than these; one that has a default may be absent."""
 

@@ -218,7 +218,8 @@ def _handed_over(
         return None
     if outcome.failure is not None and said_of(state, outcome.handed) is None:
         return None
-    return program.kinds[at.node.kind].returned(at, outcome.handed, {**ran, "recorded": outcome.recorded})
+    more = {"recorded": outcome.recorded, "skew_ms": program.skew_ms}
+    return program.kinds[at.node.kind].returned(at, outcome.handed, {**ran, **more})
 
 
 def _handling(context: EvaluationContext, failing: Failing, outcome: Outcome) -> list[ev.Event]:

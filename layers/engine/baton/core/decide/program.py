@@ -27,13 +27,14 @@ Policies = tuple[tuple[Policy, Template], ...]
 class Program:
     """A graph made ready to run. Immutable after construction.
 
-    kinds: what its nodes do. most_hops: nodes that may run where they go round in circles; 0: any number.
+    kinds: what its nodes do. most_hops: nodes that may run where they go round in circles; 0: any number. skew_ms: how far
+    apart the clocks of two processes may be.
     """
 
-    def __init__(self, graph: Graph, kinds: Kinds, most_hops: int = 0) -> None:
+    def __init__(self, graph: Graph, kinds: Kinds, most_hops: int = 0, skew_ms: int = 0) -> None:
         self.graph = graph
         self.kinds = kinds
-        self.most_hops = most_hops
+        self.most_hops, self.skew_ms = most_hops, skew_ms
         self.index = GraphIndex(graph)
         self.caps = caps_of(graph)
         self.ends = frozenset(node.name for node in graph.nodes if kinds[node.kind].ends)

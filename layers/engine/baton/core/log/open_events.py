@@ -63,7 +63,8 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
 class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=True, kw_only=True):
     """A tool has handed its work over, and returned: the attempt goes on elsewhere, until the callback or until its time is over.
 
-    It has what any event has that ends the run of a tool. `heartbeat_ms` 0: no sign of life is expected.
+    It has what any event has that ends the run of a tool. `heartbeat_ms` 0: no sign of life is expected; `skew_ms`: silence is
+    judged so much later, because clocks differ.
     """
 
     callback: str
@@ -75,6 +76,7 @@ class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=Tr
     tool_version: str
     schema_hash: str
     heartbeat_ms: int = 0
+    skew_ms: int = 0
     recorded: bool = False
     cost: int = 0
     blocked_ms: int = 0
@@ -86,6 +88,7 @@ class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=Tr
             until=self.until,
             heartbeat_ms=self.heartbeat_ms,
             heard_at=self.ended_at if self.heartbeat_ms else 0,
+            skew_ms=self.skew_ms,
         )
 
 

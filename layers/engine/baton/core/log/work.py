@@ -124,7 +124,8 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, ta
 class Callback(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="callback"):
     """For work elsewhere, which a tool has handed over with a token. `heartbeat_ms` 0: no sign of life is expected.
 
-    `heard_at`: the last sign of life, at first the time when it was handed over.
+    `heard_at`: the last sign of life, at first the time when it was handed over. `skew_ms`: how far apart the clocks may be of
+    those who write and judge it.
     """
 
     arguments: ClassVar[dict[str, Any]] = {}
@@ -133,6 +134,7 @@ class Callback(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, ta
     until: int
     heartbeat_ms: int = 0
     heard_at: int = 0
+    skew_ms: int = 0
 
     @property
     def signal(self) -> str:
@@ -146,7 +148,8 @@ class Callback(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, ta
 
     @property
     def due(self) -> int | None:
-        return min(self.until, self.heartbeat_by or self.until)
+        by = self.heartbeat_by
+        return self.until if by is None else min(self.until, by + self.skew_ms)
 
     @property
     def orphan(self) -> Child | None:

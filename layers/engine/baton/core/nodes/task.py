@@ -39,8 +39,11 @@ class TaskKind(Kind):
     def returned(self, at: Activation, callback: str, ran: Mapping[str, Any]) -> ev.CallbackOpened:
         times = at.node.callback
         assert times is not None, "no other hands anything over"
-        until = ran["ended_at"] + times.timeout_ms
-        return ev.CallbackOpened(**ran, callback=callback, until=until, heartbeat_ms=times.heartbeat_ms)
+        until, often = ran["ended_at"] + times.timeout_ms, times.heartbeat_ms
+        skew = ran["skew_ms"] if often else 0
+        return ev.CallbackOpened(
+            **{**ran, "skew_ms": skew}, callback=callback, until=until, heartbeat_ms=often
+        )
 
     def word(self, work: Open) -> str:
         return "waiting" if isinstance(work, Callback) else self.active

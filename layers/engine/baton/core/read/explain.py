@@ -136,6 +136,7 @@ def _step(reasons: Reasons, story: Story, place: Place) -> dict[str, Any]:
     return {
         "node": place.node,
         "iteration": list(place.iteration),
+        **({"item": place.item} if place.item else {}),
         "became": end.became,
         "version": end.when.version,
         "at": iso(end.when.at),
@@ -151,6 +152,7 @@ def _open(reasons: Reasons, place: Place) -> dict[str, Any]:
     return {
         "node": place.node,
         "iteration": list(place.iteration),
+        **({"item": place.item} if place.item else {}),
         "state": reasons.state(place),
         "text": f"`{place.slot}` {reasons.doing(place)}",
     }

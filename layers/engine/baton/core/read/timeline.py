@@ -284,7 +284,8 @@ class Story:
             blocked_ms=event.blocked_ms if isinstance(event, ev.StepSucceeded | ev.StepFailed) else 0,
         )
         self._end(slot, end)
-        if failure is not None and not event.emits:
+        is_told = isinstance(event, ev.StepFailed) and event.is_result
+        if failure is not None and not event.emits and not is_told:
             self.failed = self.failed or Failed(slot, failure, when)
         elif leaves:
             self.over[leaves, event.iteration[: level + 1]] = slot

@@ -1,0 +1,76 @@
+"""An answer by a link, at every write: crashed, doubled, and raced with a colleague, a reminder, a hand-on, an expiry: one counts.
+
+What a link is good for, one rule after the other, is in tests/runtime/test_links.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from functools import cache
+from itertools import cycle
+
+import pytest
+
+from baton.core.log.events import QuestionClosed, SignalReceived
+from baton.core.log.state import ANSWER
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING
+from tests.kit.links import MOMENTS_S
+from tests.kit.schedule import SCENARIOS, Schedule, Trial, trial
+from tests.kit.toolbox import Books, make_registry
+from tests.kit.virtual import run_virtual
+from tests.kit.world import World
+
+pytestmark = pytest.mark.simulation
+
+IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
+ALONE, REMINDED, HANDED_ON, DECIDED = range(len(MOMENTS_S))
+
+
+@cache
+def writes(turn: int) -> tuple[str, ...]:
+    return tried(turn).verdict.writes
+
+
+def tried(turn: int, *faults: tuple[str, int, str], seed: int = 0) -> Trial:
+    return trial(Schedule("confirmed", turn + len(MOMENTS_S) * seed, faults=faults))
+
+
+@pytest.mark.parametrize("turn", range(len(MOMENTS_S)), ids=["alone", "reminded", "handed on", "decided"])
+def test_whatever_happens_at_a_write_one_answer_counts_and_its_link_was_the_newest(turn: int) -> None:
+    """Both crashes at every write; the other fates take turns."""
+    others = cycle(EVERYTHING)
+    for number, write in enumerate(writes(turn), 1):
+        for fate in EVERYTHING if IS_ALL else {CRASH_BEFORE, CRASH_AFTER, next(others)}:
+            found = tried(turn, ("write", number, fate))
+            assert found.broken == (), f"{fate} at write {number}, {write}"
+
+
+def test_every_one_wins_in_some_race() -> None:
+    """So that none of the races is over before it begins."""
+    won: dict[int, Counter[str]] = {turn: Counter() for turn in range(len(MOMENTS_S))}
+    for turn, counts in won.items():
+        for seed in range(24):
+            counts.update(_winners(turn + len(MOMENTS_S) * seed))
+    assert won[ALONE].keys() >= {"0.on link:group:hosts", "0.on ada", "0.by link:group:hosts", "0.by ada"}
+    assert won[REMINDED].keys() >= {"0.on link:group:hosts", "0.on ada"}
+    assert won[HANDED_ON].keys() >= {"0.on ada", "0.on c", "0.by expired", "0.by link:group:hosts"}
+    assert won[DECIDED].keys() >= {"0.on c", "0.on link:group:leads", "0.by expired"}
+
+
+def _winners(seed: int) -> set[str]:
+    """By question, who has answered it, or what closed it."""
+
+    async def main() -> set[str]:
+        world = World(make_registry(Books()), seed=seed)
+        world.slow["append"] = 0.02
+        world.switch_on()
+        saga = await SCENARIOS["confirmed"].drive(world)
+        await world.settle()
+        events = world.events(saga)
+        by = {one.key: one.by for one in events if isinstance(one, SignalReceived) and one.name == ANSWER}
+        return {
+            f"{one.ask} {by.get(one.by, one.action)}" for one in events if isinstance(one, QuestionClosed)
+        }
+
+    return run_virtual(main())
