@@ -45,6 +45,7 @@ nodes:
       instructions: Find a table, and pay.
       prompt: 'A table for ${ctx.before.output.n}.'
       tools: [add, work, take_table, fails_as_told, remit]
+      signal: word
     after: before
     timeout: 20s
     output_schema: {type: object, required: [heard], properties: {heard: {type: array}}}
@@ -136,9 +137,14 @@ def model() -> Scripted:
 
 
 async def thinks(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
-    """An agent that calls tools of every effect, one that fails, one that is none, and one that a person approves, twice."""
+    """An agent that calls tools of every effect, one that fails, one that is none, and one that a person approves, twice.
+
+    Its user says something while it is at work.
+    """
     world.models = model()
     saga = await start(world, THINKS, {}, "thinks")
+    with suppress(NotAllowedNow):  # it has ended
+        await patiently(world, lambda service: service.signal(saga, "word", "By the window.", "w-1"))
     while world.end(saga) is None and world.troubles is None:
         view = await patiently(world, partial(_shown, world, saga))
         for ask in [question["id"] for question in view["questions"] if question["node"]] * 2:
