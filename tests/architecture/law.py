@@ -32,7 +32,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "client": frozenset({"errors", "wiring"}),
     "demo": frozenset({"core", "client", "local"}),
     "cli": _EDGE | {"runtime", "tools", "web", "local", "scaffold", "builder", "client", "demo"},
-    "shipping": frozenset({"errors", ""}),
+    # It writes the prices of models into the layer in the form in which the adapter reads them.
+    "shipping": frozenset({"errors", "adapters", ""}),
     # A deployment in memory for the tests of an application: with the wiring, the only room that joins both sides.
     "testing": _PORTS | {"runtime", "adapters", "tools", "builder"},
     "scaffold": frozenset({"errors"}),
@@ -68,6 +69,7 @@ ONLY_IN: dict[str, frozenset[str]] = {
     "boto3": frozenset({"adapters", "wiring", "local"}),
     "botocore": frozenset({"adapters", "wiring", "local"}),
     "openai": frozenset({"adapters", "wiring", "local"}),
+    "genai_prices": frozenset({"adapters"}),
     "httpx": frozenset({"adapters", "wiring", "local", "client"}),
     "httpx2": frozenset({"adapters", "wiring", "local", "client"}),
 }

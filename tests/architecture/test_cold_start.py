@@ -39,6 +39,13 @@ NO_FUNCTION = {
     # They are another process's, which is started for it.
     "baton.tools.processes.forker",
     "baton.tools.processes.helper",
+    # What no function has before a model is called.
+    "genai_prices",
+    "httpx2",
+    "openai",
+    "baton.adapters.models.credentials",
+    "baton.adapters.models.deployed",
+    "baton.adapters.models.prices",
 }
 # A step that does not fail pays nothing for what is done about those that do.
 FAILURES = {

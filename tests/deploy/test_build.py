@@ -16,12 +16,16 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from baton.adapters import monty_sandbox
+from baton.adapters.clock import SystemClock
+from baton.adapters.models.price_table import FILE, read
+from baton.adapters.models.prices import Prices
+from baton.adapters.models.profiles import Profiles
 from baton.shipping import LAMBDA, NOT_SHIPPED
 from tests.deploy.built import LAYERS, Build, imports, resolves
 from tests.deploy.stack import FUNCTIONS, ROOT
 from tests.deploy.test_layers import PINNED, pins
 
-LIMIT_MB = 130  # Lambda's own is 250 for function and layers together
+LIMIT_MB = 150  # Lambda's own is 250 for function and layers together
 ENGINE = ROOT / "layers/engine/baton"
 AARCH64 = 183  # e_machine of the ELF header: EM_AARCH64
 MARKERS = {  # of Lambda's Python, for the conditions in packages' metadata
@@ -110,6 +114,17 @@ def test_whatever_is_shipped_finds_what_it_imports(built: Build) -> None:
         if not resolves(module, [engine, app])
     }
     assert lost == set()
+
+
+def test_the_engine_layer_has_the_prices_of_models_and_not_the_library_that_knows_them(built: Build) -> None:
+    engine = built.python("EngineLayer")
+    here = engine / "baton/adapters/models"
+    prices = Prices(read((here / FILE).read_bytes()))
+    found, name = Profiles("openai=https://api.openai.com/v1").of("gpt-5-mini")
+    assert prices.of(found, name, SystemClock().now()) == Prices.packaged().of(
+        found, name, SystemClock().now()
+    )
+    assert [(here / "price_source.py").exists(), (engine / "genai_prices").exists()] == [False, False]
 
 
 def test_an_import_that_leads_nowhere_would_be_seen(built: Build, tmp_path: Path) -> None:

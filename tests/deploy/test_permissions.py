@@ -80,6 +80,7 @@ MAY: dict[str, dict[str, set[str]]] = {
 }
 MAIL = ["ses:SendEmail"]  # granted to the worker only with MailFrom
 EVENTS = ["events:PutEvents"]  # the same with EventBusName
+MODELS = ["ssm:GetParameter", "secretsmanager:GetSecretValue"]  # the same with ModelSecrets
 TRUSTED = {
     "ReconcileStateMachineRole": "states.amazonaws.com",
     "ReconcileScheduleRole": "scheduler.amazonaws.com",
@@ -93,6 +94,8 @@ ACTION_OF = {
     "invoke": "lambda:InvokeFunction",
     "send_email": "ses:SendEmail",
     "put_events": "events:PutEvents",
+    "get_parameter": "ssm:GetParameter",
+    "get_secret_value": "secretsmanager:GetSecretValue",
     "transact_write_items": "dynamodb:PutItem",  # a transaction of puts needs no more than its puts
 }
 SERVICE_OF = {
@@ -154,6 +157,16 @@ def test_the_worker_may_put_events_if_a_deployment_has_a_bus_and_only_on_that_on
     assert statement["Action"] == EVENTS
     assert statement["Resource"][0].endswith(":event-bus/notices")
     assert statement["Condition"] == {"StringEquals": {"events:source": "baton"}}
+
+
+def test_the_worker_may_read_the_credentials_of_models_if_a_deployment_names_them_and_no_others() -> None:
+    _, models = stack(ModelSecrets="/baton/models/").properties("WorkerRole")["Policies"]
+    parameters, secrets = models["PolicyDocument"]["Statement"]
+    assert [*parameters["Action"], *secrets["Action"]] == MODELS
+    assert [arn.partition(":ssm:")[2].split(":", 2)[2] for arn in parameters["Resource"]] == [
+        "parameter/baton/models/*"
+    ]
+    assert [arn.rpartition(":secret:")[2] for arn in secrets["Resource"]] == ["/baton/models/*"]
 
 
 def test_there_is_no_other_role_and_no_other_policy() -> None:
@@ -223,6 +236,7 @@ def test_whatever_the_adapters_call_some_function_may_do() -> None:
     granted = {action for role in MAY.values() for actions in role.values() for action in actions} | {
         *MAIL,
         *EVENTS,
+        *MODELS,
     }
     assert {call: action_of(call) for call in calls if action_of(call) not in granted} == {}
 

@@ -11,7 +11,8 @@ import pytest
 
 from baton import StepFailure, tool
 from baton.core.log.events import AgentClosed, AttemptFailed, CallsBegan, StepFailed, StepSucceeded
-from baton.ports.models import ModelAnswer
+from baton.core.models.usage import Usage
+from baton.ports.models import ModelAnswer, ModelFailure
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, in_turn, says
 from tests.kit.toolbox import Books
@@ -318,5 +319,16 @@ output: ["${ctx.book.output?}", "${ctx.wait.output?}"]
         assert "Your last answer was refused" in model.requests[1].messages[-1]["content"]
         (closed,) = of_kind(world, shown["id"], AgentClosed)
         assert closed.output.v["reasoning"] == "A table is free."
+
+    stage(story)
+
+
+def test_an_answer_that_a_provider_has_filtered_is_paid_for(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        refusal = ModelFailure("content_policy", "filtered", Usage(input=1_000, output=5))
+        world.models = Scripted(in_turn(refusal))
+        shown = await ran(world, document(node=", on_failure: fail"), {"a": 1})
+        assert (shown["error"]["code"], shown["spent_usd"]) == ("content_policy", 0.00105)
 
     stage(story)

@@ -8,8 +8,9 @@ import pytest
 
 from baton import StepFailure
 from baton.core.log.events import AttemptFailed, Revived, StepInterrupted, StepSucceeded
+from baton.core.models.usage import Usage
 from baton.ports import Account, SagaRef, Sums
-from baton.ports.models import ModelAnswer, ModelRequest
+from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest
 from baton.runtime.ledger import Ledger
 from tests.kit.faults import CRASH_AFTER, Crash
 from tests.kit.scripted import Scripted, in_turn, says
@@ -94,6 +95,21 @@ def test_a_refusal_costs_nothing_unless_the_provider_bills_it(stage: Stage, happ
         (failed,) = of_kind(world, shown["id"], AttemptFailed)
         assert failed.cost == failed.assumed
         assert bool(failed.cost) == bool(happened)
+        assert sums(world).spent == failed.cost + 200
+
+    stage(story)
+
+
+@pytest.mark.parametrize("usage", [None, Usage(input=7, output=3)])
+def test_an_answer_that_is_of_no_use_costs_what_the_provider_says_or_else_the_most(
+    stage: Stage, usage: Usage | None
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        world.models = Scripted(in_turn(ModelFailure("invalid_response", "cut off", usage), says("hello")))
+        shown = await ran(world, MODEL % "", {})
+        (failed,) = of_kind(world, shown["id"], AttemptFailed)
+        assert failed.cost == (37 if usage else failed.assumed)
+        assert bool(failed.assumed) == (usage is None)
         assert sums(world).spent == failed.cost + 200
 
     stage(story)

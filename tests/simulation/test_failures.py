@@ -30,6 +30,8 @@ pytestmark = [
 CALLS_NOTHING = frozenset(
     {"signal-then-end", "parent-cancelled", "parent-forked", "crowd", "cancelled-early"}
 )
+# One call in the whole saga: too few for every class to come up.
+CALLS_LITTLE = frozenset({"left-alone"})
 MET = {
     "mishaps": {"retry", "replan", "ask_user", "escalate", "rollback", "catch", "fail", "completed", "failed"}
     | {"answer retry", "answer use", "answer fail", "answer expired"},
@@ -58,7 +60,7 @@ def test_whatever_fails_wherever_the_log_can_be_believed_and_nothing_is_lost(sce
         assert ordeal.broken == (), f"{where}: {ordeal.faults}"
         assert not ordeal.is_comparable or ordeal.output == expected.output, where
         met |= ordeal.met
-    if SEEDS >= FEWEST and scenario.name not in CALLS_NOTHING:
+    if SEEDS >= FEWEST and scenario.name not in CALLS_NOTHING | CALLS_LITTLE:
         assert met >= {*CLASSES}, "not every class of failure came up"
         assert met >= MET.get(scenario.name, set()), "not everything came up"
 

@@ -46,6 +46,7 @@ _ENTRY = (
 # Addresses of mail with a name to be put in; a secret of Standard Webhooks, of 24 to 64 bytes.
 _ADDRESSES = r"^(\{name\}|[A-Za-z0-9._%+-]*\{name\}[A-Za-z0-9._%+-]*@[A-Za-z0-9.-]+)?$"
 _SIGNS = "whsec_([A-Za-z0-9+/]{4}){8,21}([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
+_PROFILE = r"[a-z][a-z0-9_]{0,31}=https?://[^\s@?#]{1,300}"
 _A_ROLE = f"({'|'.join(ROLES)})"
 M = TypeVar("M", bound="Settings")
 Name = Annotated[str, Meta(min_length=1)]
@@ -180,8 +181,32 @@ class Outside:
         str,
         Meta(
             pattern="^[^/@,]*$",
-            description="Hosts that the standard tools may call without TLS, besides loopback, separated by spaces; "
+            description="Hosts that the standard tools and models may be called at without TLS, besides loopback, separated by spaces; "
             "`*` is any.",
+        ),
+    ] = ""
+
+
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class Models:
+    """Where language models are."""
+
+    model_profiles: Annotated[
+        str,
+        Meta(
+            pattern=f"^{_PROFILE}( {_PROFILE})*$",
+            description="Providers of models, separated by spaces, each a name, `=` and the address of its chat completions API without "
+            "`/chat/completions`: `openai=https://api.openai.com/v1 own=https://llm.example.com/v1`. The first one is meant where a "
+            "document names none.",
+        ),
+    ] = "openai=https://api.openai.com/v1"
+    model_secrets: Annotated[
+        str,
+        Meta(
+            pattern=r"^(/?([A-Za-z0-9_.-]{1,100}/){1,4})?$",
+            description="Where the credentials of these providers are: the beginning of names, to which the provider's name is added. "
+            "`/baton/models/` is of parameters of the SSM Parameter Store; `baton/models/`, without the first slash, of secrets of "
+            "Secrets Manager. Empty: none, but those of a local run.",
         ),
     ] = ""
 
@@ -244,6 +269,7 @@ class ApiSettings(
 class WorkerSettings(
     Standard,
     Outside,
+    Models,
     Channels,
     Execution,
     Failing,
@@ -304,6 +330,16 @@ def variables_of_the_invocation() -> dict[str, str]:
 def runtime_api() -> str:
     """Where this function's own runtime listens, `ip:port`; empty outside of Lambda. No tool has any business there."""
     return os.environ.get("AWS_LAMBDA_RUNTIME_API", "")
+
+
+def model_key(profile: str) -> str:
+    """The credential of a provider of models in a local run; empty where none is set."""
+    return os.environ.get(model_key_variable(profile), "")
+
+
+def model_key_variable(profile: str) -> str:
+    """The variable that holds it."""
+    return f"{PREFIX}MODEL_KEY_{profile.upper()}"
 
 
 def variable_of(name: str) -> str:

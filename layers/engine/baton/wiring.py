@@ -10,6 +10,7 @@ import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from baton import settings
@@ -32,6 +33,7 @@ from baton.ports import Notices, Performer, Rates, StepContext, StepFailure
 from baton.runtime.store_retrier import Threads
 
 if TYPE_CHECKING:
+    from baton.ports.models import Models
     from baton.runtime.parts import Engine
     from baton.runtime.reconcile import Reconciler
     from baton.runtime.relay import Relay
@@ -43,6 +45,7 @@ __all__ = ["image_wake", "make_api", "make_reconciler", "make_relay", "make_sign
 
 # Conditions in Python that run at a time in one process: each may have 256 MB of a worker's memory.
 AT_ONCE = 2
+_KEYS_AT_ONCE = 4  # credentials of models that are read at a time
 
 
 class _NoTools:
@@ -115,6 +118,34 @@ def _channels(aws: Aws, config: settings.WorkerSettings) -> Sequence[Notices]:
     return channels
 
 
+def _models(aws: Aws, config: settings.WorkerSettings) -> Models:
+    """The models, of which nothing is imported before one is called, but what their setting says is checked at once."""
+    from baton.adapters.models.profiles import Profiles
+
+    try:
+        profiles = Profiles(config.model_profiles, config.plain_http_hosts.split())
+    except ValueError as error:
+        raise settings.SettingsError(f"{settings.variable_of('model_profiles')}: {error}") from error
+
+    def made() -> Models:
+        from baton.adapters.models.credentials import Credentials, Secrets, VariableSecrets
+        from baton.adapters.models.deployed import DeployedModels
+
+        secrets: Secrets = VariableSecrets(settings.model_key, settings.model_key_variable)
+        if config.model_secrets:
+            from baton.adapters.models.aws_secrets import ManagerSecrets, ParameterSecrets
+
+            prefix = config.model_secrets
+            if prefix.startswith("/"):
+                secrets = ParameterSecrets(later(lambda: aws.ssm), prefix)
+            else:
+                secrets = ManagerSecrets(later(lambda: aws.secretsmanager), prefix)
+        threads, clock = Threads(_KEYS_AT_ONCE), SystemClock()
+        return DeployedModels(profiles, Credentials(secrets, clock, threads), clock, threads)
+
+    return later(cache(made))
+
+
 def _log_to_stdout(level: str) -> None:
     """Lambda's runtime formats and collects; only the level is ours, and what a line must not hold."""
     logging.getLogger("baton").setLevel(level)
@@ -172,7 +203,7 @@ def make_worker() -> tuple[Worker, Engine]:
     performer = ToolPerformer(registry, helpers, watch=watch)
     engine = _engine(aws, store, blobs, config, performer, registry.specs())
     engine = replace(engine, metrics=metrics, watch=watch, api_url=config.api_url.rstrip("/"))
-    engine = replace(engine, confirm_url=config.confirm_url)
+    engine = replace(engine, confirm_url=config.confirm_url, models=_models(aws, config))
     dead_letters = SqsDeadLetters(later(lambda: aws.sqs), config.dead_letter_url)
     invoker = LambdaInvoker(later(lambda: aws.lambda_), config.worker)
     queue = SqsQueue(later(lambda: aws.sqs), config.queue_url)

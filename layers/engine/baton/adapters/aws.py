@@ -140,7 +140,17 @@ def _config(read_timeout_s: float) -> Config:
 
 
 # Each service with the seconds that an answer may take.
-_READ_TIMEOUT_S = {"dynamodb": 5, "s3": 15, "sqs": 5, "sns": 5, "sesv2": 8, "events": 5, "lambda": 5}
+_READ_TIMEOUT_S = {
+    "dynamodb": 5,
+    "s3": 15,
+    "sqs": 5,
+    "sns": 5,
+    "sesv2": 8,
+    "events": 5,
+    "lambda": 5,
+    "ssm": 5,
+    "secretsmanager": 5,
+}
 
 
 class Aws:
@@ -176,6 +186,14 @@ class Aws:
     def events(self) -> Any:
         """EventBridge: what of it is used is described where it is used."""
         return self._client("events")
+
+    @property
+    def ssm(self) -> Any:
+        return self._client("ssm")
+
+    @property
+    def secretsmanager(self) -> Any:
+        return self._client("secretsmanager")
 
     @property
     def sns(self) -> SNSClient:

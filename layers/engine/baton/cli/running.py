@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 import signal
 from collections.abc import Callable
@@ -31,6 +32,7 @@ from baton.client.connection import (
 )
 from baton.client.exits import NO, REFUSED, Failed
 from baton.client.program import typed
+from baton.local.model_keys import parameters_of, variables_of
 from baton.local.problems import LocalRunError
 from baton.local.run import LocalRun
 from baton.local.tasks import Tasks
@@ -59,7 +61,7 @@ async def run_until_stopped(wanted: Wanted) -> None:
     check_names(sources)
     check_documents(sources, wanted.app, root / TEMPLATE, wanted.parameters, wanted.tenant)
     async with contextlib.AsyncExitStack() as stack:
-        given = {"AppModule": wanted.app}
+        given = {"AppModule": wanted.app} | parameters_of(os.environ)
         outside: dict[str, str] = {}
         if Services.exist(root):
             services = await stack.enter_async_context(Services(root))
@@ -68,6 +70,7 @@ async def run_until_stopped(wanted: Wanted) -> None:
         local = LocalRun(
             root / TEMPLATE,
             parameters=given | wanted.parameters,
+            variables=variables_of(os.environ),
             api_port=wanted.port,
             aws_port=wanted.aws_port,
             data=wanted.data,

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from baton.local.declared import Function
 from baton.local.ministack import CREDENTIALS, REGION
+from baton.local.model_keys import meant_for
 
 
 def aws_environment(endpoint: str, lambda_endpoint: str) -> dict[str, str]:
@@ -45,5 +46,5 @@ def of_process(function: Function, aws: Mapping[str, str], extra: Mapping[str, s
         "LAMBDA_TASK_ROOT": str(function.code),
         "_HANDLER": function.handler,
         **function.environment,
-        **extra,
+        **meant_for(function.environment, extra),
     }

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from baton.core.models.usage import Price, Usage
+from baton.ports.process import StepFailure
 
 STOP, CALLS, LENGTH = "stop", "calls", "length"
 
@@ -37,7 +38,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     `messages` are those of the chat completions API: objects with `role` (system, user, assistant, tool), `content`,
     `tool_calls` and `tool_call_id`; equal beginnings are sent as equal bytes. `schema`: the JSON Schema of the answer, which
     is then JSON text. `most_output` tokens, reasoning inside, are generated at most (0: the model's own limit). `until`: when
-    the answer has to be there, whatever the stream does, in epoch milliseconds. `key` names the request: a repetition has the same.
+    the answer has to be there, whatever the stream does, in epoch milliseconds (0: in ten minutes). `key` names the request:
+    a repetition has the same.
     """
 
     model: str
@@ -59,6 +61,14 @@ class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
     model: str = ""
     id: str = ""
+
+
+class ModelFailure(StepFailure):
+    """A request that has failed although the model has answered: it is billed. `usage`: what that used, where the provider says so."""
+
+    def __init__(self, code: str, message: str, usage: Usage | None) -> None:
+        super().__init__(code, message, happened=True)
+        self.usage = usage
 
 
 class Models(Protocol):

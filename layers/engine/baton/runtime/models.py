@@ -22,10 +22,10 @@ from baton.core.log.state import State, owner_of
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
 from baton.core.models.tool import MODEL
-from baton.core.models.usage import Price, cost_of, most_of
+from baton.core.models.usage import Price, Usage, cost_of, most_of
 from baton.core.money import MICRO, Assumed
 from baton.ports import Performer, StepContext, StepFailure
-from baton.ports.models import LENGTH, ModelAnswer, ModelCall, ModelRequest, Models, ToolOffer
+from baton.ports.models import LENGTH, ModelAnswer, ModelCall, ModelFailure, ModelRequest, Models, ToolOffer
 from baton.runtime.context import InvocationContext
 from baton.runtime.ledger import Ledger
 from baton.runtime.values import Values
@@ -134,10 +134,13 @@ class ModelCaller:
             context.spent.append(Assumed(Decimal(most) / MICRO))
             raise
         except StepFailure as failure:
-            if failure.happened:
+            usage = failure.usage if isinstance(failure, ModelFailure) else None
+            if usage is not None:
+                self._count(usage, price, context, model)
+            elif failure.happened:
                 context.spent.append(Assumed(Decimal(most) / MICRO))
             raise
-        self._count(answer, price, context, model)
+        self._count(answer.usage, price, context, answer.model or model)
         calls = tuple(
             msgspec.structs.replace(one, name=said.plain(one.name), arguments=said.plain(one.arguments))
             for one in answer.calls
@@ -150,9 +153,9 @@ class ModelCaller:
         is_own = self._step.way is None or "model" not in self._step.way.arguments
         return Price(**own) if own is not None and is_own else models.price(model)
 
-    def _count(self, answer: ModelAnswer, price: Price, context: StepContext, model: str) -> None:
-        cost = cost_of(answer.usage, price)
-        context.usage.append(msgspec.structs.replace(answer.usage, model=answer.model or model, cost=cost))
+    def _count(self, usage: Usage, price: Price, context: StepContext, model: str) -> None:
+        cost = cost_of(usage, price)
+        context.usage.append(msgspec.structs.replace(usage, model=usage.model or model, cost=cost))
         context.spend(Decimal(cost) / MICRO)
 
     def _corrected(self, messages: list[Message]) -> list[Message]:

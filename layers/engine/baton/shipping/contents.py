@@ -24,6 +24,7 @@ _REFUSE: Final = ("__pycache__", "tests")
 # Parts of packages that the engine does not use: libcel's extensions, each with half of libcel in it, and its sources.
 _UNUSED: Final = ("cel_expr_python/ext", "bazel-project")
 # Programs for Lambda's own processor, which the engine starts: monty runs Python conditions.
+_PRICE_SOURCE: Final = "price_source.py"  # in its place there is the file that it makes
 _PROGRAMS: Final = frozenset({"monty"})
 
 
@@ -35,8 +36,24 @@ def build_engine(target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     _install(target, PINS, "--no-deps")
     package = Path(baton.__file__).parent
-    _copy(package, target / "baton", skip=lambda path: path.parent == package and path.name in NOT_SHIPPED)
+    _copy(
+        package,
+        target / "baton",
+        skip=lambda path: path.name == _PRICE_SOURCE or (path.parent == package and path.name in NOT_SHIPPED),
+    )
+    write_prices(target / "baton")
     _remove_refuse(target)
+
+
+def write_prices(package: Path) -> None:
+    """What models cost, as a file: the library that knows it is not shipped. Raises BuildFailed."""
+    from baton.adapters.models.price_table import FILE, write
+
+    try:
+        from baton.adapters.models.price_source import table
+    except ImportError as error:
+        raise BuildFailed("genai-prices is not installed: `pip install 'baton[build]'`") from error
+    (package / "adapters" / "models" / FILE).write_bytes(write(table()))
 
 
 def build_app(source: Path, target: Path) -> None:

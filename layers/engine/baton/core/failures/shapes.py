@@ -31,7 +31,7 @@ PAIRS = frozenset(
     api_key access_key private_key secret_key account_key shared_key encryption_key signing_key master_key storage_key
     auth_key service_key subscription_key license_key session_key session_id ssh_key deploy_key host_key pass_word
     pass_phrase connection_string admin_key functions_key client_key project_key app_key application_key server_key
-    consumer_key publishable_key webhook_url backup_code recovery_code seed_phrase
+    consumer_key publishable_key model_key webhook_url backup_code recovery_code seed_phrase
     """)
 )
 # Names that have such a word and are none: `token_type: bearer`, `password_policy: strict`.

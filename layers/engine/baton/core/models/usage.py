@@ -11,33 +11,51 @@ _PER = 1_000_000
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Tokens of one answer. `cached` are part of `input`, `reasoning` part of `output`. `cost` in micro-dollars, once it is known."""
+    """Tokens of one answer. `cached` and `written` are part of `input`, `reasoning` part of `output`.
+
+    `written`: input that the provider has begun to keep, which some charge more for. `cost`: micro-dollars, once it is known.
+    """
 
     model: str = ""
     input: int = 0
     cached: int = 0
     output: int = 0
     reasoning: int = 0
+    written: int = 0
     cost: int = 0
 
 
-class Price(msgspec.Struct, frozen=True, kw_only=True):
-    """Micro-dollars for a million tokens, so that $0.25 for a million is 250,000. `cached`: of input that the provider still has."""
+class Price(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Micro-dollars for a million tokens, so that $0.25 for a million is 250,000.
+
+    `cached`: of input that the provider still has, `written`: of input that it begins to keep; without them they cost what
+    other input does. A request with more than `above` tokens of input pays `then`, for all its tokens.
+    """
 
     input: int
     output: int
     cached: int | None = None
+    written: int | None = None
+    above: int = 0
+    then: Price | None = None
 
 
 def cost_of(usage: Usage, price: Price) -> int:
     """Micro-dollars, rounded up."""
+    while price.then is not None and usage.input > price.above:
+        price = price.then
     cached = min(usage.cached, usage.input)
-    rate = price.input if price.cached is None else price.cached
-    total = (usage.input - cached) * price.input + cached * rate + usage.output * price.output
+    written = min(usage.written, usage.input - cached)
+    total = (usage.input - cached - written) * price.input + usage.output * price.output
+    total += cached * (price.input if price.cached is None else price.cached)
+    total += written * (price.input if price.written is None else price.written)
     return -(-total // _PER)
 
 
 def most_of(price: Price, input_tokens: int, output_tokens: int) -> int:
-    """The most that a request may cost, in micro-dollars: nothing of it is cached, and the whole output is written."""
-    dearest = max(price.input, price.cached or 0)
-    return -(-(input_tokens * dearest + output_tokens * price.output) // _PER)
+    """The most that a request of up to so many tokens may cost, in micro-dollars: the dearest kind of input, the whole output."""
+    dearest = max(price.input, price.cached or 0, price.written or 0)
+    most = -(-(input_tokens * dearest + output_tokens * price.output) // _PER)
+    if price.then is not None and input_tokens > price.above:
+        return max(most, most_of(price.then, input_tokens, output_tokens))
+    return most

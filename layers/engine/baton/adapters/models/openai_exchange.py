@@ -1,0 +1,166 @@
+"""One exchange with a provider by the `openai` client: the only file that imports it, besides failing.py.
+
+Answers come as streams and are bounded in bytes; their end in time is deployed.py's. What is sent and where to is held to
+one origin and a few headers below the client, whatever the client adds or follows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from functools import cache
+from typing import Any, Final
+
+import httpx2
+import openai
+
+from baton.adapters.models.answers import Collected
+from baton.adapters.models.failing import failure_of
+from baton.adapters.models.profiles import Profile
+from baton.core.version import VERSION
+from baton.ports import StepFailure
+from baton.ports.models import ModelAnswer
+
+_CONNECT_S: Final = 5.0
+# As for std.http: a process that was frozen for minutes must not send into a connection that is long closed.
+_IDLE_S: Final = 2.0
+_CONNECTIONS: Final = 1_000  # agents of a worker that ask at a time; the worker's own limits are lower
+_MOST_BYTES: Final = (
+    64 * 1_048_576
+)  # of a stream: each word of an answer comes in an envelope of some hundred bytes
+_SENT: Final = frozenset(
+    {
+        "accept",
+        "authorization",
+        "content-length",
+        "content-type",
+        "host",
+        "idempotency-key",
+        "transfer-encoding",
+    }
+)
+_USER_AGENT: Final = f"Baton/{VERSION}"
+
+
+# They write a line for each request, and one of them, where it may, the whole request.
+for _name in ("openai", "httpx2", "httpcore2"):
+    logging.getLogger(_name).setLevel(logging.WARNING)
+
+
+class OpenAIExchange:
+    """The client of a process. Connections belong to an event loop, so a new loop has new ones."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._clients: dict[str, openai.AsyncOpenAI] = {}
+
+    async def ask(self, profile: Profile, credential: str, body: Mapping[str, Any], key: str) -> ModelAnswer:
+        """Asks once. Raises `StepFailure`; one of 401 says that the credential was refused."""
+        headers = {"Authorization": f"Bearer {credential}" if credential else openai.Omit()}
+        if key:
+            headers["Idempotency-Key"] = key
+        collected = Collected(profile.host, body)
+        try:
+            stream = await self._client(profile).post(
+                "/chat/completions",
+                body=body,
+                options={"headers": headers},
+                cast_to=object,
+                stream=True,
+                stream_cls=openai.AsyncStream[object],
+            )
+            async with stream:
+                async for part in stream:
+                    collected.take(part)
+        except (openai.OpenAIError, httpx2.HTTPError, ValueError, RecursionError) as error:
+            failure = failure_of(error, profile.host, str(body["model"]), credential)
+            failure.happened = collected.has_begun  # an answer that breaks off is billed
+            raise failure from None
+        return collected.answer()
+
+    async def aclose(self) -> None:
+        """Ends the connections of this event loop. A process that lives as long as its loop need not."""
+        if self._loop is asyncio.get_running_loop():
+            for opened in self._clients.values():
+                await opened.close()
+            self._loop = None
+
+    def _client(self, profile: Profile) -> openai.AsyncOpenAI:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._clients = loop, {}
+        if profile.name not in self._clients:
+            self._clients[profile.name] = openai.AsyncOpenAI(
+                # In place of what the client would look for in the environment; the credential is in each request's header.
+                api_key="-",
+                organization="",
+                project="",
+                webhook_secret="",
+                base_url=profile.url,
+                max_retries=0,
+                timeout=httpx2.Timeout(None, connect=_CONNECT_S),
+                http_client=httpx2.AsyncClient(
+                    transport=_Held(profile.url),
+                    # Nothing of the environment: neither a proxy nor certificates that it names.
+                    trust_env=False,
+                    follow_redirects=False,
+                ),
+            )
+        return self._clients[profile.name]
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Once for a process: reading the certificates of everybody's authorities takes its time."""
+    return httpx2.create_ssl_context()
+
+
+class _Held(httpx2.AsyncHTTPTransport):
+    """httpx2's own transport, held to one origin, to the headers that are meant, and to answers that end."""
+
+    def __init__(self, url: str) -> None:
+        limits = httpx2.Limits(
+            max_connections=_CONNECTIONS, max_keepalive_connections=20, keepalive_expiry=_IDLE_S
+        )
+        super().__init__(verify=_tls(), trust_env=False, limits=limits)
+        self._origin = _origin(httpx2.URL(url))
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if _origin(request.url) != self._origin:
+            raise StepFailure("permission_denied", "a credential is sent to the host of its profile only")
+        for name in list(request.headers):
+            if name.lower() not in _SENT:
+                del request.headers[name]
+        request.headers["user-agent"] = _USER_AGENT
+        request.headers["accept-encoding"] = "identity"
+        answer = await super().handle_async_request(request)
+        if answer.headers.get("content-encoding", "identity") != "identity":
+            await answer.aclose()
+            raise StepFailure(
+                "invalid_response", f"{request.url.host} answers compressed, which was not asked for"
+            )
+        answer.stream = _Bounded(answer.stream, request.url.host)
+        return answer
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """Raises `StepFailure` when there is more of it than may be."""
+
+    def __init__(self, inner: Any, host: str) -> None:
+        self._inner, self._left, self._host = inner, _MOST_BYTES, host
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._inner:
+            self._left -= len(part)
+            if self._left < 0:
+                raise StepFailure("result_too_large", f"the answer of {self._host} does not end")
+            yield part
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int]:
+    return url.scheme, url.host, url.port or {"http": 80, "https": 443}[url.scheme]

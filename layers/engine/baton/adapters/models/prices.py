@@ -1,0 +1,74 @@
+"""What models cost: the figures of genai-prices, found as that package finds them, by address and by name.
+
+A layer has them as a file, which baton.shipping writes; elsewhere they are read from the installed package, when they are
+needed (price_source.py). No network.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+from baton.adapters.models.price_table import FILE, Model, Provider, Table, read
+from baton.adapters.models.profiles import Profile
+from baton.core.models.usage import Price
+
+_DATED: Final = re.compile("(?<=-)(20[0-9]{2})(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])(?=$|[-:@])")
+
+
+class Prices:
+    """Lookups, each made once."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._by_id = {provider.id: provider for provider in table.providers}
+        self._found: dict[tuple[str, str, str], Model | None] = {}
+
+    @classmethod
+    def packaged(cls) -> Prices:
+        """Those of the layer, or of the installed package; none where there is neither."""
+        file = Path(__file__).with_name(FILE)
+        if file.is_file():
+            return cls(read(file.read_bytes()))
+        try:
+            # By its name: a layer has the file and not this module.
+            source = import_module("baton.adapters.models.price_source")
+        except ImportError:
+            return cls(Table("", ()))
+        return cls(source.table())
+
+    def of(self, profile: Profile, model: str, now: int) -> Price | None:
+        """What this model costs at this provider; None where that is not known.
+
+        The provider is known by the profile's address, else by the profile's name, else by the model's own.
+        """
+        key = (profile.url, profile.name, model)
+        if key not in self._found:
+            self._found[key] = self._search(profile, model.lower())
+        found = self._found[key]
+        if found is None or not found.prices:
+            return None
+        holding = [dated for dated in found.prices if dated.holds(now)]
+        return (holding[-1] if holding else found.prices[0]).price
+
+    def _search(self, profile: Profile, model: str) -> Model | None:
+        provider = next(self._candidates(profile, model), None)
+        if provider is None:
+            return None
+        full = _DATED.sub(r"\1-\2-\3", model)  # some write a date without its dashes
+        places = [provider, *(self._by_id[other] for other in provider.others if other in self._by_id)]
+        for name in dict.fromkeys((model, full)):
+            for place in places:
+                for known in place.models:
+                    if known.names.fits(name):
+                        return known
+        return None
+
+    def _candidates(self, profile: Profile, model: str) -> Iterator[Provider]:
+        yield from (one for one in self._table.providers if re.match(one.address, profile.url))
+        if profile.name in self._by_id:
+            yield self._by_id[profile.name]
+        yield from (one for one in self._table.providers if one.names is not None and one.names.fits(model))

@@ -1,0 +1,57 @@
+"""The settings of models: with another value a worker asks elsewhere, or takes its credentials from elsewhere.
+
+What the adapter does is in tests/models.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton.settings import SettingsError, variable_of
+from examples.services.models import Reply
+from tests.handlers.deployment import Deployment
+from tests.kit.provider import served
+from tests.models.asking import a_request
+
+
+def models_of_a_worker(deployment: Deployment, **settings: str) -> Any:
+    changed = {variable_of(name): value for name, value in settings.items()}
+    with deployment.function("worker", **changed) as module:
+        module._loop.close()
+        assert module._engine.models.price("gpt-5-mini") is not None  # what stands for the adapter is made
+        return module._engine.models.price.__self__
+
+
+def test_model_profiles(deployment: Deployment) -> None:
+    found = models_of_a_worker(deployment, model_profiles="own=https://a.example/v1 b=http://127.0.0.1/v1")
+    assert found._profiles.of("m")[0].url == "https://a.example/v1"
+    with pytest.raises(SettingsError, match=r"BATON_MODEL_PROFILES: .* without TLS"):
+        models_of_a_worker(deployment, model_profiles="own=http://a.example/v1")
+    listed = models_of_a_worker(
+        deployment, model_profiles="own=http://a.example/v1", plain_http_hosts="a.example"
+    )
+    assert listed._profiles.of("m")[0].host == "a.example"
+
+
+def test_model_secrets(deployment: Deployment) -> None:
+    found = models_of_a_worker(deployment, model_secrets="/baton/models/")
+    assert found._credentials._secrets.where("openai") == "the parameter `/baton/models/openai`"
+    local = models_of_a_worker(deployment)._credentials._secrets
+    assert local.where("openai") == "the environment variable BATON_MODEL_KEY_OPENAI"
+    assert local.read("openai") == ""
+
+
+def test_a_worker_asks_the_provider_and_sends_the_credential_that_it_is_given(
+    deployment: Deployment,
+) -> None:
+    with served() as provider:
+        provider.script = lambda asked: Reply("yes")
+        given = {"BATON_MODEL_PROFILES": f"own={provider.url}/v1", "BATON_MODEL_KEY_OWN": "k-1"}
+        with deployment.function("worker", **given) as module:
+            asked = module._engine.models.answer(a_request())
+            assert module._loop.run(asked).text == "yes"
+            module._loop.run(module._engine.models.aclose())
+            module._loop.close()
+        assert provider.asked[0].authorization == "Bearer k-1"

@@ -1,0 +1,62 @@
+"""Which provider a model's name leads to, and which addresses a deployment may name."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.adapters.models.profiles import Profiles
+
+TWO = Profiles("openai=https://api.openai.com/v1/ own=http://127.0.0.1:8099/v1")
+
+
+@pytest.mark.parametrize(
+    ("model", "profile", "name"),
+    [
+        ("gpt-5-mini", "openai", "gpt-5-mini"),
+        ("openai/gpt-5-mini", "openai", "gpt-5-mini"),
+        ("own/qwen3", "own", "qwen3"),
+        ("own/meta-llama/llama-4", "own", "meta-llama/llama-4"),
+        ("meta-llama/llama-4", "openai", "meta-llama/llama-4"),
+        ("own/", "openai", "own/"),
+        ("own", "openai", "own"),
+    ],
+)
+def test_a_name_leads_to_the_profile_that_it_begins_with_or_to_the_first(
+    model: str, profile: str, name: str
+) -> None:
+    found, rest = TWO.of(model)
+    assert (found.name, rest) == (profile, name)
+
+
+def test_an_address_has_no_slash_at_its_end_and_its_host_is_known() -> None:
+    assert TWO.of("x")[0][1:] == ("https://api.openai.com/v1", "api.openai.com")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "each profile is named once"),
+        ("a=https://x.example a=https://y.example", "each profile is named once"),
+        ("https://api.openai.com/v1", "is no profile"),
+        ("Open-AI=https://x.example", "is no profile"),
+        ("a=ftp://x.example", "the address of the profile `a`"),
+        ("a=https://", "the address of the profile `a`"),
+        ("a=https://x.example:port/v1", "the address of the profile `a`"),
+        ("a=https://x.example/v1?key=sk-123", "the address of the profile `a`"),
+        ("a=https://me:sk-123@x.example/v1", "the address of the profile `a`"),
+        ("a=http://x.example/v1", "without TLS: use https://, or name the host in `PlainHttpHosts`"),
+        ("a=http://10.0.0.7/v1", "without TLS"),
+    ],
+)
+def test_what_is_wrong_with_a_profile_is_said_without_what_may_be_a_secret(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said) as caught:
+        Profiles(text)
+    assert "sk-123" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:1/v1", "http://localhost/v1", "http://[::1]:80", "http://llm.internal/v1"]
+)
+def test_loopback_and_hosts_of_the_deployments_list_are_called_without_tls(url: str) -> None:
+    assert Profiles(f"a={url}", ["llm.internal"]).of("m")[0].url == url.rstrip("/")
+    assert Profiles(f"a={url}", ["*"]).of("m")[0].url == url.rstrip("/")
