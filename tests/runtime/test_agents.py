@@ -365,3 +365,13 @@ def test_an_answer_that_a_provider_has_filtered_is_paid_for(stage: Stage) -> Non
         assert (shown["error"]["code"], shown["spent_usd"]) == ("content_policy", 0.00105)
 
     stage(story)
+
+
+def test_a_model_that_thinks_longer_than_other_tools_take_is_waited_for(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = model = Scripted(in_turn(says("Three.")), takes_s=45)
+        shown = await ran(world, document(), {"a": 1})
+        assert (shown["status"], shown["result"], len(model.requests)) == ("completed", "Three.", 1)
+
+    stage(story, timeout_s=60)

@@ -24,7 +24,7 @@ from baton.core.failures.retryafter import parse_retry_after
 from baton.core.log.callbacks import callback_of
 from baton.core.log.events import Failure, Value
 from baton.core.log.state import State, item_of
-from baton.core.models.tool import MODEL
+from baton.core.models.tool import MODEL, TIMEOUT_MS
 from baton.core.models.usage import Usage
 from baton.core.money import micro_dollars
 from baton.ports import Blocked, NoRoom, Performer, StepContext, StepFailure
@@ -138,7 +138,8 @@ class Steps:
 
     def timeout(self, step: RunStep) -> int:
         """Milliseconds that one attempt of this step may take."""
-        return step.node.timeout_ms or self._limits.step_timeout_ms
+        usual = TIMEOUT_MS if step.node.tool == MODEL else self._limits.step_timeout_ms
+        return step.node.timeout_ms or usual
 
     async def run(self, state: State, step: RunStep, traceparent: str, spent: list[Decimal]) -> Outcome:
         """The outcome of one attempt. Cancelling it interrupts the tool; engine faults and `NoRoom` pass through.
