@@ -23,6 +23,7 @@ NAMES = (
     "overhead",
     "growth",
     "decide",
+    "agent",
     "fanout",
     "compile",
     "tail",

@@ -81,10 +81,12 @@ def _engine(store: Store, blobs: Blobs, offload: Offload, registry: Registry = R
     return replace(engine, durations=DurationEstimator(1))
 
 
-def memory_engine(log: MemoryLog | None = None) -> Engine:
+def memory_engine(
+    log: MemoryLog | None = None, registry: Registry = REGISTRY, blobs: MemoryBlobs | None = None
+) -> Engine:
     store = MemoryStore()
     store.log = log or store.log
-    return _engine(store, MemoryBlobs(), inline)
+    return _engine(store, blobs or MemoryBlobs(), inline, registry)
 
 
 def engine_on(aws: Aws, name: str, registry: Registry = REGISTRY) -> Engine:

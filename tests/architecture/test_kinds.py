@@ -33,9 +33,12 @@ LEFT = {"core/read/usage.py": 2, "runtime/performers/tend_children.py": 1}
 # The literals of readers that have another meaning there.
 OTHER_MEANINGS: Mapping[str, set[str]] = {
     # a method for each kind
-    "builder/workflow.py": {"tool", "wait", "workflow", "value", "fail", "end", "human"},
+    "builder/workflow.py": {"tool", "wait", "workflow", "value", "fail", "end", "human", "model", "agent"},
     # An argument of the step, a field of the graph.
     "core/documents/parts/models.py": {"model", "tool"},
+    "cli/models.py": {"model", "tool"},
+    # Who speaks in a message to a model.
+    "testing/models.py": {"tool"},
     # The word of another engine for all nodes.
     "core/documents/compile/expressions.py": {"task"},
     # The definition of any JSON value.
@@ -44,6 +47,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "core/documents/schema.py": {"value"},
     # A tool: of a policy, of a hint, of an event, in a list of tools; a part of an example.
     "builder/failing.py": {"tool"},
+    "testing/turns.py": {"tool"},
     "cli/catalog.py": {"tool"},
     "core/documents/models.py": {"tool"},
     "core/documents/parts/failing.py": {"tool"},

@@ -24,6 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "core/failures/failover.py": {"replan"},
     # The field `retry` of documents, and their examples.
     "builder/failing.py": {*_FIELD, "escalate"},
+    "builder/fields.py": _FIELD,
     "core/documents/familiar.py": {*_FIELD, "escalate"},
     "core/documents/models.py": {"retry", "escalate"},
     "core/documents/nodes/base.py": _FIELD,

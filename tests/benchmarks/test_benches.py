@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import growth, load, money, neighbours, overhead, shipped, start, tail
+from benchmarks import agent, growth, load, money, neighbours, overhead, shipped, start, tail
 from benchmarks.__main__ import NAMES
 from benchmarks.__main__ import load as bench_of
 from benchmarks.figures import Bench, Sample
@@ -33,6 +33,13 @@ def test_growth_reads_what_it_wrote() -> None:
     sample = growth.measure((5, 10))
     assert sample["entries10"] > 0
     assert sample["bytes5"] > 0
+
+
+def test_agents_read_what_they_wrote() -> None:
+    sample = agent.measure(agents=2, turns=2, lengths=(2, 18), window=2)
+    assert all_there(sample, agent.BENCH)
+    assert sample["writes"] <= 2
+    assert (sample["blobs short"], sample["blobs long"]) == (0, 1)
 
 
 def test_neighbours_has_a_figure_for_each_line() -> None:

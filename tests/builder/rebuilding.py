@@ -101,9 +101,16 @@ class _Again:
             return self.built.fail(name, **more, **fail)
         if "end" in node:
             return self.built.end(name, self.value(node["end"].get("result")), **more)
+        if "model" in node or "agent" in node:
+            return self.asked(name, dict(node.get("model") or node["agent"]), more, "agent" in node)
         if "tool" in node:
             return self.built.task(name, node["tool"], **more)
         return self.built.workflow(name, node["workflow"], **more)
+
+    def asked(self, name: str, said: dict[str, Any], more: dict[str, Any], is_agent: bool) -> Any:
+        model, prompt = said.pop("model" if is_agent else "name"), self.value(said.pop("prompt"))
+        make = self.built.agent if is_agent else self.built.model
+        return make(name, model, prompt, **said, **more)
 
     def human(self, human: dict[str, Any]) -> dict[str, Any]:
         as_they_are = {"type", "schema", "expires"}

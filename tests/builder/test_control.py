@@ -23,10 +23,13 @@ from baton import (
     rule,
 )
 from baton import builder as room
-from baton.builder import control, workflow
+from baton.builder import control, fields
 from baton.builder import failing as building
 from baton.core.documents import definition
 from baton.core.documents.compile import compile_document
+from baton.core.documents.nodes.agent import AgentModel
+from baton.core.documents.nodes.asked import ModelModel
+from baton.core.documents.nodes.base import FAILING
 from baton.core.documents.nodes.end import EndModel
 from baton.core.documents.nodes.fail import FailModel
 from baton.core.documents.nodes.human import HumanModel
@@ -171,15 +174,22 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
         "fail": "fail",
         "end": "end",
         "human": "human",
+        "model": "model",
+        "agent": "agent",
     }
     assert set(kinds.values()) == set(definition.KINDS)
-    more = set(workflow.NodeFields.__annotations__)
+    more = set(fields.NodeFields.__annotations__)
     own = keys(definition.NodeModel) - more - {*definition.KINDS, *definition.KINDS_TO_COME}
     assert own == {"with", "timeout", "callback", "retry", "on_failure", "failover", "requires_approval"}
     assert parameters(Workflow.task) == own | {"tool"}
     assert parameters(Workflow.wait) == keys(WaitModel)
     assert parameters(Workflow.human) == keys(HumanModel)
     assert parameters(Workflow.workflow) == {"workflow", "with"}
+    asking = set(fields.Asking.__annotations__) - more
+    assert asking - fields.OF_MODEL == {"timeout", *FAILING}
+    assert parameters(Workflow.model) == {"model", "prompt"}
+    assert keys(ModelModel) == {"name", "prompt"} | fields.OF_MODEL
+    assert parameters(Workflow.agent) | fields.OF_MODEL == keys(AgentModel)
     assert parameters(Workflow.value) == {"value"}
     assert parameters(Workflow.fail) == keys(FailModel)
     assert parameters(Workflow.end) == keys(EndModel)

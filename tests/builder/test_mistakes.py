@@ -82,6 +82,16 @@ MISTAKES: list[tuple[str, Build, str, str, str]] = [
      "declare it with @tool, or write the name of a tool"),
     ("a type without a schema", lambda w: Workflow.__init__(w, "w", input=type(w)), "/input", "no JSON Schema for", ""),
     # What the compiler says goes by the same paths.
+    ("a bad name of a model", lambda w: w.model("a", "m 5", "Go."), "/nodes/a/model/name",
+     "`m 5` is no name of a model", "write it as in gpt-5-mini or openai/gpt-5-mini"),
+    ("an agent with an unknown tool", lambda w: w.agent("a", "m", "Go.", tools=["tt"]), "/nodes/a/agent/tools/0",
+     "there is no tool `tt`", "did you mean `t`?"),
+    ("an agent without an end", lambda w: w.agent("a", "m", "Go.", turns=0), "/nodes/a/agent/turns",
+     "`0` must be between 1 and 1,000", ""),
+    ("a prompt of another workflow", lambda w: w.model("a", "m", other().output.id), "/nodes/a/model/prompt",
+     "`${ctx.far.output.id}` belongs to the workflow `other`, not to `w`", FOREIGN),
+    ("an agent with a function that is no tool", lambda w: w.agent("a", "m", "Go.", tools=["t", cyclic]),
+     "/nodes/a/agent/tools/1", "`cyclic` is not a tool", "declare it with @tool, or write the name of a tool"),
     ("an unknown tool", lambda w: w.task("a", "tt"), "/nodes/a/tool", "there is no tool `tt`", "did you mean `t`?"),
     ("an unknown node", lambda w: w.task("a", "t", after="bb"), "/nodes/a/after", "there is no node `bb`", ""),
     ("a node that need not have run", lambda w: w.task("a", "t", with_={"x": w.task("b", "t").output}),
@@ -109,6 +119,13 @@ def test_a_mistake_is_told(built: Workflow, build: Build, path: str, message: st
     (problem,) = told(built)
     assert (problem.path, problem.suggestion, problem.line) == (path, suggestion, 0)
     assert problem.message.startswith(message)
+
+
+def test_a_keyword_that_an_agent_has_not_is_refused_at_once(built: Workflow) -> None:
+    with pytest.raises(
+        TypeError, match="`max_outputs` cannot be said of this node; did you mean `max_output`"
+    ):
+        built.agent("a", "m", "Go.", max_outputs=5)  # type: ignore[call-arg]  # the mistake
 
 
 def test_all_mistakes_are_told_at_once_and_none_twice(built: Workflow) -> None:

@@ -22,6 +22,7 @@ from baton.core.documents.definition import KINDS_TO_COME
 from baton.core.documents.text import parse_document
 from baton.core.graph.graph import encode_graph, hash_of
 from baton.tools.define import REGISTRY
+from sagas import dinner as table
 from tests.builder.evening import dinner
 from tests.builder.rebuilding import CONDITIONS, rebuilt
 from tests.core.build import FEW, PROPERTY
@@ -119,6 +120,77 @@ def test_every_field_of_a_document_is_written_as_it_was_given() -> None:
         "wait",
         "workflow",
     ]
+
+
+ASKED = """
+name: w
+nodes:
+  sort:
+    model:
+      name: small
+      prompt: {words: "${input.words}"}
+      instructions: Sort them.
+      fallbacks: [large]
+      max_output: 200
+      temperature: 0.5
+      corrections: 1
+      price: {input: 0.25, output: 2}
+    output_schema: {type: array, items: {type: string}}
+    timeout: 60s
+  find:
+    agent: {model: p/large, prompt: "Find ${ctx.sort.output}.", tools: [t, "t*"], signal: more, turns: 5, calls: 9, calls_in_a_turn: 3, tokens: 9000}
+    after: sort
+    on_failure: fail
+    limits: {cost_usd: 0.5}
+output: "${ctx.find.output}"
+"""
+
+
+def test_models_and_agents_that_are_built_are_those_that_are_written() -> None:
+    built = Workflow("w")
+    sort = built.model(
+        "sort",
+        "small",
+        {"words": built.input.words},
+        instructions="Sort them.",
+        fallbacks=("large",),
+        max_output=200,
+        temperature=0.5,
+        corrections=1,
+        price={"input": 0.25, "output": 2},
+        output_schema=list[str],
+        timeout=timedelta(minutes=1),
+        retry=None,
+    )
+    find = built.agent(
+        "find",
+        "p/large",
+        f"Find {sort.output}.",
+        tools=["t", "t*"],
+        signal="more",
+        turns=5,
+        calls=9,
+        calls_in_a_turn=3,
+        tokens=9_000,
+        after=sort,
+        on_failure="fail",
+        limits={"cost_usd": 0.5},
+    )
+    built.output(find.output)
+    assert built.document() == parse_document(ASKED).value
+    by_yaml = encode_graph(compile_document(ASKED, TOOLS))
+    assert hash_of(encode_graph(built.compile(TOOLS))) == hash_of(by_yaml)
+
+
+def test_the_tools_of_an_agent_may_be_given_as_functions() -> None:
+    built = Workflow("w")
+    built.agent("a", "m", "Go.", tools=table.search)
+    built.agent("b", "m", "Go.", tools=[table.search, "table.*"], after="a")
+    nodes = built.document()["nodes"]
+    assert (nodes["a"]["agent"]["tools"], nodes["b"]["agent"]["tools"]) == (
+        "table.search",
+        ["table.search", "table.*"],
+    )
 
 
 def test_what_is_not_given_is_not_written() -> None:

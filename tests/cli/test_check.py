@@ -249,3 +249,45 @@ def test_a_step_that_asks_first_is_marked_and_the_rules_are_said(baton: Baton, t
     (report,) = json.loads(baton("check", file, "--json").stdout)
     assert report["risk"] == ["payment above 50 EUR: high"]
     assert [node["approval"] for node in report["nodes"]] == ["by_risk", "always"]
+
+
+ASKS = """\
+name: asks
+limits: {cost_usd: 2}
+nodes:
+  sort: {model: {name: tiny, prompt: Sort., fallbacks: [small], max_output: 500, price: {input: 0.25, output: 2}}}
+  find:
+    agent: {model: small, prompt: Find., tools: ["delivery.*"], turns: 5, tokens: 90000, price: {input: 0.25, output: 2}}
+    limits: {cost_usd: 0.5}
+  talk: {agent: {model: small, prompt: Talk.}}
+"""
+
+
+def test_what_is_asked_of_models_is_said(baton: Baton, api: FakeApi, tmp_path: Path) -> None:
+    file = write(tmp_path, "asks.yaml", ASKS)
+    lines = baton("check", file).stdout.splitlines()
+    told = {line.split("`")[1]: line for line in lines if line.startswith("`")}
+    assert told["sort"] == (
+        "`sort` asks tiny, else small: at most 500 tokens of an answer; its answers cost at most $0.004; its limit is $2.00"
+    )
+    assert told["find"] == (
+        "`find` asks small with 3 tools: at most 5 turns, 100 calls (16 of one answer), 4,096 tokens of an answer, "
+        "90,000 tokens in all; its answers cost at most $0.16; its limit is $0.50"
+    )
+    assert told["talk"] == (
+        "`talk` asks small with no tools: at most 20 turns, 100 calls (16 of one answer), 4,096 tokens of an answer; "
+        "its limit is $2.00"
+    )
+    (report,) = json.loads(baton("check", "--json", file).stdout)
+    models = {one["node"]: one for one in report["models"]}
+    assert models["sort"] == {
+        "node": "sort",
+        "model": "tiny",
+        "fallbacks": ["small"],
+        "max_output": 500,
+        "answers_usd": 0.004,
+        "cost_usd": 2,
+    }
+    find, talk = models["find"], models["talk"]
+    assert (find["turns"], find["calls_in_a_turn"], find["tokens"], talk["tokens"]) == (5, 16, 90_000, None)
+    assert (find["answers_usd"], talk["answers_usd"]) == (0.16384, None), "each may be corrected three times"

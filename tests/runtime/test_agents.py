@@ -11,6 +11,9 @@ import pytest
 
 from baton import StepFailure, tool
 from baton.core.log.events import AgentClosed, AttemptFailed, CallsBegan, StepFailed, StepSucceeded
+from baton.core.log.fold import fold
+from baton.core.log.snapshots import encode_state
+from baton.core.log.state import State
 from baton.core.models.usage import Usage
 from baton.ports.models import ModelAnswer, ModelFailure
 from tests.kit.corpus import start
@@ -137,7 +140,7 @@ def test_an_equal_call_is_not_made_again_and_its_result_is_marked(stage: Stage) 
         desk = Desk(world)
         add = ("sum_add", {"a": 1, "b": 2})
         world.models = model = Scripted(
-            by_turn(asks_for(add, add), asks_for(("sum_add", {"b": 2, "a": 1})), says("3"))
+            by_turn(asks_for(add, add), asks_for(("sum_add", {"b": 2, "a": 1}), add), says("3"))
         )
         shown = await ran(world, document(), {"a": 1})
         assert shown["result"] == "3"
@@ -146,6 +149,7 @@ def test_an_equal_call_is_not_made_again_and_its_result_is_marked(stage: Stage) 
         assert results[0] == "3"
         assert [json.loads(one) for one in results[1:]] == [
             {"repeated": True, "result": 3},
+            {"repeated": True, "result": "3"},
             {"repeated": True, "result": "3"},
         ]
 
@@ -228,6 +232,35 @@ def test_two_hundred_turns_keep_the_state_small_and_the_prefix_equal(stage: Stag
         for before, after in zip(model.requests, model.requests[1:], strict=False):
             assert after.messages[: len(before.messages)] == before.messages
         assert len(model.requests) == 201
+
+    stage(story)
+
+
+def test_a_call_of_long_ago_is_not_made_again_and_the_state_does_not_grow(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        desk = Desk(world)
+        sizes: list[int] = []
+
+        def script(request: Any, number: int) -> ModelAnswer:
+            spoken = sum(message["role"] == "assistant" for message in request.messages)
+            (head,) = [head for head in world.log.heads() if head.ref.id.startswith("k")]
+            state = State()
+            for entry in world.entries(head.ref.id):
+                state = fold(state, entry)
+            sizes.append(len(encode_state(state)))
+            if spoken == 120:
+                return says("done")
+            return asks_for(("sum_add", {"a": spoken % 100, "b": 1}))
+
+        world.models = model = Scripted(script, takes_s=0.01)
+        shown = await ran(world, document(", turns: 300, calls: 300"), {"a": 1})
+        assert shown["result"] == "done", shown
+        assert len(desk.calls) == 100
+        results = [one["content"] for one in model.requests[-1].messages if one["role"] == "tool"]
+        assert [json.loads(one) for one in results[100:]] == [
+            {"repeated": True, "result": str(n + 1)} for n in range(20)
+        ]
+        assert max(sizes[60:]) < 1.2 * max(sizes[20:60])
 
     stage(story)
 
@@ -332,3 +365,13 @@ def test_an_answer_that_a_provider_has_filtered_is_paid_for(stage: Stage) -> Non
         assert (shown["error"]["code"], shown["spent_usd"]) == ("content_policy", 0.00105)
 
     stage(story)
+
+
+def test_a_model_that_thinks_longer_than_other_tools_take_is_waited_for(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = model = Scripted(in_turn(says("Three.")), takes_s=45)
+        shown = await ran(world, document(), {"a": 1})
+        assert (shown["status"], shown["result"], len(model.requests)) == ("completed", "Three.", 1)
+
+    stage(story, timeout_s=60)

@@ -180,7 +180,7 @@ def test_the_page_on_testing_is_true_of_it(made: Project, run: Run, tmp_path: Pa
     )
     done = run("-m", "pytest", "-q", *arguments, str(tmp_path / "test_page.py"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "9 passed" in done.stdout
+    assert "12 passed" in done.stdout
 
 
 @pytest.fixture

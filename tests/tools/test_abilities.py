@@ -92,6 +92,12 @@ def test_what_it_costs_is_kept_in_millionths_of_a_dollar(usd: Any, micro: int) -
     assert declared(cost_usd=usd).cost == micro
 
 
+def test_a_tool_may_be_called_again_by_an_agent() -> None:
+    assert declared(repeatable=True).repeatable
+    assert declared(repeatable=True, effect="once", key=Key.window("1h")).repeatable
+    assert not declared().repeatable
+
+
 # ---- what is refused -----------------------------------------------------------------------------------------------
 
 
@@ -121,6 +127,11 @@ def test_what_it_costs_is_kept_in_millionths_of_a_dollar(usd: Any, micro: int) -
         (
             {"verify": "pay.find"},
             'verify: a tool with the effect `idempotent` may run again; only `effect="once"` needs it',
+        ),
+        ({"repeatable": "yes"}, "repeatable: write `True`, or leave it out"),
+        (
+            {"repeatable": True, "key": Key.saga()},
+            "repeatable: `Key.saga` makes equal calls of a saga one call; leave one of the two out",
         ),
         ({"instead_of": 5}, "instead_of: give a name or a list of names"),
         ({"instead_of": ["a", ""]}, "instead_of: give a name or a list of names"),

@@ -184,6 +184,19 @@ def test_segments_take_old_turns_out_of_the_state() -> None:
     work = at_work(saga)
     assert work.segments == (Segment("cas://sha256/9", 3),)
     assert [turn.results[0].v for turn in work.tail] == [4]
+    assert list(work.made.values()) == ["t4-0"], "what was called in older turns stands in their segment"
+
+
+def test_a_call_that_repeats_one_of_a_segment_is_not_made_again() -> None:
+    saga = thinking()
+    saga.go(answered("a#t1", call("look", n=1)))
+    saga.go(outcome("a#t1-0", 1))
+    saga.go(answered("a#t2", call("look", n=2), segments=[["cas://sha256/9", 1]]))
+    saga.go(outcome("a#t2-0", 2))
+    saga.go(answered("a#t3", {**call("look", n=1), "repeats": "t1-0"}, {**call("roll"), "repeats": "t1-1"}))
+    assert ready(saga.decision) == ["a#t3-1"], "a repeatable tool is called all the same"
+    (began,) = [event for event in saga.entries[-1].events if isinstance(event, ev.CallsBegan)]
+    assert [one.repeats for one in began.calls] == ["t1-0", ""]
 
 
 def test_an_entry_without_room_for_all_calls_is_followed_by_another() -> None:

@@ -146,14 +146,15 @@ def guardrails(made: Collector, path: str, value: Any) -> Any:
     """The writer of a document's `guardrails`."""
     if not isinstance(value, Mapping):
         return made.value(path, value)
-    writers = {"allowed_tools": _tools, "allowed_transitions": _transitions}
+    writers = {"allowed_tools": tools, "allowed_transitions": _transitions}
     return {
         key: writers.get(key, Collector.value)(made, f"{path}/{escape(key)}", item)
         for key, item in value.items()
     }
 
 
-def _tools(made: Collector, path: str, value: Any) -> Any:
+def tools(made: Collector, path: str, value: Any) -> Any:
+    """The writer of tools: names, patterns and functions below `@tool`, one or a list."""
     is_list = isinstance(value, (list, tuple))
     return list_of(Collector.tool)(made, path, value) if is_list else made.tool(path, value)
 

@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from baton.builder.conditions import Holds, condition
-from baton.builder.control import Branch, Guardrails, Join, Limits, Loop, guardrails, join_or_short
-from baton.builder.failing import Catch, Policies, Reactions, Retries, by_code, catch, said
-from baton.builder.parts import Writer, finished, given, only, schema, schema_by_name
+from baton.builder.control import Guardrails, Limits
+from baton.builder.control import tools as tools_of
+from baton.builder.failing import Policies, Reactions, Retries, said
+from baton.builder.fields import FIELDS, HEAD, OF_MODEL, Asking, NodeFields
+from baton.builder.parts import Writer, finished, given
 from baton.builder.references import JoinFields, LoopFields, Node, Origin, Reference, SagaFields
-from baton.builder.values import Collector, Duration, Nodes
+from baton.builder.values import Collector, Duration
 from baton.core.expressions import escape
 from baton.errors import InvalidDefinition, MalformedDocument, Problem
 
@@ -27,51 +28,6 @@ if TYPE_CHECKING:
     from baton.core.effects.toolspec import ToolSpec
     from baton.core.graph.graph import Graph
     from baton.tools.define import Registry
-
-
-class NodeFields(TypedDict, total=False):
-    """What a node of any kind can have. None is the same as leaving it out."""
-
-    after: Nodes | None
-    when: Holds | None
-    branch: Branch | None
-    loop: Loop | None
-    join: Join | Literal["all", "any"] | int | None
-    catch: Catch | None
-    output_schema: object
-    limits: Limits | None
-    description: str | None
-
-
-_FIELDS: Mapping[str, Writer] = {
-    "with": Collector.value,
-    "after": Collector.nodes,
-    "when": condition,
-    "timeout": Collector.duration,
-    "branch": only(Branch, "a branch", "write branch(rule(condition, node), …) or choose(value, among)"),
-    "loop": only(Loop, "a loop", "write loop(condition, …)"),
-    "join": join_or_short,
-    "retry": said,
-    "on_failure": by_code,
-    "failover": said,
-    "requires_approval": said,
-    "catch": catch,
-    "output_schema": schema,
-    "limits": Collector.measures,
-    "description": Collector.value,
-}
-
-_HEAD: Mapping[str, Writer] = {
-    "input": schema,
-    "schemas": schema_by_name,
-    "timeout": Collector.duration,
-    "limits": Collector.measures,
-    "guardrails": guardrails,
-    "retry": said,
-    "on_failure": by_code,
-    "failover": said,
-    "risk": Collector.value,
-}
 
 
 class Workflow:
@@ -119,7 +75,7 @@ class Workflow:
             "risk": risk,
         }
         self._head = {
-            key: _HEAD.get(key, Collector.value)(self._made, f"/{key}", value)
+            key: HEAD.get(key, Collector.value)(self._made, f"/{key}", value)
             for key, value in fields.items()
             if value is not None
         }
@@ -238,12 +194,50 @@ class Workflow:
         if type is not None:
             human["type"] = type
         if schema is not None:
-            human["schema"] = _FIELDS["output_schema"](self._made, f"{place}/schema", schema)
+            human["schema"] = FIELDS["output_schema"](self._made, f"{place}/schema", schema)
         if expires is not None:
             human["expires"] = self._made.duration(f"{place}/expires", expires)
         if escalate is not None:
             human["escalate"] = said(self._made, f"{place}/escalate", escalate)
         return self._add(name, {"human": human}, more)
+
+    def model(self, name: str, model: str, prompt: Any, **more: Unpack[Asking]) -> Node:
+        """A node that asks a model once. Its output is text, or what `output_schema` says."""
+        return self._asked(name, "model", {"name": model, "prompt": prompt}, more)
+
+    def agent(
+        self,
+        name: str,
+        model: str,
+        prompt: Any,
+        *,
+        tools: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None = None,
+        signal: str | None = None,
+        turns: int | None = None,
+        calls: int | None = None,
+        calls_in_a_turn: int | None = None,
+        tokens: int | None = None,
+        **more: Unpack[Asking],
+    ) -> Node:
+        """A node that asks a model, makes the calls of `tools` that it asks for, and asks again, until it has its answer.
+
+        `tools` are names, patterns and functions below `@tool`; `signal` brings messages of its user; `turns`, `calls`, `calls_in_a_turn` and `tokens` the most of each.
+        """
+        fields = {"model": model, "prompt": prompt, "tools": tools, "signal": signal}
+        limits = {"turns": turns, "calls": calls, "calls_in_a_turn": calls_in_a_turn, "tokens": tokens}
+        return self._asked(name, "agent", {**fields, **limits}, more)
+
+    def _asked(self, name: str, kind: str, fields: Mapping[str, Any], more: Asking) -> Node:
+        _check(more, Asking)
+        asked = {
+            key: (tools_of if key == "tools" else Collector.value)(
+                self._made, f"{_place(name)}/{kind}/{key}", value
+            )
+            for key, value in (*fields.items(), *more.items())
+            if value is not None and (key in fields or key in OF_MODEL)
+        }
+        own = {key: value for key, value in more.items() if key not in OF_MODEL}
+        return self._add(name, {kind: asked}, {}, own=own)
 
     def workflow(
         self,
@@ -301,14 +295,10 @@ class Workflow:
         with_: Mapping[str, Any] | None = None,
         own: Mapping[str, Any] | None = None,
     ) -> Node:
-        for key in more.keys() - NodeFields.__annotations__.keys():
-            from baton.core.expressions.spelling import nearest
-
-            hint = nearest(key, NodeFields.__annotations__)
-            raise TypeError(f"`{key}` cannot be said of this node{hint and f'; {hint}'}")
+        _check(more, NodeFields)
         fields: dict[str, Any] = {**more, "with": with_, **(own or {})}
         place = _place(name)
-        for key, write in _FIELDS.items():
+        for key, write in FIELDS.items():
             if fields.get(key) is not None:
                 node[key] = write(self._made, f"{place}/{key}", fields[key])
         if node.get("after", ()) is None:
@@ -368,6 +358,15 @@ class Workflow:
 
 def _place(name: str) -> str:
     return f"/nodes/{escape(name)}"
+
+
+def _check(said: Mapping[str, Any], known: type) -> None:
+    """Raises `TypeError` for a keyword that a node of this kind has not."""
+    for key in said.keys() - known.__annotations__.keys():
+        from baton.core.expressions.spelling import nearest
+
+        hint = nearest(key, known.__annotations__)
+        raise TypeError(f"`{key}` cannot be said of this node{hint and f'; {hint}'}")
 
 
 def _raise_if(problems: list[Problem]) -> None:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from baton.cli.examples import example_of
 from baton.client.api import Api
 from baton.client.connection import LOCAL_FILE, Connection, Owner
 from baton.client.program import typed
 from baton.client.text import plain
+from baton.core.conditions.examples import example_of
 
 FIRST = "dinner"  # the example of this project, whose services are started with it
 

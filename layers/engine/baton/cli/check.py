@@ -14,6 +14,7 @@ import click
 from baton.cli.app import app_option, load_app
 from baton.cli.completion import documents_argument
 from baton.cli.graph import draw, layers, mermaid
+from baton.cli.models import asked, told
 from baton.cli.neighbours import known_workflows
 from baton.cli.shapes import boxes
 from baton.cli.shared import console, is_unicode, json_option, print_json, terminal_width
@@ -32,7 +33,7 @@ class Report:
     """What the compiler said about one file: its problems, or its graph as `GET /workflows/{name}` shows it.
 
     `notes` are no problems: what its author may not expect. `on_failure`: what happens when a step fails for good. `starts`:
-    the names of its children.
+    the names of its children. `models`: of each node that asks one, which, how far and for how much.
     """
 
     file: str
@@ -42,6 +43,7 @@ class Report:
     notes: tuple[str, ...] = ()
     on_failure: Mapping[str, Any] = field(default_factory=dict)
     starts: tuple[str, ...] = ()
+    models: tuple[Mapping[str, Any], ...] = ()
 
     def document(self) -> dict[str, Any]:
         """The report for programs."""
@@ -52,6 +54,7 @@ class Report:
             "problems": list(self.problems),
             "notes": list(self.notes),
             "on_failure": dict(self.on_failure),
+            "models": list(self.models),
             **shape,
         }
 
@@ -148,6 +151,7 @@ def _compiled(
         ),
         on_failure=foretold(Program(graph, KINDS)),
         starts=tuple(child.partition("@")[0] for child in children),
+        models=tuple(asked(graph)),
     )
 
 
@@ -178,5 +182,7 @@ def _print(report: Report, *, quiet: bool, as_mermaid: bool) -> None:
             click.echo(plain(line))
         if rules := report.graph["risk"]:
             click.echo(plain(f"asks by risk: {'; '.join(rules)}"))
+        for one in report.models:
+            click.echo(plain(told(one)))
         for line in ("", *drawing(report.graph), ""):
             click.echo(f"  {line}".rstrip())

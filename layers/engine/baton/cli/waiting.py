@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from baton.cli.examples import example_of
 from baton.client.program import typed
 from baton.client.text import epoch_ms, plain, since, when
+from baton.core.conditions.examples import example_of
 from baton.core.log.answers import INPUT
 from baton.core.log.state import FINISHED
 

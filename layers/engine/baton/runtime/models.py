@@ -7,8 +7,9 @@ first request.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ import msgspec
 from baton.core.conditions.schema import violations
 from baton.core.decide.builder import RunStep
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.log.agents import Agent, Segment, Turn, call_item
+from baton.core.log.agents import Agent, Segment, Turn, call_digest, call_item
 from baton.core.log.events import Value
 from baton.core.log.state import State, owner_of
 from baton.core.models import messages as said
@@ -37,6 +38,16 @@ USUAL_OUTPUT = 4_096
 """Tokens that an answer has at most where the document does not say."""
 MOST_CALLS = 64
 _WORST = 3  # of the problems of an answer, so many are told
+
+
+class _Said(msgspec.Struct, frozen=True):
+    """What is in a segment of a transcript: its messages, and by their digests the items of the calls that have succeeded."""
+
+    messages: list[Message]
+    made: dict[str, str] = {}
+
+
+_decode_said = msgspec.json.Decoder(_Said).decode
 
 
 class ModelCaller:
@@ -82,14 +93,14 @@ class ModelCaller:
     ) -> dict[str, Any]:
         given = {**await self._content(work.given), **changed}
         names = said.wire_names(self._step.node.arguments["tools"])
-        messages, segments = await self._transcript(work, given, names)
+        messages, made, segments = await self._transcript(work, given, names)
         messages += await self._heard(work.heard)
         offers = tuple(self._offer(tool, name) for tool, name in names.items())
         answer = await self._ask(models, given, self._corrected(messages), offers, context, work)
         asked = answer.calls[:MOST_CALLS]
         return {
             "text": answer.text,
-            "calls": [self._call(call, names) for call in asked],
+            "calls": [_repeating(self._call(call, names), made) for call in asked],
             "data": None if asked else self._data(answer),
             "tokens": [answer.usage.input, answer.usage.output],
             **({} if segments is None else {"segments": [[one.ref, one.turns] for one in segments]}),
@@ -177,37 +188,44 @@ class ModelCaller:
 
     async def _transcript(
         self, work: Agent, given: Mapping[str, Any], names: Mapping[str, str]
-    ) -> tuple[list[Message], list[Segment] | None]:
-        """All that was said so far; and what is to become of the segments, where a new one is due."""
-        known = await asyncio.gather(*(self._messages(one) for one in work.segments))
-        messages = said.opening(given)
+    ) -> tuple[list[Message], dict[str, str], list[Segment] | None]:
+        """All that was said so far; the calls of older turns; and what is to become of the segments, where a new one is due."""
+        known = await asyncio.gather(*(self._segment(one) for one in work.segments))
+        messages, made = said.opening(given), dict[str, str]()
         for part in known:
-            messages += part
+            messages += part.messages
+            made |= part.made
         first = 1 + sum(one.turns for one in work.segments)
         tail: list[Message] = []
         for number, turn in enumerate(work.tail, first):
-            tail += await self._turn_messages(number, turn, names, [*messages, *tail])
+            tail += await self._turn_messages(number, turn, names, (messages, tail))
         if len(work.tail) < TAIL:
-            return [*messages, *tail], None
-        return [*messages, *tail], await self._merged(list(zip(work.segments, known, strict=True)), tail)
+            return [*messages, *tail], made, None
+        parts = list(zip(work.segments, known, strict=True))
+        return [*messages, *tail], made, await self._merged(parts, _Said(tail, work.made))
 
-    async def _merged(self, parts: list[tuple[Segment, list[Message]]], tail: list[Message]) -> list[Segment]:
+    async def _merged(self, parts: list[tuple[Segment, _Said]], tail: _Said) -> list[Segment]:
         """The segments with a new one, merged like a binary counter: of n turns there are at most log n."""
         size, text = TAIL, tail
         while parts and parts[-1][0].turns <= size:
             segment, before = parts.pop()
-            size, text = size + segment.turns, [*before, *text]
+            text = _Said([*before.messages, *text.messages], before.made | text.made)
+            size += segment.turns
         blob = await self._values.blob(self._state.origin, text)
         return [*(segment for segment, _ in parts), Segment(blob.ref, size)]
 
-    async def _messages(self, segment: Segment) -> list[Message]:
-        found: list[Message] = await self._content(Value(ref=segment.ref))
-        return found
+    async def _segment(self, segment: Segment) -> _Said:
+        blobs, tenant = self._context.blobs, self._state.origin.tenant
+        return _decode_said(await self._context.call(blobs.get, tenant, segment.ref))
 
     async def _turn_messages(
-        self, number: int, turn: Turn, names: Mapping[str, str], before: Sequence[Message]
+        self, number: int, turn: Turn, names: Mapping[str, str], before: Iterable[list[Message]]
     ) -> list[Message]:
-        answer, *results = await asyncio.gather(*map(self._content, (turn.answer, *turn.results)))
+        values = (turn.answer, *turn.results)
+        if any(value.ref for value in values):
+            answer, *results = await asyncio.gather(*map(self._content, values))
+        else:
+            answer, *results = (value.v for value in values)
         heard = await self._heard(turn.heard)
         ids = [call_item(number, index) for index in range(len(results))]
         found: dict[str, Any] = {}
@@ -216,7 +234,7 @@ class ModelCaller:
                 result = (
                     {"repeated": True, "result": found[first]}
                     if first in found
-                    else said.repeated(before, first)
+                    else said.repeated(chain.from_iterable(before), first)
                 )
             found[id_] = result
         return [*heard, *said.turn(ids, answer, found.values(), names)]
@@ -275,6 +293,14 @@ class ModelCaller:
             told = "; ".join(f"at {one.path or '/'}: {one.message}" for one in problems[:_WORST])
             raise StepFailure(INVALID, f"it does not match the schema of the answer: {told}")
         return data
+
+
+def _repeating(call: dict[str, Any], made: Mapping[str, str]) -> dict[str, Any]:
+    """A call, and which one of an older turn it repeats: those of newer ones are in the state."""
+    if not made or "error" in call:
+        return call
+    first = made.get(call_digest(call["tool"], call["arguments"]))
+    return call if first is None else {**call, "repeats": first}
 
 
 def _refused(call: ModelCall, tool: str, code: str, message: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from baton.core.failures.retryafter import parse_retry_after
 from baton.core.log.callbacks import callback_of
 from baton.core.log.events import Failure, Value
 from baton.core.log.state import State, item_of
-from baton.core.models.tool import MODEL
+from baton.core.models.tool import MODEL, TIMEOUT_MS
 from baton.core.models.usage import Usage
 from baton.core.money import assumed_in, micro_dollars
 from baton.ports import Blocked, NoRoom, Performer, StepContext, StepFailure
@@ -103,6 +103,12 @@ def _has_no_use_for_a_key(step: RunStep, spec: ToolSpec | None) -> bool:
     return spec is not None and is_alone and not spec.sees_key and spec.effect != ONCE and spec.key == _PLAIN
 
 
+def _occurrence(step: RunStep, spec: ToolSpec | None) -> tuple[int | str, ...]:
+    """Which of all calls with equal arguments it is: the round of the node; of a repeatable tool, the item besides."""
+    item = item_of(step.slot) if spec is not None and spec.repeatable else ""
+    return (*step.iteration, item) if item else step.iteration
+
+
 class Steps:
     """Performs steps for one invocation. `until`: the end of its leases, and so of every attempt."""
 
@@ -132,7 +138,8 @@ class Steps:
 
     def timeout(self, step: RunStep) -> int:
         """Milliseconds that one attempt of this step may take."""
-        return step.node.timeout_ms or self._limits.step_timeout_ms
+        usual = TIMEOUT_MS if step.node.tool == MODEL else self._limits.step_timeout_ms
+        return step.node.timeout_ms or usual
 
     async def run(self, state: State, step: RunStep, traceparent: str, spent: list[Decimal]) -> Outcome:
         """The outcome of one attempt. Cancelling it interrupts the tool; engine faults and `NoRoom` pass through.
@@ -355,7 +362,7 @@ class Steps:
                     parameters=parameters_of(spec.key, step.arguments, spec.parameters)
                     if spec
                     else step.arguments,
-                    occurrence=step.iteration,
+                    occurrence=_occurrence(step, spec),
                     # A graph that was compiled before its tool had a window does not say when the step became ready.
                     at=step.since or state.origin.started_at,
                 )

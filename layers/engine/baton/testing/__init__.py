@@ -10,22 +10,45 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from baton.ports.models import ModelAnswer, ModelRequest
     from baton.testing.blocked import LoopBlocked
     from baton.testing.deployment import EngineDefect
     from baton.testing.elsewhere import Elsewhere
+    from baton.testing.models import call, every_tool_once
     from baton.testing.result import Result, Step, Unanswered
     from baton.testing.running import run
+    from baton.testing.turns import Call, Turn
 
-__all__ = ["Elsewhere", "EngineDefect", "LoopBlocked", "Result", "Step", "Unanswered", "run"]
+__all__ = [
+    "Call",
+    "Elsewhere",
+    "EngineDefect",
+    "LoopBlocked",
+    "ModelAnswer",
+    "ModelRequest",
+    "Result",
+    "Step",
+    "Turn",
+    "Unanswered",
+    "call",
+    "every_tool_once",
+    "run",
+]
 
 _HOMES = {
-    "Elsewhere": "elsewhere",
-    "EngineDefect": "deployment",
-    "LoopBlocked": "blocked",
-    "Result": "result",
-    "Step": "result",
-    "Unanswered": "result",
-    "run": "running",
+    "Call": "testing.turns",
+    "Elsewhere": "testing.elsewhere",
+    "EngineDefect": "testing.deployment",
+    "LoopBlocked": "testing.blocked",
+    "ModelAnswer": "ports.models",
+    "ModelRequest": "ports.models",
+    "Result": "testing.result",
+    "Step": "testing.result",
+    "Turn": "testing.turns",
+    "Unanswered": "testing.result",
+    "call": "testing.models",
+    "every_tool_once": "testing.models",
+    "run": "testing.running",
 }
 
 if not TYPE_CHECKING:  # for which every name would be there
@@ -33,4 +56,4 @@ if not TYPE_CHECKING:  # for which every name would be there
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
             raise AttributeError(f"module `baton.testing` has no `{name}`")
-        return getattr(import_module(f"baton.testing.{_HOMES[name]}"), name)
+        return getattr(import_module(f"baton.{_HOMES[name]}"), name)

@@ -46,6 +46,7 @@ from baton.testing.blocked import Blockers
 from baton.testing.elsewhere import Handovers, Plans
 from baton.testing.killing import Kills, MortalPerformer
 from baton.testing.loop import CountedEntropy, LoopClock, VirtualLoop
+from baton.testing.models import ScriptedModels
 from baton.testing.outside import services
 from baton.testing.result import Result, make_result
 from baton.testing.sending import Post, TimedSignal
@@ -111,6 +112,7 @@ class Deployment:
         caller: tuple[str, str],
         kills: Kills | None = None,
         elsewhere: Plans = _NO_PLANS,
+        models: ScriptedModels | None = None,
     ) -> None:
         self._handovers = Handovers(elsewhere)
         self._clock = LoopClock(loop, begin)
@@ -140,7 +142,8 @@ class Deployment:
             tools=registry.specs(),
             notices=(MemoryNotices(),),
         )
-        self._engine = replace(engine, watch=self._blockers.watch, kinds=NODE_KINDS)
+        self._models = models or ScriptedModels()
+        self._engine = replace(engine, watch=self._blockers.watch, kinds=NODE_KINDS, models=self._models)
         self._reconciler = Reconciler(
             self._log, self._queue, self._invoker, self._dead_letters, self._clock, inline, PERIOD
         )
@@ -231,6 +234,7 @@ class Deployment:
 
         failed = await (work(inline) if self._kills is None else self._kills.live(work))
         self._blockers.check()
+        self._models.check()
         if failed is None:
             self._deliver_again(messages, invocation)
         elif failed:

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from baton.core.log.state import UNKNOWN_OUTCOME, node_of, slot_of
+from baton.core.log.agents import is_turn
+from baton.core.log.state import UNKNOWN_OUTCOME, node_of, owner_of, slot_of
 from baton.core.read.explain import explain
 from baton.core.read.timeline import FAILED, PASSED, RAN, WAITED, Story
+from baton.testing.turns import Turn, failure_text, item_in, short, turns_at, turns_of
 
 _FAILING = "attempt_failed"
 # How an event of the log leaves its node.
@@ -28,6 +30,8 @@ _STATUS = {
     "wait_closed": "succeeded",
     "child_opened": "waiting",
     "child_closed": "succeeded",
+    "agent_began": "running",
+    "agent_closed": "succeeded",
 }
 
 # What says that an attempt came to an end; a step can fail without one.
@@ -42,7 +46,7 @@ _ROOM = 1_000_000_000  # bytes of answers: a test has time
 class Step:
     """A node of the workflow that was reached.
 
-    `status` is succeeded, failed, failing (it is tried again, or a person is asked), waiting (for a time, a signal or
+    `status` is succeeded, failed, running (an agent between its turns), failing (it is tried again, or a person is asked), waiting (for a time, a signal or
     a child), interrupted or skipped. `output` is what a tool or a child gave, or the payload of a signal. `error` is `code: message` of a failure. `tool`
     is empty for a node that is none. `ended_s`: when it came to this, in seconds after the saga's start.
     """
@@ -78,6 +82,17 @@ class Result:
     children: Sequence[Mapping[str, Any]] = field(repr=False)
     entries: Sequence[Mapping[str, Any]] = field(repr=False)
     story: Story = field(repr=False, compare=False)
+    asked: Mapping[str, Sequence[Turn]] = field(repr=False)
+
+    @property
+    def spent_usd(self) -> float:
+        """What its steps have spent, models included."""
+        return float(self.view["spent_usd"])
+
+    @property
+    def tokens(self) -> int:
+        """What its models have read and written."""
+        return sum(turn.tokens for turns in self.asked.values() for turn in turns)
 
     @property
     def way(self) -> list[str]:
@@ -101,7 +116,7 @@ class Result:
         return found
 
     def attempts(self, node: str) -> int:
-        """How many attempts of a node came to an end, in all its rounds or in one, `NODE@ROUND`.
+        """How many attempts of a node came to an end, in all its rounds or in one, `NODE@ROUND`; of an agent, requests.
 
         Raises `NotFound` for a node that the workflow has not.
         """
@@ -110,9 +125,19 @@ class Result:
         for entry in self.entries:
             for event in entry["events"]:
                 if event["kind"] in _ATTEMPTS and event.get("failure", _MADE).get("attempt"):
-                    slot = slot_of(event["node"], tuple(event["iteration"]))
+                    if not _is_of_node(event):
+                        continue
+                    slot = slot_of(event["node"], tuple(event["iteration"]), item_in(event))
                     most[slot] = max(most.get(slot, 0), event["attempt"])
-        return sum(count for slot, count in most.items() if node in (slot, node_of(slot)[0]))
+        return sum(count for slot, count in most.items() if node in (owner_of(slot), node_of(slot)[0]))
+
+    def turns(self, node: str) -> list[Turn]:
+        """The turns of an agent, or what a `model` node has asked, in all its rounds or in one, `NODE@ROUND`.
+
+        Raises `NotFound` for a node that the workflow has not.
+        """
+        explain(self.story, node_of(node)[0], 0)
+        return turns_at(self.asked, node)
 
     def why(self, node: str) -> str:
         """Why a node ran, or did not: a sentence for each of its rounds, or for one, `NODE@ROUND`.
@@ -128,11 +153,12 @@ class Result:
         lines = [f"<{self.workflow}: {self.status} after {_time(self.took_s)} s{_why(self.error)}"]
         waits = {at["node"] for at in self.view["active"] if _waits_for(at)}
         for step in self.steps.values():
-            shown = "" if step.output is None else f" = {_short(step.output)}"
+            shown = "" if step.output is None else f" = {short(step.output)}"
             again = f" in attempt {step.attempt}" if step.attempt > 1 else ""
             if step.node not in waits:
                 lines.append(f"  {step.node}: {step.status}{again}{shown}{_why(step.error)}")
                 lines += self._earlier(step)
+            lines += [f"    {turn}" for turn in turns_at(self.asked, step.node)]
         lines += _waits(self.view)
         for child in self.children:
             lines.append(
@@ -150,9 +176,9 @@ class Result:
         found: dict[str, int] = {}
         for entry in self.entries:
             for event in entry["events"]:
-                if event["kind"] == _FAILING and event["node"] == step.node:
+                if event["kind"] == _FAILING and event["node"] == step.node and _is_of_node(event):
                     failure = event["failure"]
-                    found.setdefault(_failure(failure), failure.get("attempt", 1))
+                    found.setdefault(failure_text(failure), failure.get("attempt", 1))
         return [f"    attempt {attempt}: {text}" for text, attempt in found.items() if text != step.error]
 
 
@@ -189,7 +215,7 @@ def make_result(
     steps: dict[str, Step] = {}
     for entry in entries:
         for event in entry["events"]:
-            if event["kind"] in _STATUS:
+            if event["kind"] in _STATUS and _is_of_node(event):
                 steps[event["node"]] = _step(
                     event, _seconds(began, event.get("ended_at") or entry["at"]), content
                 )
@@ -205,16 +231,25 @@ def make_result(
         children=children,
         entries=entries,
         story=story,
+        asked=turns_of(entries, content),
     )
+
+
+def _is_of_node(event: Mapping[str, Any]) -> bool:
+    """Whether it says how its node is: not, what became of a call that an agent has made."""
+    item = item_in(event)
+    return not item or is_turn(item)
 
 
 def _step(event: Mapping[str, Any], ended_s: float, content: Callable[[Any], Any]) -> Step:
     wrong = event.get("failure") or event.get("fault")  # done, but not which way it goes on
+    is_part = bool(item_in(event))  # a turn of an agent that goes on
+    status = "running" if is_part else _STATUS[event["kind"]]
     return Step(
         node=event["node"],
-        status="failed" if wrong and event["kind"] != _FAILING else _STATUS[event["kind"]],
-        output=content(event.get("output")),
-        error=_failure(wrong) if wrong else "",
+        status=_STATUS[event["kind"]] if event["kind"] == _FAILING else "failed" if wrong else status,
+        output=None if is_part else content(event.get("output")),
+        error=failure_text(wrong) if wrong else "",
         tool=event.get("tool", ""),
         attempt=event.get("attempt", 0),
         ended_s=ended_s,
@@ -224,19 +259,15 @@ def _step(event: Mapping[str, Any], ended_s: float, content: Callable[[Any], Any
 def _error(view: Mapping[str, Any], children: Sequence[Mapping[str, Any]]) -> str:
     """Why it failed, why it is parked, or what it asks about, or a child of it."""
     if view["error"]:
-        return _failure(view["error"])
+        return failure_text(view["error"])
     failures = [
-        _failure(step) for its in (view, *children) for step in its["failing"] if _is_asked(its, step)
+        failure_text(step) for its in (view, *children) for step in its["failing"] if _is_asked(its, step)
     ]
     return view["reason"] or next(iter(failures), "")
 
 
 def _is_asked(view: Mapping[str, Any], step: Mapping[str, Any]) -> bool:
     return any(question["node"] == step["node"] for question in view["questions"])
-
-
-def _failure(failure: Mapping[str, Any]) -> str:
-    return f"{failure['code']}: {failure['message']}"
 
 
 def _seconds(began: str, ended: str) -> float:
@@ -272,8 +303,3 @@ def _time(seconds: float) -> str:
 
 def _why(error: str) -> str:
     return f" ({error})" if error else ""
-
-
-def _short(value: Any, longest: int = 200) -> str:
-    text = repr(value)
-    return text if len(text) <= longest else text[: longest - 1] + "…"

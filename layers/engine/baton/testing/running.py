@@ -30,6 +30,7 @@ from baton.testing.deployment import Deployment
 from baton.testing.elsewhere import plans_of
 from baton.testing.killing import Kills, Moments, check_kills, moments_of, node_at
 from baton.testing.loop import VirtualLoop, run_virtual
+from baton.testing.models import ScriptedModels
 from baton.testing.pytest_plugin import keep
 from baton.testing.result import Result, Unanswered
 from baton.testing.sending import At, timed_signals
@@ -58,6 +59,7 @@ def run(
     stand_ins: Mapping[str, Callable[..., Any]] = _NOTHING,
     kills: Moments = _NOTHING,
     callbacks: Mapping[str, Any] = _NOTHING,
+    models: Any = None,
     app: str = APP,
     tools: Registry | None = None,
     workflows: Sequence[Source] = (),
@@ -79,6 +81,9 @@ def run(
     callbacks: by the node that hands work over, the output that comes back at once; or an `Elsewhere`, which says when it
     comes, what it fails with, and how often a heartbeat comes; or a list of those, one for each handover. Of any other work
     nothing is heard.
+    models: what the models say that agents and `model` nodes ask (in child sagas, too): a list of answers, one after the other;
+    a function of the request; `every_tool_once()`; or one answer for all requests. By node where there are several. An answer is
+    text, a value that is written as JSON, `call(TOOL, …)` or a list of these, a `StepFailure`, or a whole `ModelAnswer`.
     stand_ins: by the name of a tool, a function that is called in its place, with the same arguments and by
     keyword; its result must be one that the tool could have given.
     kills: by node, or one round of it as `NODE@ROUND`, when the worker's process dies at a call of its tool: `before` it is
@@ -96,7 +101,8 @@ def run(
 
     Raises: the `UserError` that the API would answer with (each problem as a note); `ToolError` for
     an app that is not there, and for a stand-in for no tool or with another signature; `ValueError` for an input, a payload or an answer that is not JSON,
-    for a signal that no wait of the workflow or its children is for, for an answer about no node, and for a kill at no step;
+    for a signal that no wait of the workflow or its children is for, for an answer about no node, for a kill at no step, for a node
+    that asks a model which `models` does not script, and for a script that gives no answer;
     `Unanswered` for a question that `answers` says nothing about; `LoopBlocked` for an `async` tool that holds the event loop
     for a second of the machine's time; `AssertionError` for a kill at a step where no worker came to die; `EngineDefect`.
     """
@@ -114,7 +120,7 @@ def run(
     timed = [replace(one, payload=_as_json(f"the payload of `{one.name}`", one.payload)) for one in timed]
     moments, tools_of = moments_of(kills), dict[str, set[str]]()
     deadly = Kills(moments, tools_of) if moments else None
-    plans = plans_of(callbacks)
+    plans, scripted = plans_of(callbacks), ScriptedModels()
     answered = {node: _answer(node, answer) for node, answer in answers.items()}
 
     async def main(loop: VirtualLoop) -> Result:
@@ -127,11 +133,18 @@ def run(
             caller=(tenant, user),
             kills=deadly,
             elsewhere=plans,
+            models=scripted,
         )
         name, awaited, nodes = await _register(deployment, registry, known, known.text(workflow))
         _check_names("wait for a signal", [*sent, *(signal.name for signal in timed)], awaited)
+        for signal in sent:
+            if not awaited[signal]:
+                raise ValueError(
+                    f"signal `{signal}`: an agent hears it while it works; say when: signals=[(AT, {signal!r}, PAYLOAD)]"
+                )
         _check_names("node", [*answered, *plans, *map(node_at, moments)], nodes.keys())
         _check_actions(answered, nodes)
+        scripted.read(models, nodes)
         check_kills(moments, nodes, registry)
         tools_of.update(nodes)
         view, _ = await deployment.service().start(name, began_with, key="")
@@ -201,20 +214,22 @@ def _as_json(what: str, value: Any) -> Any:
 
 async def _register(
     deployment: Deployment, registry: Registry, known: _Documents, text: str
-) -> tuple[str, set[str], dict[str, set[str]]]:
+) -> tuple[str, dict[str, bool], dict[str, set[str]]]:
     """Register a document and, as far as they are known, those of its children.
 
-    The workflow's name, the signals that any of them waits for, and their nodes with the tools that they call.
+    The workflow's name, the signals that any of them takes, with whether a wait is for it, and their nodes with the tools that they call.
     """
     specs = with_standard(registry).specs()
     graph = compile_document(text, specs, children=known.inputs(), kinds=NODE_KINDS)
     name, done = graph.name, {graph.name}
     await deployment.service().register(text, json_only=False)
-    todo, awaited, nodes = list(graph.nodes), set[str](), dict[str, set[str]]()
+    todo, awaited, nodes = list(graph.nodes), dict[str, bool](), dict[str, set[str]]()
     while todo:
         node = todo.pop()
-        awaited |= {node.signal} - {""}
-        nodes.setdefault(node.name, set()).update({node.tool} - {""})
+        if node.signal:
+            awaited[node.signal] = awaited.get(node.signal, False) or node.agent is None
+        parts = () if node.agent is None else (node.agent.turn, *node.agent.calls)
+        nodes.setdefault(node.name, set()).update({part.tool for part in (node, *parts)} - {""})
         child = node.workflow.partition("@")[0]
         document = None if not child or child in done else known.named(child)
         if document is not None:

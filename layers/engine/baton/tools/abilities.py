@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from baton.core.effects.keys import KeyRule, check_rule
+from baton.core.effects.keys import SAGA, KeyRule, check_rule
 from baton.core.effects.risk import ACTIONS, CURRENCY, MOVES_MONEY, Risk
 from baton.core.effects.toolspec import ONCE, PURE, Merits
 from baton.core.expressions.spelling import nearest
@@ -48,6 +48,7 @@ class Abilities:
     for_tools: Names
     fallbacks: Mapping[str, Sequence[Any]] | None
     context: str
+    repeatable: bool = False
     requires_approval: bool = False
     risk: Risk | None = None
 
@@ -65,7 +66,8 @@ class Abilities:
         return {
             "domain": _domain(self.domain),
             "cost": _cost(self.cost_usd),
-            "key": _key(self.key, effect, schema),
+            "key": (key := _key(self.key, effect, schema)),
+            "repeatable": _repeatable(self.repeatable, key),
             "verify": _verify(self.verify, name, effect),
             "instead_of": (instead_of := _tools("instead_of", self.instead_of, name)),
             "hints": _hints(self.hints, instead_of),
@@ -124,6 +126,14 @@ def _key(key: Any, effect: str, schema: dict[str, Any]) -> KeyRule:
     if problem := check_rule(key, schema):
         raise ValueError(f"key: {problem}")
     return key
+
+
+def _repeatable(said: Any, key: KeyRule) -> bool:
+    if _flag("repeatable", said) and key.strategy == SAGA:
+        raise ValueError(
+            "repeatable: `Key.saga` makes equal calls of a saga one call; leave one of the two out"
+        )
+    return bool(said)
 
 
 def _verify(verify: str, name: str, effect: str) -> str:

@@ -115,6 +115,7 @@ def tool(
     for_tools: str | Sequence[str] = "*",
     fallbacks: Mapping[str, Sequence[Any]] | None = None,
     context: str = "",
+    repeatable: bool = False,
     requires_approval: bool = False,
     risk: Risk | None = None,
     registry: Registry | None = None,
@@ -133,6 +134,9 @@ def tool(
     that can be shortened, or given in parts. instead_of: tools that this one can stand in for, for these hints (without
     any: for all). carries_out: hints and hooks that this one carries out before an attempt of for_tools. merits: what
     speaks for it against other ways. Names of tools are patterns, in which `*` stands for any text.
+
+    repeatable: an agent that calls it again with equal arguments has it called again, under another key. Without it, the
+    agent is told the result of the first call.
 
     requires_approval: a person approves every call first. risk: what it does, and which arguments are amount, currency and
     party; by the rules of the document, calls of high and critical risk are approved first.
@@ -159,6 +163,7 @@ def tool(
         for_tools=for_tools,
         fallbacks=fallbacks,
         context=context,
+        repeatable=repeatable,
         requires_approval=requires_approval,
         risk=risk,
     )

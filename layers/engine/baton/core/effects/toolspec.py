@@ -33,7 +33,8 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     `instead_of` names tools (patterns) that this one can stand in for, `carries_out` the hints and hooks that it carries
     out, for the tools of `for_tools`. `fallbacks` are values of a parameter to try one after the other; `context` is
     the parameter that can be shortened. `sees_key` False: its function has no `Context`, and so no use for a key.
-    `repeatable`: an agent that calls it again with the same arguments has it called again. `requires_approval`: a person approves every call of it first; `risk`: those that are risky.
+    `repeatable`: an agent that calls it again with equal arguments has it called again. `requires_approval`: a person
+    approves every call of it first; `risk`: those that are risky.
     """
 
     name: str

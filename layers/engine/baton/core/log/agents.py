@@ -6,6 +6,7 @@ for. What an agent does is in core/nodes/agent.py.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -47,8 +48,9 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     """An agent at work. `given`: its prompt and settings, rendered once. `turn` is the number of its turn, 0 before the first.
 
     `calls` are those of this turn, by item, with their tools, and `again` those of them that repeat another one. The transcript is
-    in `segments`, the oldest first, and in `tail`. `made`: by its digest, the item of each call that has succeeded or is under way.
-    `listens`: the signal that brings it messages; `heard`: those with which this turn begins.
+    in `segments`, the oldest first, and in `tail`. `made`: by its digest, the item of each call that has succeeded or is under way;
+    those of turns that are in segments are there. `listens`: the signal that brings it messages; `heard`: those with which this
+    turn begins.
     """
 
     arguments: ClassVar[dict[str, Any]] = {}
@@ -109,6 +111,14 @@ def place_of(item: str) -> tuple[int, int]:
     return int(turn), int(index)
 
 
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def call_digest(tool: str, arguments: Any) -> str:
+    """The same for equal calls."""
+    return hashlib.sha256(_encode([tool, arguments])).hexdigest()[:16]
+
+
 class TurnBegan(About, frozen=True, tag="turn_began", omit_defaults=True, kw_only=True):
     """The next turn of an agent; the one before is over. `segments`: what has become of older turns, where that is news.
 
@@ -165,9 +175,11 @@ def next_turn(
     """The agent in its next turn. `items` has the answer and the results of the one that is over; `heard` goes with the next."""
     if event.turn != work.turn + 1:
         return work
-    tail = work.tail
+    tail, made = work.tail, work.made
     if event.segments is not None:
-        tail = tail[sum(one.turns for one in event.segments) - sum(one.turns for one in work.segments) :]
+        covered = sum(one.turns for one in event.segments)
+        tail = tail[covered - sum(one.turns for one in work.segments) :]
+        made = {key: item for key, item in made.items() if place_of(item)[0] > covered}
     if work.turn:
         answer, results = items[turn_item(work.turn)], [items[item] for item in work.calls]
         given = tuple(one or Value() for one in results)
@@ -179,6 +191,7 @@ def next_turn(
         again={},
         segments=work.segments if event.segments is None else event.segments,
         tail=tail,
+        made=made,
         used=event.used,
         heard=heard,
     )

@@ -11,10 +11,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.effects.approvals import digest_of
 from baton.core.graph.graph import AgentParts, Node
 from baton.core.log import events as ev
-from baton.core.log.agents import Agent, Progress, Segment, call_item, is_turn, place_of, turn_item
+from baton.core.log.agents import (
+    Agent,
+    Progress,
+    Segment,
+    call_digest,
+    call_item,
+    is_turn,
+    place_of,
+    turn_item,
+)
 from baton.core.log.state import slot_of
 from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Desk, Done, Failed, Moved, Next, Opened, Run, Spread
@@ -24,7 +32,10 @@ EXHAUSTED, NOT_ALLOWED, TOO_MANY = "agent_exhausted", "call_not_allowed", "too_m
 
 
 class AgentKind(TaskKind):
-    """Of its items, a turn gives an answer: `calls`, each with `tool` and `arguments` or an `error`, or else `data`; and `tokens`."""
+    """Of its items, a turn gives an answer: `calls`, each with `tool` and `arguments` or an `error`, or else `data`; and `tokens`.
+
+    A call `repeats` an equal one that is in a segment of the transcript.
+    """
 
     name = "agent"
 
@@ -168,10 +179,10 @@ def _calls(parts: AgentParts, work: Agent, asked: list[dict[str, Any]]) -> Itera
         if tool not in known:
             yield ev.Called(item=item, tool=tool, failure=_not_allowed(parts, tool))
             continue
-        digest = digest_of(tool, one["arguments"])[:16]
-        is_again = digest in made and tool not in parts.repeatable
-        if is_again:
-            yield ev.Called(item=item, tool=tool, digest=digest, repeats=made[digest])
+        digest = call_digest(tool, one["arguments"])
+        first = made.get(digest) or one.get("repeats", "")
+        if first and tool not in parts.repeatable:
+            yield ev.Called(item=item, tool=tool, digest=digest, repeats=first)
         elif left <= 0 or index >= parts.calls_in_a_turn:
             which = "in this agent" if left <= 0 else f"in one answer: {parts.calls_in_a_turn} are made"
             failure = ev.failed_with(TOO_MANY, f"no more calls are made {which}")

@@ -106,7 +106,7 @@ def _declare_entities(registry: Registry, services: Services) -> None:
             raise StepFailure("conflict", f"{type} {id}: {there}, and {expected_version} was expected")
         return Upserted(type=type, id=id, version=done.version, changed=done.is_new)
 
-    @tool("std.get", registry=registry, effect="pure", domain="database")
+    @tool("std.get", registry=registry, effect="pure", domain="database", repeatable=True)
     async def get(type: Type, id: Id, context: StepContext) -> Found:
         """Read an entity with its version."""
         found = await services.stored(services.entities.get, context.tenant, type, id)
@@ -136,7 +136,7 @@ def _declare_objects(registry: Registry, services: Services) -> None:
             ref=made.ref, name=name, sha256=made.sha256, size=made.size, written=made.is_new, latest=done.version
         )  # fmt: skip
 
-    @tool("std.get_object", registry=registry, effect="pure", domain="file_operation")
+    @tool("std.get_object", registry=registry, effect="pure", domain="file_operation", repeatable=True)
     async def get_object(
         name: Name,
         context: StepContext,

@@ -114,14 +114,15 @@ def key_of(
     node: str,
     tool: str,
     parameters: Any,
-    occurrence: tuple[int, ...],
+    occurrence: tuple[int | str, ...],
     at: int,
     generation: int = 0,
 ) -> str:
     """32 hexadecimal digits. Raises `KeyIncomplete`.
 
     `saga` is the saga's place: its id, or for a child its place in the sagas above it. `node` is the name of the node that
-    the step stands for, whichever tool does its work. `occurrence` is the iteration of the enclosing loops. `at` is the
+    the step stands for, whichever tool does its work. `occurrence` is the iteration of the enclosing loops, and which call
+    of an agent it is where equal calls are several. `at` is the
     moment when the step became ready, the same for all of its attempts. `generation` counts how often the effect was undone
     or was to be repeated.
     """

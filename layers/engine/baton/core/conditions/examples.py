@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.core.conditions.schema import violations
-from baton.core.conditions.schemaplan import SchemaError
 
 _DEEPEST = 20
 _TEXTS = {
@@ -27,11 +26,8 @@ def example_of(schema: Any) -> tuple[Any] | None:
     """A value that the schema takes, as the only item, because it may be null; None where none was found."""
     given = schema.get("examples") if isinstance(schema, Mapping) else None
     for value in (*(given if isinstance(given, list) else ()), {}, _made(schema, schema, _DEEPEST)):
-        try:
-            if not violations(schema, value):
-                return (value,)
-        except SchemaError:
-            return None
+        if not violations(schema, value):
+            return (value,)
     return None
 
 

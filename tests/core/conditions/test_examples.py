@@ -1,4 +1,4 @@
-"""Values to try that `baton show` and `baton up` print: each fits its schema, or none is given."""
+"""Values to try, for people, and as arguments in tests: each fits its schema, or none is given."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.cli.examples import example_of
+from baton.core.conditions.examples import example_of
 
 
 @pytest.mark.parametrize(

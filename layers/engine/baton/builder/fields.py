@@ -1,0 +1,87 @@
+"""What nodes and documents can say besides what they are: the keywords of the builder's calls, and how each is written.
+
+The calls are in workflow.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+from baton.builder.conditions import Holds, condition
+from baton.builder.control import Branch, Join, Limits, Loop, guardrails, join_or_short
+from baton.builder.failing import Catch, Policies, Reactions, Retries, by_code, catch, said
+from baton.builder.parts import Writer, only, schema, schema_by_name
+from baton.builder.values import Collector, Duration, Nodes
+
+
+class NodeFields(TypedDict, total=False):
+    """What a node of any kind can have. None is the same as leaving it out."""
+
+    after: Nodes | None
+    when: Holds | None
+    branch: Branch | None
+    loop: Loop | None
+    join: Join | Literal["all", "any"] | int | None
+    catch: Catch | None
+    output_schema: object
+    limits: Limits | None
+    description: str | None
+
+
+FIELDS: Mapping[str, Writer] = {
+    "with": Collector.value,
+    "after": Collector.nodes,
+    "when": condition,
+    "timeout": Collector.duration,
+    "branch": only(Branch, "a branch", "write branch(rule(condition, node), …) or choose(value, among)"),
+    "loop": only(Loop, "a loop", "write loop(condition, …)"),
+    "join": join_or_short,
+    "retry": said,
+    "on_failure": by_code,
+    "failover": said,
+    "requires_approval": said,
+    "catch": catch,
+    "output_schema": schema,
+    "limits": Collector.measures,
+    "description": Collector.value,
+}
+
+HEAD: Mapping[str, Writer] = {
+    "input": schema,
+    "schemas": schema_by_name,
+    "timeout": Collector.duration,
+    "limits": Collector.measures,
+    "guardrails": guardrails,
+    "retry": said,
+    "on_failure": by_code,
+    "failover": said,
+    "risk": Collector.value,
+}
+
+
+class Prices(TypedDict, total=False):
+    """What a million tokens cost, in dollars."""
+
+    input: float
+    output: float
+    cached: float
+
+
+class Asking(NodeFields, total=False):
+    """What can be said of the model that a node asks, and of any node. None is the same as leaving it out."""
+
+    instructions: Any
+    fallbacks: Sequence[str] | None
+    max_output: int | None
+    temperature: float | None
+    corrections: int | None
+    price: Prices | None
+    timeout: Duration | None
+    retry: Retries | None
+    on_failure: Reactions | None
+    failover: Policies | None
+
+
+OF_MODEL = frozenset({"instructions", "fallbacks", "max_output", "temperature", "corrections", "price"})
+"""Of these, what stands with the model; the rest stands with the node."""

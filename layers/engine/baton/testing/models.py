@@ -1,0 +1,243 @@
+"""The models of a test: what each request is answered with, by a function, from a list, or by calling every tool once.
+
+No model of a provider is asked, and any model has a price. What a turn came to is in turns.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from baton.core.conditions.examples import example_of
+from baton.core.expressions.spelling import hinted, nearest
+from baton.core.log.state import node_of
+from baton.core.models.messages import size_of, wire_names
+from baton.core.models.tool import MODEL
+from baton.core.models.usage import Price, Usage
+from baton.ports import StepFailure
+from baton.ports.models import CALLS, ModelAnswer, ModelCall, ModelRequest, ToolOffer
+
+Script = Callable[[ModelRequest], Any]
+PRICE = Price(input=1_000_000, output=10_000_000)  # of any model: $1 and $10 for a million tokens
+_BYTES = 4  # of a token, about
+_MOST = 64  # calls of one answer
+_REFUSED = "too_many_calls"
+_HOW = "a list of answers, one after the other; a function of the request; every_tool_once(); or one answer for all"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A call that a scripted answer asks for; made by `call`."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+
+
+def call(tool: str, /, **arguments: Any) -> Wanted:
+    """An answer that asks for a call of this tool; a list of these asks for several at once."""
+    return Wanted(tool, arguments)
+
+
+class _InTurn:
+    """One answer after the other. The same request, made again after its worker died, has the same answer."""
+
+    def __init__(self, node: str, answers: Sequence[Any]) -> None:
+        self._node, self._answers = node, answers
+        self._given: dict[str, Any] = {}
+
+    def __call__(self, request: ModelRequest) -> Any:
+        if request.key not in self._given:
+            if len(self._given) == len(self._answers):
+                so_many = len(self._answers)
+                last = f"the last message is: {_last(request)}"
+                raise AssertionError(
+                    f"`{self._node}` asks its model for answer {so_many + 1}, and `models` has {so_many}; {last}"
+                )
+            self._given[request.key] = self._answers[len(self._given)]
+        return self._given[request.key]
+
+
+class _EveryTool:
+    """Calls each tool that is offered once, and then gives its answer."""
+
+    def __init__(self, arguments: Mapping[str, Mapping[str, Any]], answer: Any) -> None:
+        self.arguments, self._answer = arguments, answer
+
+    def __call__(self, request: ModelRequest) -> Any:
+        given = {wire_names([tool])[tool]: arguments for tool, arguments in self.arguments.items()}
+        left = _not_called(request)
+        if left:
+            return [
+                Wanted(offer.name, given[offer.name] if offer.name in given else _arguments(offer))
+                for offer in left[:_MOST]
+            ]
+        if self._answer is not None:
+            return self._answer
+        if request.schema is None:
+            return "done"
+        found = example_of(request.schema)
+        if found is None:
+            raise ValueError(
+                "no example of the answer's schema could be made; write every_tool_once(answer=…)"
+            )
+        return json.dumps(found[0])
+
+
+def every_tool_once(
+    arguments: Mapping[str, Mapping[str, Any]] | None = None, *, answer: Any = None
+) -> Script:
+    """A model that calls every tool of its agent once, with arguments made from the tools' schemas, and then answers.
+
+    arguments: by tool, those to use instead. answer: by default an example by the `output_schema`, or the text `done`.
+    """
+    return _EveryTool(arguments or {}, answer)
+
+
+def _not_called(request: ModelRequest) -> list[ToolOffer]:
+    """The tools whose turn has not come; none where the last answer's calls were all too many."""
+    names, done, last = dict[str, str](), set[str](), False
+    for message in request.messages:
+        if message["role"] == "assistant":
+            last = False
+            names |= {one["id"]: one["function"]["name"] for one in message.get("tool_calls") or ()}
+        elif message["role"] == "tool" and f'"code":"{_REFUSED}"' not in message["content"]:
+            done.add(names[message["tool_call_id"]])
+            last = True
+    return [offer for offer in request.tools if offer.name not in done] if last or not names else []
+
+
+def _arguments(offer: ToolOffer) -> Any:
+    found = example_of(offer.parameters)
+    if found is None:
+        raise ValueError(
+            f"no example of the arguments of `{offer.name}` could be made from its schema; "
+            f'write every_tool_once({{"{offer.name}": {{…}}}})'
+        )
+    return found[0]
+
+
+class ScriptedModels:
+    """The port `Models` of a test. `read` gives it its scripts; `check` raises what went wrong in one of them."""
+
+    def __init__(self) -> None:
+        self._scripts: Mapping[str, Script] = {}
+        self._wrong: BaseException | None = None
+
+    def read(self, models: Any, nodes: Mapping[str, Collection[str]]) -> None:
+        """Raises `ValueError` for nodes that ask a model and have no script. `nodes`: the tools that each may call."""
+        asking = sorted(node for node, tools in nodes.items() if MODEL in tools)
+        if isinstance(models, Mapping):
+            for node in models:
+                if node not in asking:
+                    known = nearest(node, asking) or f"there are: {', '.join(asking) or 'none'}"
+                    raise ValueError(f"models: there is no node `{node}` that asks a model; {known}")
+        elif models is not None and not asking:
+            raise ValueError("models: no node of the workflow or its children asks a model")
+        elif isinstance(models, (list, tuple)) and len(asking) > 1:
+            names = ", ".join(f'"{node}": […]' for node in asking)
+            raise ValueError(f"models: several nodes ask a model; write a list for each: {{{names}}}")
+        else:
+            models = {} if models is None else dict.fromkeys(asking, models)
+        if missing := [node for node in asking if node not in models]:
+            raise ValueError(
+                f"`{missing[0]}` asks a model, and a test reaches none; "
+                f'write run(…, models={{"{missing[0]}": …}}): {_HOW}'
+            )
+        self._scripts = {node: _script(node, said, nodes[node]) for node, said in models.items()}
+
+    async def answer(self, request: ModelRequest) -> ModelAnswer:
+        """As the port has it."""
+        # A request's key is made of its saga, its slot and the attempt.
+        node = node_of(request.key.split("/")[1])[0]
+        try:
+            said = self._scripts[node](request)
+            said = await said if inspect.isawaitable(said) else said
+            return _answer(node, said, request)
+        except (StepFailure, asyncio.CancelledError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001  # `pytest.fail` in a script is no `Exception`
+            # It is about the test: `check` raises it once the worker is done.
+            self._wrong = self._wrong or error
+            raise StepFailure("bad_request", f"the script of the test: {error!r}", kind="permanent") from None
+
+    def price(self, model: str) -> Price | None:
+        """As the port has it."""
+        return PRICE
+
+    def check(self) -> None:
+        """Raises what a script has raised, but for the failures of steps."""
+        if self._wrong is not None:
+            raise self._wrong
+
+
+def _script(node: str, said: Any, tools: Collection[str]) -> Script:
+    if isinstance(said, _EveryTool):
+        for tool in said.arguments:
+            if tool not in tools or tool == MODEL:
+                known = sorted(set(tools) - {MODEL})
+                hint = nearest(tool, known) or f"there are: {', '.join(known) or 'none'}"
+                raise ValueError(f"models: `{node}` may not call `{tool}`; {hint}")
+    if callable(said):
+        script: Script = said
+        return script
+    if isinstance(said, (list, tuple)):
+        return _InTurn(node, said)
+    return lambda _: said
+
+
+def _answer(node: str, said: Any, request: ModelRequest) -> ModelAnswer:
+    """What a script says, as the port has it. Raises `StepFailure` where it is one, `ValueError` for what is no answer."""
+    if isinstance(said, BaseException):
+        raise said
+    if isinstance(said, ModelAnswer):
+        return said
+    if said is None:
+        raise ValueError(f"the script of `{node}` gives None; write text, a value, call(…) or an exception")
+    wanted = [said] if isinstance(said, Wanted) else said
+    if isinstance(wanted, (list, tuple)) and wanted and all(isinstance(one, Wanted) for one in wanted):
+        calls = tuple(
+            ModelCall(
+                id=f"c{index}", name=_name(node, one.tool, request), arguments=_json(node, one.arguments)
+            )
+            for index, one in enumerate(wanted)
+        )
+        written = sum(len(one.name) + len(one.arguments) for one in calls)
+        return ModelAnswer(calls=calls, finish=CALLS, usage=_usage(request, written), model=request.model)
+    text = said if isinstance(said, str) else _json(node, said)
+    return ModelAnswer(text=text, usage=_usage(request, len(text)), model=request.model)
+
+
+def _usage(request: ModelRequest, written: int) -> Usage:
+    offers = [[one.name, one.description, one.parameters] for one in request.tools]
+    return Usage(
+        input=-(-size_of(request.messages, [offers, request.schema]) // _BYTES), output=-(-written // _BYTES)
+    )
+
+
+def _json(node: str, value: Any) -> str:
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the script of `{node}`: {error}") from error
+
+
+def _name(node: str, tool: str, request: ModelRequest) -> str:
+    """The name under which a tool is offered. Raises `ValueError` for one that is not: a misspelt call would pass."""
+    offered = [offer.name for offer in request.tools]
+    name = tool if tool in offered else wire_names([tool])[tool]
+    if name not in offered or (name != tool and f"{name}_2" in offered):
+        hint = nearest(name, offered) or f"there are: {', '.join(offered) or 'none'}"
+        raise ValueError(
+            hinted(f"the script of `{node}` calls `{tool}`, which is not offered", hint)
+            + "; for an answer that is wrong on purpose, give a ModelAnswer"
+        )
+    return name
+
+
+def _last(request: ModelRequest) -> str:
+    said = str(request.messages[-1].get("content"))
+    return said if len(said) <= 200 else said[:199] + "…"
