@@ -73,6 +73,13 @@ def test_a_turn_is_what_was_asked_for_and_what_came_of_it() -> None:
     assert two["content"] == "text"
 
 
+def test_a_turn_without_calls_is_what_was_said_and_messages_are_its_users() -> None:
+    assert said.turn([], {"text": "hello", "calls": []}, [], {}) == [
+        {"role": "assistant", "content": "hello"}
+    ]
+    assert said.heard([{"n": 1}]) == [{"role": "user", "content": '{"n":1}'}]
+
+
 def test_a_long_result_is_cut_and_says_so() -> None:
     (_, told) = said.turn(["c"], {"text": "t", "calls": [{"tool": "a", "arguments": {}}]}, ["x" * 40_000], {})
     assert told["content"].endswith("[… 7,232 more characters]")
