@@ -85,6 +85,30 @@ def test_a_long_result_is_cut_and_says_so() -> None:
     assert told["content"].endswith("[… 7,232 more characters]")
 
 
+def turns(count: int) -> list[Any]:
+    return [
+        message
+        for number in range(count)
+        for message in (
+            {"role": "assistant", "content": None, "tool_calls": [number]},
+            {"role": "tool", "tool_call_id": f"t{number}", "content": "r"},
+            {"role": "tool", "tool_call_id": f"u{number}", "content": "r"},
+        )
+    ]
+
+
+@pytest.mark.parametrize(("share", "kept"), [(2, 3), (4, 0), (1, 6)])
+def test_a_transcript_is_cut_between_turns_and_says_so(share: int, kept: int) -> None:
+    messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "p"}, *turns(2)]
+    found = said.cut(messages, 2, share)
+    assert found[:2] == messages[:2]
+    assert found[len(found) - kept :] == messages[len(messages) - kept :]
+    note = [one["content"] for one in found[2 : len(found) - kept]]
+    assert note == (
+        [f"[{6 - kept} earlier messages are left out here, because they do not fit.]"] if kept < 6 else []
+    )
+
+
 def test_a_repeated_call_is_answered_from_the_messages() -> None:
     messages = [{"role": "user", "content": "p"}, {"role": "tool", "tool_call_id": "t1-0", "content": "7"}]
     assert said.repeated(messages, "t1-0") == {"repeated": True, "result": "7"}
