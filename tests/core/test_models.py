@@ -104,9 +104,40 @@ def test_a_turn_is_what_was_asked_for_and_what_came_of_it() -> None:
     assert two["content"] == "text"
 
 
+def test_a_turn_without_calls_is_what_was_said_and_messages_are_its_users() -> None:
+    assert said.turn([], {"text": "hello", "calls": []}, [], {}) == [
+        {"role": "assistant", "content": "hello"}
+    ]
+    assert said.heard([{"n": 1}]) == [{"role": "user", "content": '{"n":1}'}]
+
+
 def test_a_long_result_is_cut_and_says_so() -> None:
     (_, told) = said.turn(["c"], {"text": "t", "calls": [{"tool": "a", "arguments": {}}]}, ["x" * 40_000], {})
     assert told["content"].endswith("[… 7,232 more characters]")
+
+
+def turns(count: int) -> list[Any]:
+    return [
+        message
+        for number in range(count)
+        for message in (
+            {"role": "assistant", "content": None, "tool_calls": [number]},
+            {"role": "tool", "tool_call_id": f"t{number}", "content": "r"},
+            {"role": "tool", "tool_call_id": f"u{number}", "content": "r"},
+        )
+    ]
+
+
+@pytest.mark.parametrize(("share", "kept"), [(2, 3), (4, 0), (1, 6)])
+def test_a_transcript_is_cut_between_turns_and_says_so(share: int, kept: int) -> None:
+    messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "p"}, *turns(2)]
+    found = said.cut(messages, 2, share)
+    assert found[:2] == messages[:2]
+    assert found[len(found) - kept :] == messages[len(messages) - kept :]
+    note = [one["content"] for one in found[2 : len(found) - kept]]
+    assert note == (
+        [f"[{6 - kept} earlier messages are left out here, because they do not fit.]"] if kept < 6 else []
+    )
 
 
 def test_a_repeated_call_is_answered_from_the_messages() -> None:

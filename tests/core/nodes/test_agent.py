@@ -234,6 +234,24 @@ def test_a_fork_in_the_middle_of_a_turn_keeps_what_was_said_and_done() -> None:
     assert [result.v for result in at_work(saga).tail[0].results] == ["one", "two"]
 
 
+def test_a_signal_is_a_message_for_the_next_turn_and_one_with_the_answer_has_another_turn() -> None:
+    saga = thinking(more=", signal: more")
+    saga.signal("other", "no", "k0")
+    saga.signal("more", "for four", "k1")
+    saga.go(answered("a#t1", call("look", n=1)), running=[])
+    saga.go(outcome("a#t1-0", 1))
+    work = at_work(saga)
+    assert [value.v for value in work.heard] == ["for four"]
+    assert [signal.key for signal in saga.state.signals] == ["k0"], "what another waits for stays"
+    saga.signal("more", "and outside", "k2")
+    saga.go(answered("a#t2", data="done"))
+    assert ready(saga.decision) == ["a#t3"]
+    assert [[value.v for value in turn.heard] for turn in at_work(saga).tail] == [[], ["for four"]]
+    saga.go(answered("a#t3", data="done, outside"))
+    assert saga.state.ended is not None
+    assert replay(saga.entries) == saga.state
+
+
 def test_without_money_it_asks_nothing() -> None:
     saga = thinking()
     saga.go(answered("a#t1", call("look", n=1)), running=[])

@@ -14,6 +14,7 @@ import msgspec
 MOST_RESULT = 32_768  # characters of the result of one call
 MOST_LEVELS = 64  # of what a model writes as JSON: a log with deeper values might not be read again
 _HIDDEN = "[… {left:,} more characters]"
+LEFT_OUT = "[{count} earlier messages are left out here, because they do not fit.]"
 Message = dict[str, Any]
 
 _encode = msgspec.json.Encoder().encode
@@ -91,6 +92,17 @@ def repeated(messages: Iterable[Message], id_: str) -> Any:
     """The result of a call that is asked for again, marked as such; what it was stands in the messages of its turn."""
     found = next((one["content"] for one in messages if one.get("tool_call_id") == id_), None)
     return {"repeated": True, "result": found}
+
+
+def cut(messages: Sequence[Message], opening_size: int, share: int) -> list[Message]:
+    """Without the oldest turns: the opening, and the last `1/share` of what came after it. Nothing of a turn is parted."""
+    rest = list(messages[opening_size:])
+    first = len(rest) - len(rest) // share
+    # A result without the call that it is of is refused by providers.
+    while first < len(rest) and rest[first]["role"] == "tool":
+        first += 1
+    left_out = {"role": "user", "content": LEFT_OUT.format(count=first)}
+    return [*messages[:opening_size], *([left_out] if first else []), *rest[first:]]
 
 
 def correction(why: str) -> Message:
