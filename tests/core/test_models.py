@@ -47,6 +47,37 @@ def test_a_request_never_costs_more_than_was_held_for_it(
     assert cost_of(usage, price) <= most_of(price, read, written)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"), [("[]", []), ('{"a": [1, {"b": null}]}', {"a": [1, {"b": None}]}), ('"x"', "x")]
+)
+def test_what_a_model_writes_as_json_is_read(text: str, value: Any) -> None:
+    assert said.parsed(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "truncated"),
+        ("[" * 65 + "]" * 65, "nested deeper than 64 levels"),
+        ('{"a":' * 65 + "1" + "}" * 65, "nested deeper than 64 levels"),
+        ("[" * 100_000, "nested deeper than 64 levels"),
+    ],
+)
+def test_json_that_no_log_could_hold_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        said.parsed(text)
+
+
+def test_json_of_sixty_three_levels_is_read() -> None:
+    assert said.parsed("[" * 63 + "]" * 63)
+
+
+def test_half_a_character_is_replaced_and_all_else_stays() -> None:
+    assert said.plain("abc") == "abc"
+    assert said.plain("ä🙂\u0000") == "ä🙂\u0000"
+    assert said.plain("a\ud83d") == "a?"
+
+
 def test_the_first_messages_are_the_instructions_and_the_prompt() -> None:
     assert said.opening({"prompt": {"a": 1}}) == [{"role": "user", "content": '{"a":1}'}]
     assert said.opening({"instructions": "i", "prompt": "p"}) == [

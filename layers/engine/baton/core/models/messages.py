@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 MOST_RESULT = 32_768  # characters of the result of one call
+MOST_LEVELS = 64  # of what a model writes as JSON: a log with deeper values might not be read again
 _HIDDEN = "[… {left:,} more characters]"
 LEFT_OUT = "[{count} earlier messages are left out here, because they do not fit.]"
 Message = dict[str, Any]
@@ -22,6 +23,29 @@ _encode = msgspec.json.Encoder().encode
 def text_of(value: Any) -> str:
     """A value as a model reads it: text as it is, anything else as JSON."""
     return value if isinstance(value, str) else _encode(value).decode()
+
+
+def plain(text: str) -> str:
+    """Text that can be stored: half a character, which JSON can write, is replaced."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def parsed(text: str) -> Any:
+    """What a model has written as JSON. Raises `ValueError` that says what is wrong with it."""
+    try:
+        value = msgspec.json.decode(text)
+    except RecursionError:
+        raise ValueError(f"it is nested deeper than {MOST_LEVELS} levels") from None
+    level = [value]
+    for _ in range(MOST_LEVELS):
+        level = [inner for one in level if isinstance(one, dict | list) for inner in _within(one)]
+        if not level:
+            return value
+    raise ValueError(f"it is nested deeper than {MOST_LEVELS} levels")
+
+
+def _within(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def opening(given: Mapping[str, Any]) -> list[Message]:
