@@ -104,6 +104,14 @@ def test_a_turn_is_what_was_asked_for_and_what_came_of_it() -> None:
     assert two["content"] == "text"
 
 
+def test_calls_beyond_those_that_an_answer_may_have_are_told_of() -> None:
+    answer = {"text": "", "calls": [{"tool": "a", "arguments": {}}], "left_out": 3}
+    assert said.turn(["c"], answer, ["r"], {})[-1] == {
+        "role": "user",
+        "content": "[3 more calls of this answer were not made: it asks for too many.]",
+    }
+
+
 def test_a_turn_without_calls_is_what_was_said_and_messages_are_its_users() -> None:
     assert said.turn([], {"text": "hello", "calls": []}, [], {}) == [
         {"role": "assistant", "content": "hello"}

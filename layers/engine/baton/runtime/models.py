@@ -22,7 +22,7 @@ from baton.core.log.events import Value
 from baton.core.log.state import State, owner_of
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
-from baton.core.models.tool import MODEL
+from baton.core.models.tool import MODEL, SHARE
 from baton.core.models.usage import Price, Usage, cost_of, most_of
 from baton.core.money import MICRO, Assumed
 from baton.ports import Performer, StepContext, StepFailure
@@ -37,6 +37,8 @@ TAIL = 16
 USUAL_OUTPUT = 4_096
 """Tokens that an answer has at most where the document does not say."""
 MOST_CALLS = 64
+MOST_WRONG = 3
+"""So many answers in a row may ask only for what cannot be made; a further one is refused, like an answer of a wrong form."""
 _WORST = 3  # of the problems of an answer, so many are told
 
 
@@ -95,12 +97,19 @@ class ModelCaller:
         names = said.wire_names(self._step.node.arguments["tools"])
         messages, made, segments = await self._transcript(work, given, names)
         messages += await self._heard(work.heard)
+        if share := int(changed.get(SHARE, 0)):
+            messages = said.cut(messages, len(said.opening(given)), share)
         offers = tuple(self._offer(tool, name) for tool, name in names.items())
         answer = await self._ask(models, given, self._corrected(messages), offers, context, work)
         asked = answer.calls[:MOST_CALLS]
+        calls = [_repeating(self._call(call, names), made) for call in asked]
+        if work.wrong >= MOST_WRONG and calls and all("error" in call for call in calls):
+            why = "; ".join(call["error"]["message"] for call in calls[:_WORST])
+            raise StepFailure(INVALID, f"again it asks only for calls that cannot be made: {why}")
         return {
             "text": answer.text,
-            "calls": [_repeating(self._call(call, names), made) for call in asked],
+            "calls": calls,
+            **({"left_out": len(answer.calls) - MOST_CALLS} if len(answer.calls) > MOST_CALLS else {}),
             "data": None if asked else self._data(answer),
             "tokens": [answer.usage.input, answer.usage.output],
             **({} if segments is None else {"segments": [[one.ref, one.turns] for one in segments]}),

@@ -50,7 +50,7 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     `calls` are those of this turn, by item, with their tools, and `again` those of them that repeat another one. The transcript is
     in `segments`, the oldest first, and in `tail`. `made`: by its digest, the item of each call that has succeeded or is under way;
     those of turns that are in segments are there. `listens`: the signal that brings it messages; `heard`: those with which this
-    turn begins.
+    turn begins. `wrong`: how many answers in a row have asked only for calls that cannot be made.
     """
 
     arguments: ClassVar[dict[str, Any]] = {}
@@ -64,6 +64,7 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     used: Progress = Progress()
     listens: str = ""
     heard: tuple[Value, ...] = ()
+    wrong: int = 0
 
     @property
     def signal(self) -> str:
@@ -200,10 +201,12 @@ def next_turn(
 def with_calls(work: Agent, event: CallsBegan) -> Agent:
     """The agent with the calls of its turn."""
     made = {one.digest: one.item for one in event.calls if one.result is None and one.digest}
+    is_wrong = all(one.failure is not None for one in event.calls)
     return replace(
         work,
         calls={one.item: one.tool for one in event.calls},
         again={one.item: one.repeats for one in event.calls if one.repeats},
         made={**work.made, **made},
         used=event.used,
+        wrong=work.wrong + 1 if is_wrong else 0,
     )

@@ -14,6 +14,7 @@ import msgspec
 MOST_RESULT = 32_768  # characters of the result of one call
 MOST_LEVELS = 64  # of what a model writes as JSON: a log with deeper values might not be read again
 _HIDDEN = "[… {left:,} more characters]"
+NOT_MADE = "[{count} more calls of this answer were not made: it asks for too many.]"
 LEFT_OUT = "[{count} earlier messages are left out here, because they do not fit.]"
 Message = dict[str, Any]
 
@@ -79,6 +80,11 @@ def turn(
         *(
             {"role": "tool", "tool_call_id": id_, "content": _cut(text_of(result))}
             for id_, result in zip(ids, results, strict=True)
+        ),
+        *(
+            [{"role": "user", "content": NOT_MADE.format(count=count)}]
+            if (count := answer.get("left_out"))
+            else []
         ),
     ]
 
