@@ -246,28 +246,6 @@ def test_plain_http_hosts(deployment: Deployment) -> None:
     assert found._plain == {"a.example", "b.example"}
 
 
-WEATHER = f"weather=https://api.example/openapi.json#sha256:{'0' * 64}"
-
-
-def test_open_apis(deployment: Deployment) -> None:
-    found = services_of_a_worker(
-        deployment, open_apis=f"{WEATHER} {WEATHER.replace('weather', 'own')}@https://b.example/v1/"
-    )
-    assert found.apis.names() == ["own", "weather"]
-    assert (found.apis.get("weather").server, found.apis.get("own").server) == ("", "https://b.example/v1")
-    for wrong in (f"{WEATHER} {WEATHER}", WEATHER.partition("#")[0], WEATHER.replace("https://", "file://")):
-        with pytest.raises(SettingsError, match="BATON_OPEN_APIS: "):
-            services_of_a_worker(deployment, open_apis=wrong)
-
-
-def test_api_secrets(deployment: Deployment) -> None:
-    found = services_of_a_worker(deployment, api_secrets="baton/apis/").credentials
-    assert found.of.__self__._secrets.where("weather") == "the secret `baton/apis/weather`"
-    local = services_of_a_worker(deployment).credentials.of.__self__._secrets
-    assert local.where("weather") == "the environment variable BATON_API_KEY_WEATHER"
-    assert local.read("weather") == ""
-
-
 # ---- the others' ---------------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import uvicorn
 
@@ -70,6 +71,9 @@ def models(
     """The adapter with these profiles; credentials are variables, by default the same for each."""
     clock = clock or SystemClock()
     credentials = Credentials(
-        VariableSecrets(variable, settings.model_key_variable), clock, THREADS, "the model profile"
+        VariableSecrets(variable, partial(settings.local_key_variable, "MODEL")),
+        clock,
+        THREADS,
+        "the model profile",
     )
     return DeployedModels(Profiles(profiles), credentials, clock, THREADS)

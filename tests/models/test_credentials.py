@@ -202,5 +202,11 @@ def test_variables_are_named_after_the_profile() -> None:
 
 
 def test_the_variable_of_a_credential_is_known_as_a_secret_wherever_it_is_quoted() -> None:
-    assert sanitised(f"{settings.model_key_variable('own')}=abc def") == "BATON_MODEL_KEY_OWN=[redacted] def"
-    assert sanitised(f"{settings.api_key_variable('own')}=abc def") == "BATON_API_KEY_OWN=[redacted] def"
+    assert (
+        sanitised(f"{settings.local_key_variable('MODEL', 'own')}=abc def")
+        == "BATON_MODEL_KEY_OWN=[redacted] def"
+    )
+    assert (
+        sanitised(f"{settings.local_key_variable('API', 'own')}=abc def")
+        == "BATON_API_KEY_OWN=[redacted] def"
+    )

@@ -351,24 +351,14 @@ def runtime_api() -> str:
     return os.environ.get("AWS_LAMBDA_RUNTIME_API", "")
 
 
-def model_key(profile: str) -> str:
-    """The credential of a provider of models in a local run; empty where none is set."""
-    return os.environ.get(model_key_variable(profile), "")
+def local_key(kind: str, name: str) -> str:
+    """A credential in a local run; empty where none is set."""
+    return os.environ.get(local_key_variable(kind, name), "")
 
 
-def model_key_variable(profile: str) -> str:
-    """The variable that holds it."""
-    return f"{PREFIX}MODEL_KEY_{profile.upper()}"
-
-
-def api_key(api: str) -> str:
-    """The credential of an API in a local run; empty where none is set."""
-    return os.environ.get(api_key_variable(api), "")
-
-
-def api_key_variable(api: str) -> str:
-    """The variable that holds it."""
-    return f"{PREFIX}API_KEY_{api.upper()}"
+def local_key_variable(kind: str, name: str) -> str:
+    """The variable that holds it: of a profile (`MODEL`) or of an API (`API`)."""
+    return f"{PREFIX}{kind}_KEY_{name.upper()}"
 
 
 def variable_of(name: str) -> str:

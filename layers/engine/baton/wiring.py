@@ -10,7 +10,7 @@ import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from baton import settings
@@ -131,24 +131,19 @@ def _models(aws: Aws, config: settings.WorkerSettings) -> Models:
     def made() -> Models:
         from baton.adapters.models.deployed import DeployedModels
 
-        credentials = _credentials(
-            aws,
-            config.model_secrets,
-            (settings.model_key, settings.model_key_variable),
-            of="the model profile",
-        )
+        credentials = _credentials(aws, config.model_secrets, "MODEL", of="the model profile")
         return DeployedModels(profiles, credentials, SystemClock(), Threads(_KEYS_AT_ONCE))
 
     return later(cache(made))
 
 
-def _credentials(
-    aws: Aws, prefix: str, local: tuple[Callable[[str], str], Callable[[str], str]], *, of: str
-) -> Credentials:
+def _credentials(aws: Aws, prefix: str, kind: str, *, of: str) -> Credentials:
     """Those whose names begin so in a store of AWS; without a beginning, those in variables of a local run."""
     from baton.adapters.credentials import Credentials, Secrets, VariableSecrets
 
-    secrets: Secrets = VariableSecrets(*local)
+    secrets: Secrets = VariableSecrets(
+        partial(settings.local_key, kind), partial(settings.local_key_variable, kind)
+    )
     if prefix:
         from baton.adapters.aws_secrets import ManagerSecrets, ParameterSecrets
 
@@ -182,9 +177,7 @@ def _standard(aws: Aws, store: DynamoStore, config: settings.WorkerSettings) -> 
         raise settings.SettingsError(f"{settings.variable_of('open_apis')}: {error}") from error
 
     def credentials() -> Credentials:
-        return _credentials(
-            aws, config.api_secrets, (settings.api_key, settings.api_key_variable), of="the API"
-        )
+        return _credentials(aws, config.api_secrets, "API", of="the API")
 
     return Services(
         http=LazyHttpClient(

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from baton.settings import api_key_variable, model_key_variable, variable_of
+from baton.settings import local_key_variable, variable_of
 
 _OPENAI = "openai"
 # How the variables of credentials begin, by the variable of those functions that are given them.
 _KEYS = {
-    variable_of("model_profiles"): model_key_variable(""),
-    variable_of("open_apis"): api_key_variable(""),
+    variable_of("model_profiles"): local_key_variable("MODEL", ""),
+    variable_of("open_apis"): local_key_variable("API", ""),
 }
 
 
@@ -22,7 +22,7 @@ def variables_of(shell: Mapping[str, str]) -> dict[str, str]:
     """The variables of functions: credentials."""
     given = {name: value for name, value in shell.items() if name.startswith(tuple(_KEYS.values())) and value}
     if key := shell.get("OPENAI_API_KEY"):
-        given.setdefault(model_key_variable(_OPENAI), key)
+        given.setdefault(local_key_variable("MODEL", _OPENAI), key)
     return given
 
 
