@@ -153,7 +153,7 @@ def test_a_description_that_cannot_be_used_says_why(document: Any, said: str, se
 @pytest.mark.parametrize(
     "url", ["https://elsewhere.example/v1", "//elsewhere.example", "http://127.0.0.1:1/v1", "ftp://x"]
 )
-def test_a_description_sends_nobody_elsewhere(url: str, server: Outside) -> None:
+def test_a_description_leads_no_request_elsewhere(url: str, server: Outside) -> None:
     assert "elsewhere than the description" in refused_description(server, changed(servers=[{"url": url}]))
     paths = json.loads(json.dumps(WEATHER["paths"]))
     paths["/cities/{city}/forecast"]["get"]["servers"] = [{"url": url}]
