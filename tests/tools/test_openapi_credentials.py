@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import traceback
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from tests.tools.apis import (
     secured,
     with_api,
 )
-from tests.tools.outside import THREADS, Outside, services
+from tests.tools.outside import THREADS, Outside, failure, services
 
 HERE = "/v1/cities/Graz/forecast"
 
@@ -62,6 +64,21 @@ def test_an_argument_never_takes_the_place_of_the_credential(server: Outside) ->
     forecast(here, **{"X-Api-Key": "mine"})
     assert server.headers["x-api-key"] == KEY
     assert "Authorization" in refusal(here, parameters={"city": "G", "days": 1, "Authorization": "x"})[1]
+
+
+def test_neither_credential_nor_address_is_in_a_log_or_a_representation(
+    server: Outside, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    server.page(HERE, status=500, body=b"{}")
+    for scheme in ({"type": "apiKey", "in": "query", "name": "appid"}, BEARER):
+        here = with_api(server, secured(scheme), Vault(weather=KEY))
+        found = failure(
+            "std.openapi", here, api="weather", operation="forecast", parameters={"city": "Graz", "days": 1}
+        )
+        assert found.code == "server_error"
+        shown = "".join(traceback.format_exception(found)) + repr(here) + caplog.text
+        assert [word for word in (KEY, "4711", "/cities/") if word in shown] == []
 
 
 BEARER = {"type": "http", "scheme": "bearer"}
