@@ -30,7 +30,7 @@ _MOST_PROBLEMS: Final = 30
 _HIDDEN: Final = "[redacted]"
 
 Api = Annotated[str, Field(description="Name of an API of this deployment.")]
-OperationId = Annotated[str, Field(description="`operationId` of the API's description.")]
+OperationId = Annotated[str, Field(max_length=300, description="`operationId` of the API's description.")]
 Parameters = Annotated[
     dict[str, Any],
     Field(
