@@ -1,4 +1,4 @@
-"""What happens in the demo, in order: start the sagas, kill workers at work, cancel one, approve one, wait.
+"""What happens in the demo, in order: start the sagas, one of them from a guest's words, kill workers at work, cancel one, approve one, wait.
 
 How processes start is in run, what is shown in progress, what is measured in evidence.
 """
@@ -24,6 +24,8 @@ FIRST_EVENING = datetime(2026, 12, 1, 19, 30, tzinfo=UTC)
 CITIES = ("Lisbon", "Porto", "Bergen", "Graz", "Ghent")
 # The one evening whose party is so large that a person is asked before its table is held.
 LARGE, LARGE_PARTY = 3, 9
+# The one evening that an agent plans. No other is in its city: nobody takes its table.
+GUEST = {"words": "Dinner for four in Vienna tonight, something Thai.", "at": FIRST_EVENING.isoformat()}
 # The one effect for which a second request would be a second one: its service takes no idempotency key.
 PAYMENT = "deposit"
 LOOK_EVERY_TICKS = 10
@@ -32,7 +34,7 @@ PATIENCE_TICKS = 30
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much of what. A kill strikes a worker that has been at work for `kill_after_s` to `kill_before_s`.
+    """How much of what. `kills`: without the one of the agent's worker. A kill strikes a worker that has been at work for `kill_after_s` to `kill_before_s`.
 
     The second number keeps the kill away from the moment at which a worker has already yielded. `thinks_s`: how long
     the person who is asked leaves the question alone.
@@ -89,8 +91,10 @@ class Scenario:
         await self._start()
         tick = 0
         while _now_ms() < course.asked_to_end_by_ms:
-            if len(course.kills) < self._plan.kills:
+            if len(self._kills()) < self._plan.kills:
                 await self._kill_one()
+            if self._plan.kills:
+                await self._kill_planning()
             if tick % LOOK_EVERY_TICKS == 0:
                 await self._look()
                 await self._approver.look(self._latest)
@@ -109,11 +113,15 @@ class Scenario:
         started = await asyncio.gather(
             *(self._api.start("dinner", evening(n)) for n in range(self._plan.sagas))
         )
-        for saga in started:
+        planned = await self._api.start("concierge", GUEST)
+        for saga in (*started, planned):
             self._latest[str(saga["id"])] = {"steps": 0, "active": [], **saga}
         self.course.sagas = list(self._latest)
+        self.course.planning = str(planned["id"])
         self.course.asking = next(iter(self.course.sagas[LARGE:]), "")
-        self._screen.say(f"{len(started)} dinner sagas started over HTTP")
+        self._screen.say(
+            f"{len(started)} dinner sagas started over HTTP, and one for an agent: {GUEST['words']}"
+        )
 
     async def _look(self) -> None:
         """Ask for every saga that has not ended."""
@@ -128,17 +136,21 @@ class Scenario:
         legs are hit. When the worst moment cannot be caught for a while, the next best will do: any effect, then
         any worker in the middle of its work.
         """
-        if self.course.kills and not any(int(s.get("invocations") or 0) > 1 for s in self._latest.values()):
+        kills = self._kills()
+        if kills and not any(int(s.get("invocations") or 0) > 1 for s in self._latest.values()):
             return
         prey = self._at_work()
         if not prey:
             return
-        is_choosy = not self.course.kills and self._patience > PATIENCE_TICKS // 2
+        is_choosy = not kills and self._patience > PATIENCE_TICKS // 2
         # The youngest first: it stays unanswered for longest.
         for effect in sorted(await self._books.unanswered(), key=lambda effect: -effect["at_ms"]):
             saga = str(effect["identity"].get("reference"))
-            # The saga that waited for a person is late as it is: killed, too, it would be the last by far.
-            if saga == self.course.asking or (is_choosy and effect["kind"] != PAYMENT):
+            # The saga that waited for a person is late as it is: killed, too, it would be the last by far. That of the
+            # agent has a kill of its own.
+            if saga in (self.course.asking, self.course.planning) or (
+                is_choosy and effect["kind"] != PAYMENT
+            ):
                 continue
             request_id = await self._holder(saga)
             if request_id in prey and effect in await self._books.unanswered():
@@ -148,21 +160,45 @@ class Scenario:
         if self._patience <= 0:
             await self._kill(next(iter(prey.values())), {})
 
+    def _kills(self) -> list[Kill]:
+        """Those without the one of the agent's worker."""
+        return [kill for kill in self.course.kills if kill.saga != self.course.planning]
+
+    async def _kill_planning(self) -> None:
+        """SIGKILL the agent's worker, once, while it makes calls that an answer of the model has asked for."""
+        planning = self.course.planning
+        is_over = self._latest[planning]["status"] in FINISHED
+        if is_over or any(kill.saga == planning for kill in self.course.kills) or not self._at_work():
+            return
+        last = await self._last_entry(planning)
+        process = self._at_work().get(request_of(str(last.get("invocation"))))
+        if process and any(event["kind"] == "calls_began" for event in last["events"]):
+            busy_ms = self._sigkill(process)
+            self._note(process, busy_ms, "while its agent made calls that the model had asked for", planning)
+
     async def _kill(self, process: ProcessInfo, effect: Mapping[str, Any]) -> None:
         if all(process.request_id != now.request_id for now in self._at_work().values()):
             return  # it ended while we looked
-        self._workers.kill(process.pid)
+        busy_ms = self._sigkill(process)
         # A second leg is short: on a busy machine it would be over before all patience is.
         self._patience = min(self._patience, PATIENCE_TICKS // 3)
-        now = _now_ms()
-        busy_ms = now - (process.busy_since or now)
         saga = kind = ""
         moment = "in the middle of its work"
         # Only what is unanswered even now is sure to have been so at the kill.
         if effect and effect in await self._books.unanswered():
             saga, kind = str(effect["identity"]["reference"]), str(effect["kind"])
             moment = f"when its {kind} was done and not yet known"
-        self.course.kills.append(Kill(process.pid, process.request_id, now, busy_ms, moment, saga, kind))
+        self._note(process, busy_ms, moment, saga, kind)
+
+    def _sigkill(self, process: ProcessInfo) -> int:
+        """The milliseconds that it has been at work."""
+        self._workers.kill(process.pid)
+        now = _now_ms()
+        return now - (process.busy_since or now)
+
+    def _note(self, process: ProcessInfo, busy_ms: int, moment: str, saga: str, effect: str = "") -> None:
+        at_ms = (process.busy_since or _now_ms()) + busy_ms
+        self.course.kills.append(Kill(process.pid, process.request_id, at_ms, busy_ms, moment, saga, effect))
         self._screen.say(f"kill -9 {process.pid}: a worker, {span(busy_ms)} into its work, {moment}")
 
     def _at_work(self) -> dict[str, ProcessInfo]:
@@ -179,15 +215,19 @@ class Scenario:
 
     async def _holder(self, saga: str) -> str:
         """The Lambda request that wrote last into a saga's log."""
+        return request_of(str((await self._last_entry(saga)).get("invocation", "")))
+
+    async def _last_entry(self, saga: str) -> Mapping[str, Any]:
+        """What a worker wrote last into a saga's log; nothing if none has."""
         entries = [entry async for entry in self._api.events(saga) if entry["epoch"]]
-        return request_of(str(entries[-1]["invocation"])) if entries else ""
+        return entries[-1] if entries else {}
 
     async def _cancel_one(self) -> None:
         """Cancel the first saga that is well under way, with time for its running steps to finish.
 
-        None whose worker was killed at the worst moment, or that asked a person: they have to show that they go on.
+        None whose worker was killed at the worst moment, that asked a person or has an agent: they have to show that they go on.
         """
-        needed = {self.course.asking, *(kill.saga for kill in self.course.kills)}
+        needed = {self.course.asking, self.course.planning, *(kill.saga for kill in self.course.kills)}
         for saga, seen in self._latest.items():
             if saga in needed:
                 continue
