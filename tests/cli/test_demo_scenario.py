@@ -15,7 +15,7 @@ from baton.client.api import Api, Reader
 from baton.client.connection import Connection
 from baton.demo.books import Books
 from baton.demo.progress import Progress, summary
-from baton.demo.scenario import Plan, Scenario, evening
+from baton.demo.scenario import GUEST, Plan, Scenario, evening
 from baton.local.records import ProcessInfo
 from tests.cli.conftest import FakeApi
 
@@ -60,8 +60,13 @@ def saga(number: int, status: str, steps: int, invocations: int = 1) -> tuple[in
 
 
 def prepared(api: FakeApi, *answers: list[tuple[int, dict[str, Any]]]) -> None:
-    """One list of answers of `GET /sagas/sN` for each saga."""
-    api.on("POST /sagas", *((201, {"id": f"s{n}", "status": "pending"}) for n in range(len(answers))))
+    """One list of answers of `GET /sagas/sN` for each saga. The agent's, `planned`, is done when it is first looked at."""
+    started = [*(f"s{n}" for n in range(len(answers))), "planned"]
+    api.on("POST /sagas", *((201, {"id": saga, "status": "pending"}) for saga in started))
+    api.on(
+        "GET /sagas/planned", (200, {"id": "planned", "status": "completed", "steps": 9, "invocations": 1})
+    )
+    api.on("GET /sagas/planned/events", (200, {"entries": [], "next": None}))
     for n, states in enumerate(answers):
         api.on(f"GET /sagas/s{n}", *states)
         api.on(f"POST /sagas/s{n}/cancel", (202, {"id": f"s{n}", "status": "running", "version": 9}))
@@ -91,9 +96,10 @@ def test_it_starts_every_saga_cancels_one_under_way_and_ends_with_the_last(api: 
     prepared(api, young, old)
     scenario, screen = play(api, Plan(sagas=2, kills=0, tick_s=TICK_S), Workers())
     # They are started concurrently, so whose answer comes first is not said.
-    assert sorted(scenario.course.sagas) == ["s0", "s1"]
+    assert sorted(scenario.course.sagas) == ["planned", "s0", "s1"]
     assert scenario.course.cancelled == "s1"
-    given = [asked.json["input"] for asked in api.of("POST", "/sagas")]
+    *given, words = [asked.json["input"] for asked in api.of("POST", "/sagas")]
+    assert (scenario.course.planning, words) == ("planned", GUEST)
     assert sorted(given, key=str) == sorted([evening(0), evening(1)], key=str)
     assert len(api.of("POST", "/sagas/s1/cancel")) == 1
     assert screen.said[-1] == "cancelled saga s1 after 5 steps"
@@ -182,6 +188,54 @@ def test_a_saga_whose_worker_was_killed_has_to_go_on_and_is_not_cancelled(api: F
     workers = Workers(busy(8, 1500, "the-request"))
     scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
     assert (workers.killed, scenario.course.cancelled) == ([8], "")
+
+
+CALLS: dict[str, Any] = {"kind": "calls_began", "node": "plan", "calls": []}
+TURN: dict[str, Any] = {"kind": "turn_began", "node": "plan", "turn": 2}
+
+
+def planning(api: FakeApi, *last: dict[str, Any]) -> None:
+    """The agent's saga runs, in the hands of `its-request`, and `last` is what its last entry has."""
+    running = (200, {"id": "planned", "status": "running", "steps": 2, "invocations": 1})
+    done = (200, {"id": "planned", "status": "completed", "steps": 9, "invocations": 2})
+    api.on("GET /sagas/planned", *[running] * 3, done)
+    entries = [{"epoch": 0, "invocation": "api", "events": []}]
+    entries += [{"epoch": 1, "invocation": "its-request.abc", "events": list(last)}]
+    api.on("GET /sagas/planned/events", (200, {"entries": entries, "next": None}))
+
+
+def test_the_worker_of_the_agent_is_killed_once_while_calls_of_a_turn_are_made(api: FakeApi) -> None:
+    prepared(api, [saga(0, "running", 1)] * 4 + [saga(0, "completed", 14)])
+    planning(api, CALLS)
+    workers = Workers(busy(7, 1500, "another"), busy(8, 1500, "its-request"), busy(9, 1500, "its-request"))
+    scenario, screen = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
+    (kill,) = [kill for kill in scenario.course.kills if kill.saga == "planned"]
+    assert len(workers.killed) - len([kill for kill in scenario.course.kills if not kill.saga]) == 1
+    assert (kill.request_id, kill.effect) == ("its-request", "")
+    assert any("while its agent made calls that the model had asked for" in text for text in screen.said)
+
+
+@pytest.mark.parametrize("last", [TURN, None], ids=["a model is asked", "nothing is written yet"])
+def test_the_worker_of_the_agent_is_left_alone_while_no_calls_are_made(
+    api: FakeApi, last: dict[str, Any] | None
+) -> None:
+    prepared(api, [saga(0, "running", 1)] * 4 + [saga(0, "completed", 14)])
+    planning(api, *([last] if last else []))
+    # A kill that wants a payment waits for one for so long.
+    scenario, _ = play(
+        api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), Workers(busy(8, 1500, "its-request"))
+    )
+    assert [kill for kill in scenario.course.kills if kill.saga == "planned"] == []
+
+
+def test_what_an_agent_has_done_is_left_to_the_kill_of_its_own(api: FakeApi) -> None:
+    prepared(api, [saga(0, "running", 1)] * 2 + [saga(0, "completed", 14)])
+    planning(api, TURN)
+    acted = {"kind": "deposit", "identity": {"reference": "planned"}, "at_ms": 7}
+    api.on("GET /books/unanswered", (200, {"effects": [acted]}))
+    workers = Workers(busy(8, 1500, "its-request"))
+    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
+    assert [kill.effect for kill in scenario.course.kills if kill.effect] == []
 
 
 def test_workers_that_just_began_or_are_about_to_yield_are_left_alone(api: FakeApi) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +19,14 @@ from baton.cli.sources import read_file
 from baton.cli.workflows import register
 from baton.client.api import Api, Reader
 from baton.client.connection import TEMPLATE, Connection
+from baton.client.program import typed
 from baton.core.documents.text import parse_document
 from baton.demo import figures, report
 from baton.demo.books import Books
 from baton.demo.evidence import collect
 from baton.demo.progress import Progress
 from baton.demo.promises import broken
-from baton.demo.scenario import Plan, Scenario
+from baton.demo.scenario import GUEST, Plan, Scenario
 from baton.local.aws import Aws
 from baton.local.run import LocalRun
 from baton.local.template import load
@@ -44,8 +47,6 @@ WORKFLOWS = ("dinner", "concierge")
 MODELS, PROFILE = "ModelProfiles", "scripted"
 PROVIDER = {MODELS: "examples.services.concierge"}
 REFUSING = {MODELS: ("--busy-every", "3")}
-REAL_MODEL = """\
-The model was a script. To ask a real one: `OPENAI_API_KEY=… baton up`, and `baton start concierge` elsewhere. docs/models.md has others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,9 @@ async def _with_everything(options: Options, console: Console, local: LocalRun, 
         print_json(report.document(found, problems))
     else:
         report.show(console, found, problems)
-        console.print(REAL_MODEL, style="dim", markup=False, highlight=False)
+        start = typed(f"start concierge --watch --input {shlex.quote(json.dumps(GUEST))}")
+        text = f"The agent's model was a script. With a real one: OPENAI_API_KEY=… {typed('up')}, and then {start}"
+        console.print(f"{text}. Other providers: docs/models.md.", style="dim", markup=False, highlight=False)
     return not problems
 
 
