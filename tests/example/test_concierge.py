@@ -129,6 +129,6 @@ def test_no_person_is_asked_about_the_party_of_the_demo(tool: str, given: dict[s
     assert request_for(tool, given, REGISTRY.specs()[tool]) is None
 
 
-def test_the_words_of_the_demo_are_an_input_and_nobody_else_dines_in_that_city() -> None:
+def test_the_words_of_the_demo_are_an_input_and_no_other_evening_is_in_that_city() -> None:
     assert violations(concierge().input_schema, GUEST) == ()
     assert not any(city in GUEST["words"] for city in CITIES)

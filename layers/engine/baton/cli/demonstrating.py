@@ -135,7 +135,9 @@ async def _with_everything(options: Options, console: Console, local: LocalRun, 
         report.show(console, found, problems)
         start = typed(f"start concierge --watch --input {shlex.quote(json.dumps(GUEST))}")
         text = f"The agent's model was a script. With a real one: OPENAI_API_KEY=… {typed('up')}, and then {start}"
-        console.print(f"{text}. Other providers: docs/models.md.", style="dim", markup=False, highlight=False)
+        console.print(
+            f"{text}\nOther providers are in docs/models.md.", style="dim", markup=False, soft_wrap=True
+        )
     return not problems
 
 

@@ -24,7 +24,7 @@ FIRST_EVENING = datetime(2026, 12, 1, 19, 30, tzinfo=UTC)
 CITIES = ("Lisbon", "Porto", "Bergen", "Graz", "Ghent")
 # The one evening whose party is so large that a person is asked before its table is held.
 LARGE, LARGE_PARTY = 3, 9
-# The one evening that an agent plans. No other is in its city: nobody takes its table.
+# The one evening that an agent plans. No other is in its city, so that no other takes its table.
 GUEST = {"words": "Dinner for four in Vienna tonight, something Thai.", "at": FIRST_EVENING.isoformat()}
 # The one effect for which a second request would be a second one: its service takes no idempotency key.
 PAYMENT = "deposit"
