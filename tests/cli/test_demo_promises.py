@@ -294,7 +294,7 @@ def test_the_table_shows_every_figure_and_the_verdict() -> None:
     ):
         assert f"  {name} " in text
     assert "4 completed, 1 cancelled" in text
-    assert "3 in doubt after a kill" in text
+    assert "2 in doubt after a kill" in text
     assert "3 after service_unavailable, 1 after rate_limited" in text
     assert "1 failed and was told to the model, 1 repeated" in text
     assert "2,560 tokens for $0.00091" in text

@@ -190,52 +190,48 @@ def test_a_saga_whose_worker_was_killed_has_to_go_on_and_is_not_cancelled(api: F
     assert (workers.killed, scenario.course.cancelled) == ([8], "")
 
 
-CALLS: dict[str, Any] = {"kind": "calls_began", "node": "plan", "calls": []}
-TURN: dict[str, Any] = {"kind": "turn_began", "node": "plan", "turn": 2}
-
-
-def planning(api: FakeApi, *last: dict[str, Any]) -> None:
-    """The agent's saga runs, in the hands of `its-request`, and `last` is what its last entry has."""
+def planning(api: FakeApi, *effects: dict[str, Any]) -> None:
+    """The agent's saga runs, in the hands of `its-request`, and `effects` were carried out for it."""
     running = (200, {"id": "planned", "status": "running", "steps": 2, "invocations": 1})
     done = (200, {"id": "planned", "status": "completed", "steps": 9, "invocations": 2})
     api.on("GET /sagas/planned", *[running] * 3, done)
-    entries = [{"epoch": 0, "invocation": "api", "events": []}]
-    entries += [{"epoch": 1, "invocation": "its-request.abc", "events": list(last)}]
+    entries = [{"epoch": 0, "invocation": "api"}, {"epoch": 1, "invocation": "its-request.abc"}]
     api.on("GET /sagas/planned/events", (200, {"entries": entries, "next": None}))
+    of_it = [{"kind": kind["kind"], "identity": {"reference": "planned"}, "at_ms": 7} for kind in effects]
+    api.on("GET /books/unanswered", (200, {"effects": of_it}))
 
 
-def test_the_worker_of_the_agent_is_killed_once_while_calls_of_a_turn_are_made(api: FakeApi) -> None:
+@pytest.mark.parametrize(
+    ("acted", "said"),
+    [("hold", "when its agent's hold was done and not yet known"), ("confirm", "when its confirm was done")],
+)
+def test_the_worker_of_the_agent_is_killed_once_whatever_its_age(api: FakeApi, acted: str, said: str) -> None:
     prepared(api, [saga(0, "running", 1)] * 4 + [saga(0, "completed", 14)])
-    planning(api, CALLS)
-    workers = Workers(busy(7, 1500, "another"), busy(8, 1500, "its-request"), busy(9, 1500, "its-request"))
-    scenario, screen = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
-    (kill,) = [kill for kill in scenario.course.kills if kill.saga == "planned"]
-    assert len(workers.killed) - len([kill for kill in scenario.course.kills if not kill.saga]) == 1
-    assert (kill.request_id, kill.effect) == ("its-request", "")
-    assert any("while its agent made calls that the model had asked for" in text for text in screen.said)
+    planning(api, effect(acted))
+    workers = Workers(busy(7, 5000, "another"), busy(8, 5000, "its-request"))
+    scenario, screen = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), workers)
+    (kill,) = scenario.course.kills
+    assert (workers.killed, kill.saga, kill.effect) == ([8], "planned", acted)
+    assert said in screen.said[-1]
 
 
-@pytest.mark.parametrize("last", [TURN, None], ids=["a model is asked", "nothing is written yet"])
-def test_the_worker_of_the_agent_is_left_alone_while_no_calls_are_made(
-    api: FakeApi, last: dict[str, Any] | None
-) -> None:
-    prepared(api, [saga(0, "running", 1)] * 4 + [saga(0, "completed", 14)])
-    planning(api, *([last] if last else []))
-    # A kill that wants a payment waits for one for so long.
-    scenario, _ = play(
-        api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), Workers(busy(8, 1500, "its-request"))
-    )
-    assert [kill for kill in scenario.course.kills if kill.saga == "planned"] == []
-
-
-def test_what_an_agent_has_done_is_left_to_the_kill_of_its_own(api: FakeApi) -> None:
+def test_the_worker_of_the_agent_is_left_alone_while_nothing_is_done_for_it(api: FakeApi) -> None:
     prepared(api, [saga(0, "running", 1)] * 2 + [saga(0, "completed", 14)])
-    planning(api, TURN)
-    acted = {"kind": "deposit", "identity": {"reference": "planned"}, "at_ms": 7}
-    api.on("GET /books/unanswered", (200, {"effects": [acted]}))
-    workers = Workers(busy(8, 1500, "its-request"))
+    planning(api)
+    workers = Workers(busy(8, 5000, "its-request"))
+    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), workers)
+    assert (workers.killed, scenario.course.kills) == ([], [])
+
+
+def test_the_kill_of_the_agents_worker_is_none_of_the_others(api: FakeApi) -> None:
+    """The others strike no worker for what was done for the agent, and are as many as the plan says."""
+    prepared(api, [saga(0, "running", 1)] * 4 + [saga(0, "completed", 14)])
+    planning(api, effect("deposit"))
+    of_both = [effect("deposit"), {**effect("deposit"), "identity": {"reference": "planned"}}]
+    api.on("GET /books/unanswered", (200, {"effects": of_both}))
+    workers = Workers(busy(7, 1500, "the-request"), busy(8, 1500, "its-request"))
     scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
-    assert [kill.effect for kill in scenario.course.kills if kill.effect] == []
+    assert sorted(kill.saga for kill in scenario.course.kills) == ["planned", "s0"]
 
 
 def test_workers_that_just_began_or_are_about_to_yield_are_left_alone(api: FakeApi) -> None:

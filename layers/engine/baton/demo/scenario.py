@@ -28,6 +28,8 @@ LARGE, LARGE_PARTY = 3, 9
 GUEST = {"words": "Dinner for four in Vienna tonight, something Thai.", "at": FIRST_EVENING.isoformat()}
 # The one effect for which a second request would be a second one: its service takes no idempotency key.
 PAYMENT = "deposit"
+# What an agent does.
+HELD = "hold"
 LOOK_EVERY_TICKS = 10
 PATIENCE_TICKS = 30
 
@@ -137,6 +139,9 @@ class Scenario:
         any worker in the middle of its work.
         """
         kills = self._kills()
+        if kills:
+            # A second leg is short: on a busy machine it would be over before all patience is.
+            self._patience = min(self._patience, PATIENCE_TICKS // 3)
         if kills and not any(int(s.get("invocations") or 0) > 1 for s in self._latest.values()):
             return
         prey = self._at_work()
@@ -161,66 +166,58 @@ class Scenario:
             await self._kill(next(iter(prey.values())), {})
 
     def _kills(self) -> list[Kill]:
-        """Those without the one of the agent's worker."""
+        """Those for which any saga but the agent's will do."""
         return [kill for kill in self.course.kills if kill.saga != self.course.planning]
 
     async def _kill_planning(self) -> None:
-        """SIGKILL the agent's worker, once, while it makes calls that an answer of the model has asked for."""
+        """SIGKILL the worker of the agent's saga, once: when a service has held a table for it, or later, at the next effect."""
         planning = self.course.planning
-        is_over = self._latest[planning]["status"] in FINISHED
-        if is_over or any(kill.saga == planning for kill in self.course.kills) or not self._at_work():
+        if any(kill.saga == planning for kill in self.course.kills) or not self._busy():
             return
-        last = await self._last_entry(planning)
-        process = self._at_work().get(request_of(str(last.get("invocation"))))
-        if process and any(event["kind"] == "calls_began" for event in last["events"]):
-            busy_ms = self._sigkill(process)
-            self._note(process, busy_ms, "while its agent made calls that the model had asked for", planning)
+        for effect in await self._books.unanswered():
+            if effect["identity"].get("reference") != planning:
+                continue
+            process = self._busy().get(await self._holder(planning))
+            if process is not None and effect in await self._books.unanswered():
+                await self._kill(process, effect)
+                return
 
     async def _kill(self, process: ProcessInfo, effect: Mapping[str, Any]) -> None:
-        if all(process.request_id != now.request_id for now in self._at_work().values()):
+        if process.request_id not in self._busy():
             return  # it ended while we looked
-        busy_ms = self._sigkill(process)
-        # A second leg is short: on a busy machine it would be over before all patience is.
-        self._patience = min(self._patience, PATIENCE_TICKS // 3)
+        self._workers.kill(process.pid)
+        now = _now_ms()
+        busy_ms = now - (process.busy_since or now)
         saga = kind = ""
         moment = "in the middle of its work"
         # Only what is unanswered even now is sure to have been so at the kill.
         if effect and effect in await self._books.unanswered():
             saga, kind = str(effect["identity"]["reference"]), str(effect["kind"])
-            moment = f"when its {kind} was done and not yet known"
-        self._note(process, busy_ms, moment, saga, kind)
-
-    def _sigkill(self, process: ProcessInfo) -> int:
-        """The milliseconds that it has been at work."""
-        self._workers.kill(process.pid)
-        now = _now_ms()
-        return now - (process.busy_since or now)
-
-    def _note(self, process: ProcessInfo, busy_ms: int, moment: str, saga: str, effect: str = "") -> None:
-        at_ms = (process.busy_since or _now_ms()) + busy_ms
-        self.course.kills.append(Kill(process.pid, process.request_id, at_ms, busy_ms, moment, saga, effect))
+            whose = "its agent's" if (saga, kind) == (self.course.planning, HELD) else "its"
+            moment = f"when {whose} {kind} was done and not yet known"
+        self.course.kills.append(Kill(process.pid, process.request_id, now, busy_ms, moment, saga, kind))
         self._screen.say(f"kill -9 {process.pid}: a worker, {span(busy_ms)} into its work, {moment}")
 
+    def _busy(self) -> dict[str, ProcessInfo]:
+        """The workers that were not killed yet, by the invocation they are busy with."""
+        struck = {kill.pid for kill in self.course.kills}
+        workers = self._workers.processes("WorkerFunction")
+        return {one.request_id: one for one in workers if one.busy and one.pid not in struck}
+
     def _at_work(self) -> dict[str, ProcessInfo]:
-        """The workers that may be killed now, by the invocation they are busy with."""
+        """Those of them that may be killed now."""
         now = _now_ms()
         least, most = self._plan.kill_after_s * 1000, self._plan.kill_before_s * 1000
-        struck = {kill.pid for kill in self.course.kills}
         return {
-            process.request_id: process
-            for process in self._workers.processes("WorkerFunction")
-            if process.busy and process.busy_since is not None and process.pid not in struck
-            and least <= now - process.busy_since <= most
-        }  # fmt: skip
+            request_id: process
+            for request_id, process in self._busy().items()
+            if process.busy_since is not None and least <= now - process.busy_since <= most
+        }
 
     async def _holder(self, saga: str) -> str:
         """The Lambda request that wrote last into a saga's log."""
-        return request_of(str((await self._last_entry(saga)).get("invocation", "")))
-
-    async def _last_entry(self, saga: str) -> Mapping[str, Any]:
-        """What a worker wrote last into a saga's log; nothing if none has."""
         entries = [entry async for entry in self._api.events(saga) if entry["epoch"]]
-        return entries[-1] if entries else {}
+        return request_of(str(entries[-1]["invocation"])) if entries else ""
 
     async def _cancel_one(self) -> None:
         """Cancel the first saga that is well under way, with time for its running steps to finish.
