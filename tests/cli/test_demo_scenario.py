@@ -192,7 +192,7 @@ def test_a_saga_whose_worker_was_killed_has_to_go_on_and_is_not_cancelled(api: F
 
 def planning(api: FakeApi, *effects: dict[str, Any]) -> None:
     """The agent's saga runs, in the hands of `its-request`, and `effects` were carried out for it."""
-    running = (200, {"id": "planned", "status": "running", "steps": 2, "invocations": 1})
+    running = (200, {"id": "planned", "status": "running", "steps": 9, "invocations": 1})
     done = (200, {"id": "planned", "status": "completed", "steps": 9, "invocations": 2})
     api.on("GET /sagas/planned", *[running] * 3, done)
     entries = [{"epoch": 0, "invocation": "api"}, {"epoch": 1, "invocation": "its-request.abc"}]
@@ -215,12 +215,22 @@ def test_the_worker_of_the_agent_is_killed_once_whatever_its_age(api: FakeApi, a
     assert said in screen.said[-1]
 
 
-def test_the_worker_of_the_agent_is_left_alone_while_nothing_is_done_for_it(api: FakeApi) -> None:
+def test_the_saga_of_the_agent_is_struck_by_no_second_kill(api: FakeApi) -> None:
+    prepared(api, [saga(0, "running", 1)] * 4 + [saga(0, "completed", 14)])
+    planning(api, effect("deposit"))
+    workers = Workers(busy(8, 1500, "its-request"), busy(9, 1500, "its-request"))
+    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
+    assert [kill.effect for kill in scenario.course.kills if kill.saga == "planned"] == ["deposit"]
+
+
+def test_the_worker_of_the_agent_is_left_alone_while_nothing_is_done_for_it_and_its_saga_is_not_cancelled(
+    api: FakeApi,
+) -> None:
     prepared(api, [saga(0, "running", 1)] * 2 + [saga(0, "completed", 14)])
     planning(api)
     workers = Workers(busy(8, 5000, "its-request"))
     scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), workers)
-    assert (workers.killed, scenario.course.kills) == ([], [])
+    assert (workers.killed, scenario.course.kills, scenario.course.cancelled) == ([], [], "")
 
 
 def test_the_kill_of_the_agents_worker_is_none_of_the_others(api: FakeApi) -> None:
