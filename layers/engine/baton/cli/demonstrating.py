@@ -30,7 +30,7 @@ from baton.demo.scenario import GUEST, Plan, Scenario
 from baton.local.aws import Aws
 from baton.local.run import LocalRun
 from baton.local.template import load
-from baton.settings import model_key_variable
+from baton.settings import local_key_variable
 
 WORKER_TIMEOUT_S = 6
 WAKE_VISIBILITY_S = 8
@@ -78,7 +78,7 @@ async def run_demo(options: Options, console: Console) -> bool:
         local = LocalRun(
             options.root / TEMPLATE,
             parameters=parameters,
-            variables={model_key_variable(PROFILE): PROFILE},
+            variables={local_key_variable("MODEL", PROFILE): PROFILE},
             schedule_period_s=SCHEDULE_PERIOD_S,
         )
         kept = False
