@@ -295,11 +295,11 @@ async def _questions(world: World) -> str:
 
 
 async def _approved(world: World) -> str:
-    """A person who approves each call twice: the second time is none."""
+    """A person who approves each call twice, and lets a parked saga go on: the second time is none."""
     saga = await start(world, APPROVED, {}, "approved")
     while world.end(saga) is None:
-        for ask in [question["id"] for question in (await shown(world, saga))["questions"]] * 2:
-            said = partial(_say, saga=saga, answer=Answer(ask=ask, action="approve"))
+        for question in [*(await shown(world, saga))["questions"]] * 2:
+            said = partial(_say, saga=saga, answer=Answer(ask=question["id"], action=question["options"][0]))
             await ask_unless_done(patiently(world, said))
         await asyncio.sleep(1)
     return saga

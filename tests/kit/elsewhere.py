@@ -156,7 +156,7 @@ async def _work(job: Job, jobs: Jobs, say: Say, luck: Luck) -> None:
         await asyncio.gather(*(tell_once(Said(**said)) for _ in range(luck.copies())))
 
     async def report() -> None:
-        """It gives signs of life until its success is heard: they need the table alone, a success the bucket, too."""
+        """It gives signs of life until its success is heard, for which the API may need a service that is out of order."""
         beating = asyncio.create_task(beat())
         await tell(**done)
         beating.cancel()

@@ -11,8 +11,9 @@ from baton.core.log.answers import Answer
 from baton.core.log.events import QuestionClosed
 from baton.errors import NotAllowedNow, NotFound
 from tests.kit.corpus import Scenario, shown, start
-from tests.kit.faults import Plan
+from tests.kit.faults import STALL, Plan
 from tests.kit.mishaps import answering, with_books
+from tests.kit.schedule import Schedule, trial
 from tests.kit.toolbox import Books, make_registry
 from tests.kit.verdict import run
 from tests.kit.virtual import VirtualClock, run_virtual
@@ -96,3 +97,14 @@ def test_the_person_of_the_scenarios_resumes_what_is_parked_for_more_than_the_qu
     assert found.broken == ()
     assert found.kinds >= {"resumed", "question_closed"}
     assert found.done == ("asks",)
+
+
+THREE_DEATHS = Schedule(
+    "approved", 129, gap_s=3, faults=(("write", 16, STALL), ("write", 24, STALL), ("write", 33, STALL))
+)
+
+
+def test_the_person_of_the_approvals_resumes_what_was_parked_in_between() -> None:
+    found = trial(THREE_DEATHS)
+    assert found.broken == ()
+    assert found.verdict.kinds >= {"parked", "resumed"}

@@ -83,7 +83,7 @@ async def _complete(request: Request, history: History, callback: str, said: Sai
 async def _hear(request: Request, history: History, callback: str) -> dict[str, Any]:
     """At most one entry for each half of the interval: more often it changes nothing that is not sure already.
 
-    It needs the table and nothing else: a worker that still works without the bucket must not take for silent what speaks.
+    It needs no program: a worker that knows it and works on without the bucket must not take for silent what speaks.
     """
     slot = slot_in(callback)
     node, iteration = node_of(slot)

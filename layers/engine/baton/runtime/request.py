@@ -71,11 +71,11 @@ class Request:
         return Opened(head, history, await self.program_of(history))
 
     async def program_of(self, history: History) -> Program:
-        """The program that a saga runs, which a new process reads from the bucket."""
+        """The program that a saga runs."""
         return await self.parts.catalog.program(history.ref.tenant, history.state.origin.graph)
 
     async def read(self, saga: str) -> tuple[Head, History]:
-        """Load a saga without its program, so that the bucket may be out of order. Raises `NotFound`."""
+        """Load a saga without its program, which a new process would read from the bucket. Raises `NotFound`."""
         if not re.fullmatch(SAGA_ID, saga):
             raise NotFound(f"there is no saga `{saga[:80]}`")
         ref = SagaRef(self.caller.tenant, saga)
