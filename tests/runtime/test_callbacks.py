@@ -77,7 +77,9 @@ def test_a_process_that_cannot_reach_the_bucket_hears_heartbeats_and_failures(st
         await world.service().callback(token, Said(status="heartbeat"))
         assert isinstance(world.events(saga)[-1], CallbackHeartbeat)
         with pytest.raises(EngineFault):
-            await world.service().callback(token, DONE)  # its output may have a schema, which is in the bucket
+            await world.service().callback(
+                token, DONE
+            )  # its output may have a schema, which is in the bucket
         await world.service().callback(token, Said(status="failure", code="business_rule"))
         assert isinstance(world.events(saga)[-1], SignalReceived)
 

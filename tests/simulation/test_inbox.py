@@ -41,7 +41,11 @@ def known_between(world: World, ref: SagaRef) -> tuple[float, float] | None:
             if isinstance(event, NoticeDue) and event.notice.ask == ASK:
                 landed = world.told.landed[ref.tenant, event.notice.key]
                 told += [one.time for one in landed if one.call == "tell"]
-            elif isinstance(event, SignalReceived) and event.name == ANSWER and event.key == answer_key(ASK, "k"):
+            elif (
+                isinstance(event, SignalReceived)
+                and event.name == ANSWER
+                and event.key == answer_key(ASK, "k")
+            ):
                 answered = world.written[str(ref), entry.version]
     begin = min(told, default=answered)
     return (begin, answered) if begin < answered else None
