@@ -22,9 +22,9 @@ from baton.core.log.events import Value
 from baton.core.log.state import State, owner_of
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
-from baton.core.models.tool import MODEL
+from baton.core.models.tool import MODEL, SHARE
 from baton.core.models.usage import Price, Usage, cost_of, most_of
-from baton.core.money import MICRO
+from baton.core.money import MICRO, Assumed
 from baton.ports import Performer, StepContext, StepFailure
 from baton.ports.models import LENGTH, ModelAnswer, ModelCall, ModelFailure, ModelRequest, Models, ToolOffer
 from baton.runtime.context import InvocationContext
@@ -37,6 +37,8 @@ TAIL = 16
 USUAL_OUTPUT = 4_096
 """Tokens that an answer has at most where the document does not say."""
 MOST_CALLS = 64
+MOST_WRONG = 3
+"""So many answers in a row may ask only for what cannot be made; a further one is refused, like an answer of a wrong form."""
 _WORST = 3  # of the problems of an answer, so many are told
 
 
@@ -95,12 +97,19 @@ class ModelCaller:
         names = said.wire_names(self._step.node.arguments["tools"])
         messages, made, segments = await self._transcript(work, given, names)
         messages += await self._heard(work.heard)
+        if share := int(changed.get(SHARE, 0)):
+            messages = said.cut(messages, len(said.opening(given)), share)
         offers = tuple(self._offer(tool, name) for tool, name in names.items())
         answer = await self._ask(models, given, self._corrected(messages), offers, context, work)
         asked = answer.calls[:MOST_CALLS]
+        calls = [_repeating(self._call(call, names), made) for call in asked]
+        if work.wrong >= MOST_WRONG and calls and all("error" in call for call in calls):
+            why = "; ".join(call["error"]["message"] for call in calls[:_WORST])
+            raise StepFailure(INVALID, f"again it asks only for calls that cannot be made: {why}")
         return {
             "text": answer.text,
-            "calls": [_repeating(self._call(call, names), made) for call in asked],
+            "calls": calls,
+            **({"left_out": len(answer.calls) - MOST_CALLS} if len(answer.calls) > MOST_CALLS else {}),
             "data": None if asked else self._data(answer),
             "tokens": [answer.usage.input, answer.usage.output],
             **({} if segments is None else {"segments": [[one.ref, one.turns] for one in segments]}),
@@ -127,7 +136,8 @@ class ModelCaller:
         # A turn begins with what the one before it has read, and that was counted.
         counted = 0 if work is None or not work.tail else work.used.read
         size = said.size_of(messages, [msgspec.to_builtins(offers), schema])
-        await self._ledger.cover(self._state, step, MODEL, most_of(price, max(size, counted), most_output))
+        most = most_of(price, max(size, counted), most_output)
+        await self._ledger.cover(self._state, step, MODEL, most, is_billed=True)
         request = ModelRequest(
             model=model,
             messages=tuple(messages),
@@ -140,12 +150,22 @@ class ModelCaller:
         )
         try:
             answer = await models.answer(request)
-        except ModelFailure as failure:
-            if failure.usage is not None:  # it has answered, and the provider bills that
-                self._count(failure.usage, price, context, model)
+        except asyncio.CancelledError:  # the provider has the request, and bills it
+            context.spent.append(Assumed(Decimal(most) / MICRO))
+            raise
+        except StepFailure as failure:
+            usage = failure.usage if isinstance(failure, ModelFailure) else None
+            if usage is not None:
+                self._count(usage, price, context, model)
+            elif failure.happened:
+                context.spent.append(Assumed(Decimal(most) / MICRO))
             raise
         self._count(answer.usage, price, context, answer.model or model)
-        return answer
+        calls = tuple(
+            msgspec.structs.replace(one, name=said.plain(one.name), arguments=said.plain(one.arguments))
+            for one in answer.calls
+        )
+        return msgspec.structs.replace(answer, text=said.plain(answer.text), calls=calls)
 
     def _price(self, models: Models, given: Mapping[str, Any], model: str) -> Price | None:
         """What the document says of the model that it names, or else what the deployment knows."""
@@ -219,8 +239,7 @@ class ModelCaller:
         ids = [call_item(number, index) for index in range(len(results))]
         found: dict[str, Any] = {}
         for id_, result in zip(ids, results, strict=True):
-            first = result.get("repeated") if isinstance(result, dict) and len(result) == 1 else None
-            if isinstance(first, str):
+            if first := turn.again.get(id_):
                 result = (
                     {"repeated": True, "result": found[first]}
                     if first in found
@@ -252,8 +271,8 @@ class ModelCaller:
                 f"there is no tool `{call.name[:64]}`; there are: {known}",
             )
         try:
-            arguments = msgspec.json.decode(call.arguments or "{}")
-        except msgspec.DecodeError as error:
+            arguments = said.parsed(call.arguments or "{}")
+        except ValueError as error:
             return _refused(call, tool, "input_invalid", f"the arguments are no JSON: {error}")
         problems = violations(self._specs[tool].parameters, arguments)
         if not isinstance(arguments, dict) or problems:
@@ -274,8 +293,8 @@ class ModelCaller:
         if schema is None:
             return answer.text
         try:
-            data = msgspec.json.decode(answer.text)
-        except msgspec.DecodeError as error:
+            data = said.parsed(answer.text)
+        except ValueError as error:
             raise StepFailure(
                 INVALID, f"it is no JSON, as the schema of the answer asks for: {error}"
             ) from error

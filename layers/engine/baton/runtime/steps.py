@@ -26,7 +26,7 @@ from baton.core.log.events import Failure, Value
 from baton.core.log.state import State, item_of
 from baton.core.models.tool import MODEL, TIMEOUT_MS
 from baton.core.models.usage import Usage
-from baton.core.money import micro_dollars
+from baton.core.money import assumed_in, micro_dollars
 from baton.ports import Blocked, NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.alarm import Alarm
 from baton.runtime.approvals import Approved, Unapproved, check, check_first, may_ask
@@ -170,6 +170,7 @@ class Steps:
                 started_at=started,
                 ended_at=self._clock.now(),
                 cost=cost,
+                assumed=assumed_in(spent),
                 why=APPROVAL,
                 request=refusal.request,
                 notices=await self._ledger.settle(state, step, cost),
@@ -187,6 +188,7 @@ class Steps:
                 started_at=started,
                 ended_at=self._clock.now(),
                 cost=cost,
+                assumed=assumed_in(spent),
                 halt=halt.parked if halt is not None else None,
                 why=MONEY,
                 notices=(*news, *(halt.notices if halt is not None else ())),
@@ -218,6 +220,7 @@ class Steps:
             failure=failure,
             rows=rows if output is not None else (),
             cost=cost,
+            assumed=assumed_in(one.spent),
             recorded=one.doubt.is_recorded,
             blocked_ms=own_ms(one.blocked) if one.blocked else 0,
             retry_after_ms=retry_after_ms,
@@ -376,6 +379,7 @@ class Steps:
             user=state.origin.user,
             node=step.node.name,
             iteration=step.iteration,
+            item=item_of(step.slot),
             attempt=step.attempt,
             idempotency_key=key,
             # After its lease, another worker may look whether it has happened, and act.
