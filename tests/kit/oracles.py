@@ -251,9 +251,9 @@ def _unheard(world: World, logs: Logs) -> Iterator[str]:
 def _unheard_callbacks(world: World, logs: Logs) -> Iterator[str]:
     for said in world.acknowledged:
         entries = logs.get(said.saga, [])
-        if said.what == "callback" and (text := unheard(entries, said)):
-            if said.payload.status != HEARTBEAT or not _is_misdated(world, entries, said.key):
-                yield text
+        text = unheard(entries, said) if said.what == "callback" else ""
+        if text and not (said.payload.status == HEARTBEAT and _is_misdated(world, entries, said.key)):
+            yield text
 
 
 def _is_misdated(world: World, entries: list[Entry], callback: str) -> bool:

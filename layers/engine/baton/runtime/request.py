@@ -21,6 +21,8 @@ from baton.runtime.deadline import Deadline
 from baton.runtime.history import History
 from baton.runtime.parts import Engine, Parts
 
+Make = Callable[[State, int], Event | Sequence[Event] | None]
+"""What a caller says of a state at a time."""
 SAGA_ID = rf"[A-Za-z0-9._-]{{1,{LONGEST_ID}}}"
 
 
@@ -96,14 +98,14 @@ class Request:
             raise TooLarge(f"{what} has at most {self.engine.limits.result_bytes} bytes")
         return found
 
-    async def append(self, opened: Opened, *said: Any) -> dict[str, Any]:
-        """What the caller says, put as `put` does. Returns where the saga then is."""
-        return accepted(opened, changed=await self.put(opened.history, *said))
+    async def append(self, opened: Opened, make: Make, *more: Any) -> dict[str, Any]:
+        """`put` it. Returns where the saga then is."""
+        return accepted(opened, changed=await self.put(opened.history, make, *more))
 
     async def put(
         self,
         history: History,
-        make: Callable[[State, int], Event | Sequence[Event] | None],
+        make: Make,
         is_known: Callable[[State], bool] = lambda _: False,
         blob: bytes = b"",
         ref: str = "",
