@@ -11,7 +11,7 @@ from baton.core.log.answers import Answer
 from baton.core.log.events import QuestionClosed
 from baton.errors import NotAllowedNow, NotFound
 from tests.kit.corpus import Scenario, shown, start
-from tests.kit.faults import STALL, Plan
+from tests.kit.faults import FREEZE, HANG, STALL, Plan
 from tests.kit.mishaps import answering, with_books
 from tests.kit.schedule import Schedule, trial
 from tests.kit.toolbox import Books, make_registry
@@ -108,3 +108,21 @@ def test_the_person_of_the_approvals_resumes_what_was_parked_in_between() -> Non
     found = trial(THREE_DEATHS)
     assert found.broken == ()
     assert found.verdict.kinds >= {"parked", "resumed"}
+
+
+CHANGED_ITS_MIND = Schedule(
+    "asked",
+    2072,
+    is_warm=True,
+    gap_s=20,
+    late_s=14,
+    stall_s=22,
+    start_late_s=4,
+    slow=(("release", 0.04),),
+    faults=(("write", 8, FREEZE), ("write", 10, STALL), ("read", 53, HANG)),
+)
+"""A first answer whose hearing got lost on its way back, and books that say something else when it is repeated."""
+
+
+def test_the_person_of_the_scenarios_takes_it_that_the_first_answer_counts() -> None:
+    assert trial(CHANGED_ITS_MIND).broken == ()
