@@ -69,7 +69,7 @@ class Credentials:
             where = self._secrets.where(profile.name)
             raise StepFailure(
                 "missing_credentials",
-                f"the model profile `{profile.name}` has no credential: put it into {where}",
+                f"the model profile `{profile.name}` has no credential; it belongs into {where}",
             )
         if found.startswith("{") or any(not "!" <= character <= "~" for character in found):
             where = self._secrets.where(profile.name)
