@@ -159,8 +159,9 @@ def test_without_a_credential_nothing_is_sent_and_the_message_says_where_it_belo
     found = failure(adapter(Vault(), "openai=https://api.openai.com/v1"))
     assert (found.code, found.message) == (
         "missing_credentials",
-        "the model profile `openai` has no credential: put it into the vault's drawer `openai`",
+        "the model profile `openai` has no credential; it belongs into the vault's drawer `openai`",
     )
+    assert sanitised(found.message) == found.message
 
 
 def test_a_server_of_ones_own_without_tls_needs_none(provider: Served) -> None:

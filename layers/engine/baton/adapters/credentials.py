@@ -71,7 +71,7 @@ class Credentials:
             where = self._secrets.where(name)
             raise StepFailure(
                 "missing_credentials",
-                f"{self._what} `{name}` has no credential: put it into {where}",
+                f"{self._what} `{name}` has no credential; it belongs into {where}",
             )
         if found.startswith("{") or any(not "!" <= character <= "~" for character in found):
             where = self._secrets.where(name)

@@ -101,6 +101,9 @@ class Agent(NodeDocument):
     chooses = True
     takes_signals = True
 
+    def meant(self, value: Any) -> str:
+        return f"write `agent: {{model: {value}, prompt: …}}`" if isinstance(value, str) and value else ""
+
     def tool(self, node: NodeModel) -> str:
         return MODEL
 

@@ -62,6 +62,9 @@ class AskedModel(NodeDocument):
     definitions: ClassVar[Mapping[str, dict[str, Any]]] = {"modelPrice": PRICE}
     inside = Words(keys={"name": "model id", **WORDS})
 
+    def meant(self, value: Any) -> str:
+        return f"write `model: {{name: {value}, prompt: …}}`" if isinstance(value, str) and value else ""
+
     def tool(self, node: NodeModel) -> str:
         return MODEL
 
