@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from baton import StepFailure, tool
+from baton.core.log.answers import Answer
 from baton.core.log.events import AgentClosed, AttemptFailed, CallsBegan, StepFailed, StepSucceeded
 from baton.core.log.fold import fold
 from baton.core.log.snapshots import encode_state
@@ -363,5 +364,44 @@ def test_an_answer_that_a_provider_has_filtered_is_paid_for(stage: Stage) -> Non
         world.models = Scripted(in_turn(refusal))
         shown = await ran(world, document(node=", on_failure: fail"), {"a": 1})
         assert (shown["error"]["code"], shown["spent_usd"]) == ("content_policy", 0.00105)
+
+    stage(story)
+
+
+@pytest.mark.parametrize("deep", ["[" * 5_000 + "]" * 5_000])
+def test_an_answer_that_is_nested_too_deep_is_refused_once(stage: Stage, deep: str) -> None:
+    """What cannot be decoded must not kill the attempt: the worker would ask, and pay, again and again."""
+
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = model = Scripted(
+            in_turn(asks_for(("sum_add", f'{{"a": {deep}}}')), says(deep), says("[3]"))
+        )
+        shown = await ran(world, document(node=", output_schema: {type: array}"), {"a": 1})
+        assert (shown["status"], shown["result"]) == ("completed", [3])
+        assert len(model.requests) == 3
+        (began,) = of_kind(world, shown["id"], CallsBegan)
+        assert began.calls[0].failure is not None
+        assert began.calls[0].failure.code == "input_invalid"
+
+    stage(story)
+
+
+@pytest.mark.parametrize("output", [{"sum": 3}, {"sum": 4, "calls": ["t1"]}])
+def test_what_a_person_gives_in_place_of_a_turn_is_the_agents_answer(
+    stage: Stage, output: dict[str, Any]
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = model = Scripted(in_turn(says("three")))
+        schema = ", output_schema: {type: object, required: [sum]}"
+        saga = await start(world, document(", corrections: 0", schema), {"a": 1}, "w")
+        await asyncio.sleep(60)
+        (question,) = (await world.queries().show(saga))["questions"]
+        await world.service().answer(saga, Answer(ask=question["id"], action="use", output=output), "k")
+        await world.settle()
+        shown = await world.queries().show(saga)
+        assert (shown["status"], shown["result"]) == ("completed", output)
+        assert len(model.requests) == 1
 
     stage(story)

@@ -37,6 +37,7 @@ TAIL = 16
 USUAL_OUTPUT = 4_096
 """Tokens that an answer has at most where the document does not say."""
 MOST_CALLS = 64
+_UNREADABLE = (msgspec.DecodeError, RecursionError)  # no JSON, or too deep
 _WORST = 3  # of the problems of an answer, so many are told
 
 
@@ -253,7 +254,7 @@ class ModelCaller:
             )
         try:
             arguments = msgspec.json.decode(call.arguments or "{}")
-        except msgspec.DecodeError as error:
+        except _UNREADABLE as error:
             return _refused(call, tool, "input_invalid", f"the arguments are no JSON: {error}")
         problems = violations(self._specs[tool].parameters, arguments)
         if not isinstance(arguments, dict) or problems:
@@ -275,7 +276,7 @@ class ModelCaller:
             return answer.text
         try:
             data = msgspec.json.decode(answer.text)
-        except msgspec.DecodeError as error:
+        except _UNREADABLE as error:
             raise StepFailure(
                 INVALID, f"it is no JSON, as the schema of the answer asks for: {error}"
             ) from error

@@ -17,6 +17,7 @@ from baton.core.log.agents import (
     Agent,
     Progress,
     Segment,
+    answer_of,
     call_digest,
     call_item,
     is_turn,
@@ -52,6 +53,9 @@ class AgentKind(TaskKind):
 
     def keeps_failure(self, item: str) -> bool:
         return bool(item) and not is_turn(item)
+
+    def instead(self, item: str, output: Any) -> Any:
+        return answer_of(output) if item and is_turn(item) else output
 
     def begin(self, at: Activation, desk: Desk) -> Next | None:
         if not at.item:
