@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -403,5 +404,46 @@ def test_what_a_person_gives_in_place_of_a_turn_is_the_agents_answer(
         shown = await world.queries().show(saga)
         assert (shown["status"], shown["result"]) == ("completed", output)
         assert len(model.requests) == 1
+
+    stage(story)
+
+
+def test_a_models_own_price_is_not_that_of_a_model_which_a_policy_asks_in_its_place(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        refused = StepFailure("bad_request", "no")
+        world.models = model = Scripted(in_turn(refused, says("Three.")), known=("big",))
+        policy = "{name: p, when: {code: bad_request}, then: {strategy: replan, with: {model: big}}}"
+        shown = await ran(
+            world, document(", price: {input: 0, output: 0}", f", failover: [{policy}]"), {"a": 1}
+        )
+        assert [request.model for request in model.requests] == ["m", "big"]
+        assert (shown["result"], shown["spent_usd"]) == ("Three.", 0.0002)
+
+    stage(story)
+
+
+def test_a_tool_that_stands_in_for_the_model_gives_the_answer(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = Scripted(in_turn(StepFailure("bad_request", "no")))
+        policy = (
+            "{name: p, when: {code: bad_request}, then: {strategy: replan, tool: sum.add, with: {a: 1, b: 2}}}"
+        )
+        shown = await ran(world, document(node=f", failover: [{policy}]"), {"a": 1})
+        assert (shown["status"], shown["result"]) == ("completed", 3)
+
+    stage(story)
+
+
+@pytest.mark.parametrize("name", ["a tool!", "", "ä" * 80])
+def test_a_name_that_no_tool_has_goes_back_to_the_model_as_providers_take_it(stage: Stage, name: str) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = model = Scripted(by_turn(asks_for((name, {})), says("I could not.")))
+        shown = await ran(world, document(), {"a": 1})
+        assert shown["result"] == "I could not."
+        (call,) = model.requests[1].messages[2]["tool_calls"]
+        assert re.fullmatch("[A-Za-z0-9_-]{1,64}", call["function"]["name"])
 
     stage(story)

@@ -17,7 +17,7 @@ import msgspec
 from baton.core.conditions.schema import violations
 from baton.core.decide.builder import RunStep
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.log.agents import Agent, Segment, Turn, call_digest, call_item
+from baton.core.log.agents import Agent, Segment, Turn, answer_of, call_digest, call_item
 from baton.core.log.events import Value
 from baton.core.log.state import State, owner_of
 from baton.core.models import messages as said
@@ -27,6 +27,7 @@ from baton.core.models.usage import Price, Usage, cost_of, most_of
 from baton.core.money import MICRO
 from baton.ports import Performer, StepContext, StepFailure
 from baton.ports.models import LENGTH, ModelAnswer, ModelCall, ModelFailure, ModelRequest, Models, ToolOffer
+from baton.runtime.attempt import tool_called
 from baton.runtime.context import InvocationContext
 from baton.runtime.ledger import Ledger
 from baton.runtime.values import Values
@@ -75,24 +76,28 @@ class ModelCaller:
         self._step = step
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
+        is_turn = "#" in self._step.slot
         if tool != MODEL:
-            return await self._performer.perform(tool, arguments, context)
+            result = await self._performer.perform(tool, arguments, context)
+            return answer_of(result) if is_turn and tool == tool_called(self._step) else result
         if self._models is None:
             raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
-        if "#" not in self._step.slot:
+        if not is_turn:
             return await self._single(self._models, arguments, context)
         work = self._state.open[owner_of(self._step.slot)]
         assert isinstance(work, Agent), "only an agent has turns"
         return await self._turn(self._models, work, arguments, context)
 
     async def _single(self, models: Models, given: Mapping[str, Any], context: StepContext) -> Any:
+        given = _priced(given, self._step.node.arguments["model"])
         answer = await self._ask(models, given, self._corrected(said.opening(given)), (), context)
         return self._data(answer)
 
     async def _turn(
         self, models: Models, work: Agent, changed: Mapping[str, Any], context: StepContext
     ) -> dict[str, Any]:
-        given = {**await self._content(work.given), **changed}
+        written = await self._content(work.given)
+        given = _priced({**written, **changed}, written["model"])
         names = said.wire_names(self._step.node.arguments["tools"])
         messages, made, segments = await self._transcript(work, given, names)
         messages += await self._heard(work.heard)
@@ -149,10 +154,9 @@ class ModelCaller:
         return answer
 
     def _price(self, models: Models, given: Mapping[str, Any], model: str) -> Price | None:
-        """What the document says of the model that it names, or else what the deployment knows."""
+        """What the document says, or else what the deployment knows."""
         own = given.get("price")
-        is_own = self._step.way is None or "model" not in self._step.way.arguments
-        return Price(**own) if own is not None and is_own else models.price(model)
+        return models.price(model) if own is None else Price(**own)
 
     def _count(self, usage: Usage, price: Price, context: StepContext, model: str) -> None:
         cost = cost_of(usage, price)
@@ -284,6 +288,11 @@ class ModelCaller:
             told = "; ".join(f"at {one.path or '/'}: {one.message}" for one in problems[:_WORST])
             raise StepFailure(INVALID, f"it does not match the schema of the answer: {told}")
         return data
+
+
+def _priced(given: Mapping[str, Any], named: str) -> Mapping[str, Any]:
+    """The document's price is that of the model which it names, and of no other that is asked in its place."""
+    return given if given["model"] == named else {**given, "price": None}
 
 
 def _repeating(call: dict[str, Any], made: Mapping[str, str]) -> dict[str, Any]:
