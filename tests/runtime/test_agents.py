@@ -447,3 +447,21 @@ def test_a_name_that_no_tool_has_goes_back_to_the_model_as_providers_take_it(sta
         assert re.fullmatch("[A-Za-z0-9_-]{1,64}", call["function"]["name"])
 
     stage(story)
+
+
+@pytest.mark.parametrize("kind", ["agent", "model"])
+def test_no_request_is_made_that_may_cost_more_than_the_nodes_limit(stage: Stage, kind: str) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        numbers = iter(range(1_000))
+        world.models = model = Scripted(lambda *_: asks_for(("sum_add", {"a": next(numbers), "b": 0})))
+        # A request costs 200 micro-dollars, and could cost some 2,000.
+        text = document(", max_output: 100", ", limits: {cost_usd: 0.003}")
+        if kind == "model":
+            text = "name: w\nnodes: {find: {model: {name: m, prompt: x}, limits: {cost_usd: 0.003}}}"
+        shown = await ran(world, text, {"a": 1})
+        assert (shown["status"], shown["error"]["code"]) == ("failed", "limit_cost")
+        assert shown["spent_usd"] <= 0.003
+        assert (0 < len(model.requests) < 10) if kind == "agent" else not model.requests
+
+    stage(story)

@@ -24,7 +24,8 @@ from baton.core.models import messages as said
 from baton.core.models.messages import Message
 from baton.core.models.tool import MODEL
 from baton.core.models.usage import Price, Usage, cost_of, most_of
-from baton.core.money import MICRO
+from baton.core.log.workflow_limits import TERMINATE, failure_of
+from baton.core.money import MICRO, micro_dollars
 from baton.ports import Performer, StepContext, StepFailure
 from baton.ports.models import LENGTH, ModelAnswer, ModelCall, ModelFailure, ModelRequest, Models, ToolOffer
 from baton.runtime.attempt import tool_called
@@ -133,7 +134,9 @@ class ModelCaller:
         # A turn begins with what the one before it has read, and that was counted.
         counted = 0 if work is None or not work.tail else work.used.read
         size = said.size_of(messages, [msgspec.to_builtins(offers), schema])
-        await self._ledger.cover(self._state, step, MODEL, most_of(price, max(size, counted), most_output))
+        most = most_of(price, max(size, counted), most_output)
+        self._within_limit(most, context)
+        await self._ledger.cover(self._state, step, MODEL, most)
         request = ModelRequest(
             model=model,
             messages=tuple(messages),
@@ -152,6 +155,17 @@ class ModelCaller:
             raise
         self._count(answer.usage, price, context, answer.model or model)
         return answer
+
+    def _within_limit(self, most: int, context: StepContext) -> None:
+        """Raises `StepFailure` where the request may cost more than `limits.cost_usd` of the node leaves."""
+        node = self._step.node
+        cap, used = node.limits.get("cost"), self._state.used.get(node.name)
+        if cap is None or used is None or cap.then != TERMINATE:
+            return
+        found = used.cost + micro_dollars(context.spent) + most
+        if found > cap.most:
+            failure = failure_of("cost", cap, node.name, found)
+            raise StepFailure(failure.code, f"{failure.message} with what the next request may cost")
 
     def _price(self, models: Models, given: Mapping[str, Any], model: str) -> Price | None:
         """What the document says, or else what the deployment knows."""

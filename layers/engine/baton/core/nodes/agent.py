@@ -43,11 +43,10 @@ class AgentKind(TaskKind):
     def part(self, node: Node, work: Open | None, item: str) -> Node:
         parts = _parts(node)
         if is_turn(item):
-            return (
-                parts.turn
-                if node.output_schema is None
-                else replace(parts.turn, output_schema=node.output_schema)
-            )
+            cost = {name: cap for name, cap in node.limits.items() if name == "cost"}
+            if node.output_schema is None and not cost:
+                return parts.turn
+            return replace(parts.turn, output_schema=node.output_schema, limits=cost)
         tool = work.calls.get(item, "") if isinstance(work, Agent) else ""
         return next((call for call in parts.calls if call.tool == tool), parts.turn)
 
