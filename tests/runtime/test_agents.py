@@ -465,3 +465,29 @@ def test_no_request_is_made_that_may_cost_more_than_the_nodes_limit(stage: Stage
         assert (0 < len(model.requests) < 10) if kind == "agent" else not model.requests
 
     stage(story)
+
+
+def test_a_message_for_which_there_is_no_turn_left_does_not_lose_the_answer(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = Scripted(in_turn(says("Three.")), takes_s=5)
+        saga = await start(world, document(", turns: 1, signal: follow_up"), {"a": 1}, "w")
+        await asyncio.sleep(2)
+        await world.service().signal(saga, "follow_up", "No, for four.", "k1")
+        await world.settle()
+        shown = await world.queries().show(saga)
+        assert (shown["status"], shown["result"]) == ("completed", "Three.")
+
+    stage(story)
+
+
+def test_the_tokens_of_answers_that_are_refused_count(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        wrong = says("three")
+        world.models = Scripted(in_turn(wrong, wrong, asks_for(("sum_add", {"a": 1, "b": 2})), wrong, says("{}")))
+        shown = await ran(world, document(node=", output_schema: {type: object}"), {"a": 1})
+        (closed,) = of_kind(world, shown["id"], AgentClosed)
+        assert closed.used.tokens == 5 * 110
+
+    stage(story)

@@ -92,7 +92,9 @@ class AgentKind(TaskKind):
             used = Progress(calls=used.calls + begun, tokens=used.tokens, read=used.read)
             return Moved(ev.CallsBegan(node=at.node.name, iteration=at.iteration, calls=calls, used=used))
         if _heard(work, desk):  # it has an answer, and its user has said something else meanwhile
-            return _next_turn(at, work, answer, used, desk)
+            more = _next_turn(at, work, answer, used, desk)
+            if not isinstance(more, Failed):  # without a turn left, the answer is the answer
+                return more
         output = ev.Value(v=answer["data"])
         return Done(
             ev.AgentClosed(
