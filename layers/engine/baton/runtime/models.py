@@ -20,11 +20,11 @@ from baton.core.effects.toolspec import ToolSpec
 from baton.core.log.agents import Agent, Segment, Turn, answer_of, call_digest, call_item
 from baton.core.log.events import Value
 from baton.core.log.state import State, owner_of
+from baton.core.log.workflow_limits import TERMINATE, failure_of
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
 from baton.core.models.tool import MODEL
 from baton.core.models.usage import Price, Usage, cost_of, most_of
-from baton.core.log.workflow_limits import TERMINATE, failure_of
 from baton.core.money import MICRO, micro_dollars
 from baton.ports import Performer, StepContext, StepFailure
 from baton.ports.models import LENGTH, ModelAnswer, ModelCall, ModelFailure, ModelRequest, Models, ToolOffer

@@ -82,6 +82,4 @@ def agent_used(state: State, e: ev.AttemptFailed) -> State:
     if not isinstance(work, Agent):
         return state
     tokens = work.used.tokens + sum(one.input + one.output for one in e.usage)
-    return replace(
-        state, open={**state.open, slot: replace(work, used=replace(work.used, tokens=tokens))}
-    )
+    return replace(state, open={**state.open, slot: replace(work, used=replace(work.used, tokens=tokens))})
