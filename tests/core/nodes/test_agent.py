@@ -15,8 +15,8 @@ from baton.core.log import events as ev
 from baton.core.log.agents import Agent, Segment
 from baton.core.log.fold import apply
 from baton.core.log.state import ANSWER, status_of
-from baton.core.nodes.agent import EXHAUSTED, NOT_ALLOWED, TOO_MANY
 from baton.core.models.usage import Usage
+from baton.core.nodes.agent import EXHAUSTED, NOT_ALLOWED, TOO_MANY
 from baton.errors import InvalidDefinition
 from tests.core.asked import needs_of, steps_of
 from tests.core.build import T0, Saga, done, failed, ready, replay
