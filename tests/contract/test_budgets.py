@@ -128,7 +128,7 @@ def test_requests_that_come_late_count_nothing_and_what_they_open_is_freed(store
     budgets.move(ADA, Change("a", one(5, 1, NOW + 1), None, 7), NOW)
     assert not budgets.move(ADA, late[1], NOW).is_done
     assert budgets.move(ADA, late[0], NOW) == Answer(True, Sums(7, 12, 1), late[0].after)
-    assert budgets.expire(ADA, NOW + 1) == Sums(7, 7, 0)
+    assert budgets.expire(ADA, NOW + 1).sums == Sums(7, 7, 0)
 
 
 # ---- what is spent already counts on any day
@@ -181,8 +181,8 @@ def test_a_worker_that_finds_a_dead_invocation_can_free_what_it_held(stores: Sto
     for n in range(30):
         opened(budgets, f"dead{n}", CENT, NOW)
     opened(budgets, "alive")
-    assert budgets.expire(ADA, NOW) == Sums(0, 100 * CENT, 1)
-    assert budgets.expire(ADA, NOW) == Sums(0, 100 * CENT, 1)
+    assert budgets.expire(ADA, NOW).sums == Sums(0, 100 * CENT, 1)
+    assert budgets.expire(ADA, NOW).sums == Sums(0, 100 * CENT, 1)
 
 
 def test_what_was_spent_counts_once_even_if_its_reservation_was_freed(stores: Stores) -> None:

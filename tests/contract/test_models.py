@@ -146,6 +146,7 @@ def test_a_refusal_is_a_failure_of_the_step_and_is_not_tried_again(asks: Asks) -
     failure = asks.failure(busy)
     assert (failure.code, failure.status, failure.retry_after) == ("rate_limited", 429, "7")
     assert "Slow down." in failure.message
+    assert not failure.happened, "what is refused is not billed"
     assert len(times) == 1
 
 
@@ -154,6 +155,7 @@ def test_what_takes_too_long_ends_in_time(asks: Asks) -> None:
     begun = clock.now()
     failure = asks.failure(Reply("late", after=FOREVER), until=begun + 300)
     assert failure.code == "timeout"
+    assert failure.happened, "the provider bills what it has begun"
     assert clock.now() - begun < 20_000
 
 
@@ -161,7 +163,8 @@ def test_without_time_left_no_request_is_made(asks: Asks) -> None:
     def never(messages: Sequence[dict[str, Any]]) -> Reply:
         raise AssertionError("a request was made")
 
-    assert asks.failure(never, until=SystemClock().now() - 1).code == "timeout"
+    failure = asks.failure(never, until=SystemClock().now() - 1)
+    assert (failure.code, failure.happened) == ("timeout", None)
 
 
 def test_the_memory_adapter_keeps_requests_and_knows_prices_by_name() -> None:

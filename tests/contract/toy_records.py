@@ -31,7 +31,8 @@ class _Money(Struct):
     def free(self, now: int) -> None:
         for holder, one in self.held_by.items():
             if one.until <= now:
-                self.held_by[holder] = replace(one, amount=0, is_freed=True)
+                self.spent += 0 if one.is_freed else sum(one.billed.values())
+                self.held_by[holder] = one.freed()
 
 
 class ToyBudgets:
@@ -65,11 +66,11 @@ class ToyBudgets:
                 money.held_by |= {change.holder: change.after} if change.after else {}
             return Answer(is_done, self._write(account, money), money.held_by.get(change.holder))
 
-    def expire(self, account: Account, now: int) -> Sums:
+    def expire(self, account: Account, now: int, holder: str = "") -> Answer:
         with self._kept.alone():
             money = self._read(account)
             money.free(now)
-            return self._write(account, money)
+            return Answer(True, self._write(account, money), money.held_by.get(holder))
 
     def read(self, account: Account) -> Sums:
         return self._read(account).sums

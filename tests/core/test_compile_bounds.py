@@ -130,6 +130,8 @@ def test_an_agent_goes_on_only_to_what_it_may_choose() -> None:
 @pytest.mark.parametrize("kind", ["agent: {model: m", "model: {name: m"])
 def test_a_model_that_chooses_the_next_node_is_asked_for_it_and_for_its_reason(kind: str) -> None:
     nodes = f"a: {{{kind}, prompt: p}}, branch: {{choose: output.next, among: [b, c]}}}}, b: {{}}, c: {{}}"
+    warm = nodes.replace("prompt: p}", "prompt: p, temperature: 0.5}")
+    assert node("a", warm).arguments["temperature"] == 0.5
     schema = node("a", nodes).output_schema
     assert schema["properties"]["next"]["items"] == {"enum": ["b", "c"]}
     assert schema["required"] == ["next", "reasoning"]

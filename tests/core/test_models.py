@@ -47,6 +47,37 @@ def test_a_request_never_costs_more_than_was_held_for_it(
     assert cost_of(usage, price) <= most_of(price, read, written)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"), [("[]", []), ('{"a": [1, {"b": null}]}', {"a": [1, {"b": None}]}), ('"x"', "x")]
+)
+def test_what_a_model_writes_as_json_is_read(text: str, value: Any) -> None:
+    assert said.parsed(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "truncated"),
+        ("[" * 65 + "]" * 65, "nested deeper than 64 levels"),
+        ('{"a":' * 65 + "1" + "}" * 65, "nested deeper than 64 levels"),
+        ("[" * 100_000, "nested deeper than 64 levels"),
+    ],
+)
+def test_json_that_no_log_could_hold_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        said.parsed(text)
+
+
+def test_json_of_sixty_three_levels_is_read() -> None:
+    assert said.parsed("[" * 63 + "]" * 63)
+
+
+def test_half_a_character_is_replaced_and_all_else_stays() -> None:
+    assert said.plain("abc") == "abc"
+    assert said.plain("ä🙂\u0000") == "ä🙂\u0000"
+    assert said.plain("a\ud83d") == "a?"
+
+
 def test_the_first_messages_are_the_instructions_and_the_prompt() -> None:
     assert said.opening({"prompt": {"a": 1}}) == [{"role": "user", "content": '{"a":1}'}]
     assert said.opening({"instructions": "i", "prompt": "p"}) == [
@@ -73,9 +104,48 @@ def test_a_turn_is_what_was_asked_for_and_what_came_of_it() -> None:
     assert two["content"] == "text"
 
 
+def test_calls_beyond_those_that_an_answer_may_have_are_told_of() -> None:
+    answer = {"text": "", "calls": [{"tool": "a", "arguments": {}}], "left_out": 3}
+    assert said.turn(["c"], answer, ["r"], {})[-1] == {
+        "role": "user",
+        "content": "[3 more calls of this answer were not made: it asks for too many.]",
+    }
+
+
+def test_a_turn_without_calls_is_what_was_said_and_messages_are_its_users() -> None:
+    assert said.turn([], {"text": "hello", "calls": []}, [], {}) == [
+        {"role": "assistant", "content": "hello"}
+    ]
+    assert said.heard([{"n": 1}]) == [{"role": "user", "content": '{"n":1}'}]
+
+
 def test_a_long_result_is_cut_and_says_so() -> None:
     (_, told) = said.turn(["c"], {"text": "t", "calls": [{"tool": "a", "arguments": {}}]}, ["x" * 40_000], {})
     assert told["content"].endswith("[… 7,232 more characters]")
+
+
+def turns(count: int) -> list[Any]:
+    return [
+        message
+        for number in range(count)
+        for message in (
+            {"role": "assistant", "content": None, "tool_calls": [number]},
+            {"role": "tool", "tool_call_id": f"t{number}", "content": "r"},
+            {"role": "tool", "tool_call_id": f"u{number}", "content": "r"},
+        )
+    ]
+
+
+@pytest.mark.parametrize(("share", "kept"), [(2, 3), (4, 0), (1, 6)])
+def test_a_transcript_is_cut_between_turns_and_says_so(share: int, kept: int) -> None:
+    messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "p"}, *turns(2)]
+    found = said.cut(messages, 2, share)
+    assert found[:2] == messages[:2]
+    assert found[len(found) - kept :] == messages[len(messages) - kept :]
+    note = [one["content"] for one in found[2 : len(found) - kept]]
+    assert note == (
+        [f"[{6 - kept} earlier messages are left out here, because they do not fit.]"] if kept < 6 else []
+    )
 
 
 def test_a_repeated_call_is_answered_from_the_messages() -> None:

@@ -227,7 +227,9 @@ def test_every_entry_can_be_shown_as_json(events: list[Any]) -> None:
     whole = entry_view(entry(1, *shown))
     assert msgspec.json.decode(msgspec.json.encode(whole)) == whole
     for one, event in zip(whole["events"], events, strict=True):
-        seldom = {name for name in ("item", "usage", "is_result") if not getattr(event, name, None)}
+        seldom = {
+            name for name in ("item", "usage", "is_result", "assumed") if not getattr(event, name, None)
+        }
         assert set(one) == {"kind", *event.__struct_fields__} - seldom
 
 

@@ -26,6 +26,7 @@ MOST_ATTEMPTS: Mapping[str, int] = {
     "conflict": 5,
     "transient": 5,
     "unknown": 4,
+    "answer_invalid": 4,
 }
 """By code, else by class, where the document says nothing else: what docs/failures.md says. Written down once more."""
 SAID: Mapping[tuple[str, str], int] = {("mishaps", "late"): 2} | {
@@ -71,7 +72,7 @@ class Audit:
         for event in events:
             if not isinstance(event, _OF_ATTEMPTS):
                 continue
-            slot = slot_of(event.node, event.iteration)
+            slot = slot_of(event.node, event.iteration, event.item)
             if isinstance(event, ev.AttemptFailed | ev.StepFailed | ev.StepSucceeded):
                 before = counted.get(slot, event.attempt - 1)
                 # A step can fail without another attempt: it was given up, or its time is over.
@@ -221,7 +222,7 @@ def _completed(events: list[ev.Event]) -> Iterator[str]:
             return  # early: retries are dropped, and what still ran may end as it likes
         if not hasattr(event, "node") or isinstance(event, ev.Parked):
             continue
-        slot = slot_of(event.node, getattr(event, "iteration", ()))
+        slot = slot_of(event.node, getattr(event, "iteration", ()), getattr(event, "item", ""))
         if isinstance(event, ev.AttemptFailed):
             open_.add(slot)
         elif isinstance(event, ev.QuestionClosed) and event.action == "use":
@@ -234,7 +235,7 @@ def _completed(events: list[ev.Event]) -> Iterator[str]:
                 yield f"{slot} has an output, and no attempt gave it one"
         elif isinstance(event, ev.StepFailed):
             open_.discard(slot)
-            if not event.emits:
+            if not (event.emits or event.is_result):
                 yield f"{slot} has failed, and the saga is completed"
     if open_:
         yield f"it is completed, and nothing came of {sorted(open_)}"

@@ -258,7 +258,7 @@ def a_missing_child_is_not_started_before_it_is_cancelled() -> Iterator[None]:
 def the_fence_of_a_revival_is_tried_once() -> Iterator[None]:
     """Revive row: where a signal comes in between, no entry says that the saga was taken over."""
 
-    async def record(self: Runner, lease: Lease, history: History) -> None:
+    async def record(self: Runner, lease: Lease, history: History, assumed: Any) -> None:
         dead = lease.dead
         assert dead is not None
         now = self._p.clock.now()

@@ -44,6 +44,7 @@ from tests.kit.elsewhere import handed
 from tests.kit.faults import Crash
 from tests.kit.mishaps import EFFECTS, MISHAPS, answering, with_books
 from tests.kit.roles import Acknowledged
+from tests.kit.thinking import thinks
 from tests.kit.virtual import VirtualClock, until_something_happens
 from tests.kit.world import World
 
@@ -263,10 +264,6 @@ async def _early_end(world: World) -> str:
     return await start(world, EARLY_END, {}, "early")
 
 
-async def _rented(world: World) -> str:
-    return await start(world, "name: w\nnodes: {a: {tool: rent, with: {stall: corner}}}", {}, "w")
-
-
 async def _asked(world: World) -> str:
     """A person who answers at once."""
     saga = await start(world, "name: w\nnodes: {a: {tool: send, with: {n: 3}}}", {}, "w")
@@ -349,6 +346,7 @@ async def _cancelled_early(world: World) -> str:
 
 
 POLITE = "name: w\nnodes: {a: {tool: listen}}\noutput: '${ctx.a.output}'"
+RENTED = "name: w\nnodes: {a: {tool: rent, with: {stall: corner}}}"
 LOOKED_AT = Limits(sweep_shortest_ms=300_000)
 
 CORPUS = (
@@ -378,7 +376,7 @@ CORPUS = (
     Scenario("losers", _losers, same_steps=False),
     Scenario("losers-at-the-end", _losers_at_the_end, same_steps=False),
     Scenario("early-end", _early_end, same_steps=False),
-    Scenario("rented", _rented),
+    Scenario("rented", partial(start, document=RENTED, given={}, name="w")),
     Scenario("asked", _asked),
     Scenario("questions", _questions),
     Scenario("escalated", _escalated),
@@ -389,4 +387,5 @@ CORPUS = (
     Scenario("cancelled-early", _cancelled_early, "cancelled", has_open_end=True),
     Scenario("polite", partial(start, document=POLITE, given={}, name="w")),
     Scenario("handed", partial(handed, start=start, patiently=patiently)),
+    Scenario("thinks", partial(thinks, start=start, patiently=patiently)),
 )

@@ -47,16 +47,17 @@ from baton.runtime.question_rows import PLACES_DAY
 from tests.kit.asking import of_questions
 from tests.kit.calling import of_callbacks, unheard
 from tests.kit.links import of_links
-from tests.kit.process import Process
+from tests.kit.process import FOREVER, Process
 from tests.kit.roles import Acknowledged, Act
 from tests.kit.telling import of_notices
+from tests.kit.thinking import of_requests
 from tests.kit.world import TENANT, USER, World
 
 LOG, FENCE, ROWS, LIVENESS, DEEDS = "log", "fence", "rows", "liveness", "deeds"
 CHILDREN, LATENESS, NOISE = "children", "lateness", "noise"
 ACKNOWLEDGED, MONEY, DEATHS, ROLES, RESULT = "acknowledged", "money", "deaths", "roles", "result"
 TOLD, ASKED, APPROVALS, INBOX = "told", "asked", "approvals", "inbox"
-CALLBACKS = "callbacks"
+CALLBACKS, MODELS = "callbacks", "models"
 STUCK = frozenset({"worker_killed", "over_budget"})  # parked for these, a saga is an incident
 ALLOWED_TAKES = 60  # for nothing: sweeps, and a person who resumes
 Logs = Mapping[str, list[Entry]]
@@ -101,6 +102,7 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{TOLD}: {text}" for text in _untold(world, logs))
     yield from (f"{TOLD}: {text}" for text in of_notices(world))
     yield from (f"{INBOX}: {text}" for text in _inbox(world, logs))
+    yield from (f"{MODELS}: {text}" for text in of_requests(world, logs))
     yield from (f"{NOISE}: {text}" for text in _noise(world, logs))
     yield from (f"{ROLES}: ended with {ending!r}" for ending in world.endings)
 
@@ -112,7 +114,7 @@ def events_in(entries: list[Entry]) -> list[Event]:
 def settled(entries: list[Entry]) -> list[tuple[str, int]]:
     """Each end of a step, as slot and branch."""
     return [
-        (slot_of(event.node, event.iteration), entry.branch)
+        (slot_of(event.node, event.iteration, event.item), entry.branch)
         for entry in entries
         for event in entry.events
         if isinstance(event, StepSucceeded | StepFailed)
@@ -270,18 +272,24 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
     """Accounts less logs: nothing where no invocation died or gave up, else at most what its tools had spent."""
     if not world.limits.user_day_budget_usd.strip("0."):
         return
-    logged = sum(
-        event.cost for entries in logs.values() for event in events_in(entries) if isinstance(event, _COSTS)
-    )
+    events = [event for entries in logs.values() for event in events_in(entries)]
+    logged = sum(event.cost for event in events if isinstance(event, _COSTS))
+    logged += sum(sum(event.assumed.values()) for event in events if isinstance(event, Revived))
     dead = [p for p in world.processes.values() if p.is_dead or p.is_frozen or p.has_failed]
     # What it settles may be lost twice; and what stands still here goes on for a moment, as nothing frozen does.
     silenced = [p for p in world.processes.values() if p.unanswered > 1 or p.is_frozen]
     most, least = _spent_in(dead), -_spent_in(silenced)
     accounts = world.budgets.spent()
     for account, spent in accounts.items():
+        sums = world.budgets.expire(account, FOREVER).sums
+        if sums.reserved or sums.open:
+            yield f"{account} is held for ever: {sums}"
         limit = micro_dollars([Decimal(world.limits.user_day_budget_usd)])
         if world.keeps_to_what_it_declares and spent > limit + most:
             yield f"{account} has spent {spent}, the limit is {limit}, and the dead can have spent {most}"
+    billed = micro_dollars([part for one in world.asked for part in one.bill])
+    if sum(accounts.values()) < billed + least:
+        yield f"the account of {USER} has {sum(accounts.values())}, and its models have billed {billed}"
     more = sum(accounts.values()) - logged
     if not least <= more <= most:
         yield f"the account of {USER} has {more} more than the logs; the dead can have spent {most}"

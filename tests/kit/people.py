@@ -27,10 +27,13 @@ ONCE = {
     "take_table": "book {table}",
     "rent": "rent {stall}",
     "haul": "haul {load}",
+    "remit": "remit {amount}",
     "entrust": "entrust {job}",
 }
 """The tools that may act once, each with the name of its deed in the books."""
-HELPERS = frozenset({"find_payment", "find_table", "find_rent", "find_haul", "find_entrusted", "log_in"})
+HELPERS = frozenset(
+    {"find_payment", "find_table", "find_rent", "find_haul", "find_remit", "find_entrusted", "log_in"}
+)
 """Tools that are called besides that of a step."""
 OPEN = frozenset({"suspended", "parked"})
 MOST_RESUMES, MOST_ANSWERS = 4, 8

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.kit import bugs, callback_bugs, money_bugs, question_bugs, report_bugs
+from tests.kit import bugs, callback_bugs, model_bugs, money_bugs, question_bugs, report_bugs
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, NO_ANSWER, STALL
 from tests.kit.oracles import (
     ACKNOWLEDGED,
@@ -20,6 +20,7 @@ from tests.kit.oracles import (
     LATENESS,
     LIVENESS,
     LOG,
+    MODELS,
     MONEY,
     RESULT,
     TOLD,
@@ -94,6 +95,11 @@ def _two_crashes(scenario: str, first: int, second: int) -> Schedule:
 
 def _crash_while_slow(scenario: str, write: int) -> Schedule:
     return Schedule(scenario, 0, faults=(("write", write, CRASH_AFTER),), slow=(("append", 0.2),))
+
+
+def at_answers(*fates: str) -> Search:
+    """One fault at each of the first reads of an agent's saga: those of its model are among them."""
+    return at_reads("thinks", *fates)
 
 
 def at_rest(*scenarios: str) -> Search:
@@ -173,6 +179,10 @@ PLANTED: Mapping[str, Planted] = {
         Planted(bugs.the_lease_is_not_checked_right_before_an_append, FENCE, everywhere("big", (STALL,))),
         Planted(bugs.a_cut_off_throws_away_what_has_just_finished, RESULT, everywhere("polite", (), drawn=0)),
         Planted(bugs.clocks_are_believed, DEEDS, seeds("chatter", 14, skew_ms=3_000, gap_s=1)),
+        Planted(model_bugs.a_request_dies_with_its_caller, MONEY, at_answers(CRASH_AFTER, CRASH_BEFORE)),
+        Planted(model_bugs.what_is_given_up_costs_nothing, MONEY, at_answers(HANG)),
+        Planted(model_bugs.a_second_request_goes_out_beside_the_first, MODELS, at_rest("thinks")),
+        Planted(model_bugs.a_transcript_says_when_it_was_made, MODELS, at_rest("thinks")),
         Planted(money_bugs.a_result_is_gone_when_its_window_is_over, DEEDS, everywhere("rented", drawn=0)),
         Planted(
             money_bugs.a_retry_covers_every_claim,

@@ -13,7 +13,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 from baton.adapters.memory.notices import MemoryNotices
 from baton.core.limits import Limits
@@ -159,7 +159,7 @@ class Process:
         """Nothing of the engine runs here for so long."""
         self._thaws_at = max(self._thaws_at, asyncio.get_running_loop().time() + seconds)
 
-    def die(self) -> None:
+    def die(self) -> NoReturn:
         self.is_dead = True
         raise Crash
 

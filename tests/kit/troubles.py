@@ -164,7 +164,7 @@ class Troubles:
         tool, arguments, context = call
         called = Called(context.saga, context.node, context.attempt, tool, arguments, process)
         self.calls.append(called)
-        slot = f"{context.saga}/{slot_of(context.node, context.iteration)}"
+        slot = f"{context.saga}/{slot_of(context.node, context.iteration, context.item)}"
         self._check(world, called, slot)
         drawn = self._draw(called)
         if drawn is None:
@@ -239,6 +239,6 @@ def _has_failed(events: Iterable[Event], slot: str, attempt: int) -> bool:
     return any(
         isinstance(event, AttemptFailed)
         and event.attempt == attempt
-        and slot.endswith(f"/{slot_of(event.node, event.iteration)}")
+        and slot.endswith(f"/{slot_of(event.node, event.iteration, event.item)}")
         for event in events
     )

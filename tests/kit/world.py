@@ -48,6 +48,7 @@ from tests.kit.process import Environment, Outage, Process
 from tests.kit.roles import Acknowledged, Deed, DirectInvoker, FreezableWorker, RememberingService, ToolsOf
 from tests.kit.stream import Stream
 from tests.kit.telling import Told
+from tests.kit.thinking import Asked, ModelsOf
 from tests.kit.virtual import SeededEntropy, VirtualClock, until_something_happens
 from tests.kit.wakes import WakeQueue
 
@@ -113,6 +114,7 @@ class World:
         self.stale: list[str] = []
         self.starts: list[tuple[float, str, str]] = []
         self.deeds: list[Deed] = []
+        self.asked: list[Asked] = []
         self.acknowledged: list[Acknowledged] = []
         self.told = Told()
         self.running: dict[tuple[str, str], Process] = {}
@@ -131,8 +133,14 @@ class World:
             process.home.engine = self._new_engine(process)
             return process.home.engine
         return replace(
-            process.home.engine, offload=process.offload, performer=ToolsOf(process, self.registry)
+            process.home.engine,
+            offload=process.offload,
+            performer=ToolsOf(process, self.registry),
+            models=self._models_of(process),
         )
+
+    def _models_of(self, process: Process) -> Models | None:
+        return None if self.models is None else ModelsOf(process, self.models)
 
     def _new_engine(self, process: Process) -> Engine:
         engine = Engine.on(
@@ -152,7 +160,7 @@ class World:
             metrics=self.metrics,
             watch=self.watch,
             confirm_url=self.confirm_url,
-            models=self.models,
+            models=self._models_of(process),
         )
 
     def process(self, role: str) -> Process:

@@ -49,6 +49,7 @@ REFUSALS = [
 def test_a_refusal_has_the_code_of_the_matrix(refusal: Refusal, code: str, provider: Served) -> None:
     provider.script = lambda asked: refusal
     found = failure(adapter_of(provider.url))
+    assert not found.happened, "it is not billed"
     assert (found.code, len(provider.asked)) == (code, 1)
     assert found.code in CODES
     assert "127.0.0.1" in found.message
@@ -78,11 +79,18 @@ def test_an_answer_that_breaks_is_no_answer(reply: Reply, code: str, said: str, 
     assert (found.code, said in found.message) == (code, True), found.message
 
 
+@pytest.mark.parametrize("fault", ["cut", "open", "filtered"])
+def test_an_answer_that_breaks_off_is_billed(fault: str, provider: Served) -> None:
+    provider.script = lambda asked: Reply("text", fault=fault)
+    assert failure(adapter_of(provider.url)).happened
+
+
 def test_a_provider_that_is_not_there_is_a_connection_that_failed() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     found = failure(adapter_of(f"http://127.0.0.1:{port}"))
     assert (found.code, found.status) == ("connection_failed", 0)
+    assert not found.happened
 
 
 def test_a_provider_that_takes_no_connection_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

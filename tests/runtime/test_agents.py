@@ -15,7 +15,7 @@ from baton.core.log.fold import fold
 from baton.core.log.snapshots import encode_state
 from baton.core.log.state import State
 from baton.core.models.usage import Usage
-from baton.ports.models import ModelAnswer, ModelFailure
+from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, in_turn, says
 from tests.kit.toolbox import Books
@@ -363,5 +363,66 @@ def test_an_answer_that_a_provider_has_filtered_is_paid_for(stage: Stage) -> Non
         world.models = Scripted(in_turn(refusal))
         shown = await ran(world, document(node=", on_failure: fail"), {"a": 1})
         assert (shown["error"]["code"], shown["spent_usd"]) == ("content_policy", 0.00105)
+
+    stage(story)
+
+
+def test_a_model_that_thinks_longer_than_other_tools_take_is_waited_for(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = model = Scripted(in_turn(says("Three.")), takes_s=45)
+        shown = await ran(world, document(), {"a": 1})
+        assert (shown["status"], shown["result"], len(model.requests)) == ("completed", "Three.", 1)
+
+    stage(story, timeout_s=60)
+
+
+def test_an_agent_that_asks_again_and_again_for_what_it_may_not_is_stopped(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = model = Scripted(in_turn(asks_for(("nonsense", {}))))
+        saga = await start(world, document(", corrections: 1"), {"a": 1}, "w")
+        await asyncio.sleep(60)
+        shown = await world.queries().show(saga)
+        assert len(model.requests) == 3 + 2, "three are told, the fourth is refused and corrected once"
+        (question,) = shown["questions"]
+        assert "only for calls that cannot be made" in question["message"]
+
+    stage(story)
+
+
+def test_a_transcript_that_does_not_fit_is_cut_and_then_another_model_is_asked(stage: Stage) -> None:
+    numbers = iter(range(1_000))
+
+    def script(request: ModelRequest, _: int) -> ModelAnswer:
+        if len(request.messages) > 12 and request.model == "m":
+            raise StepFailure("context_exceeded", "too long")
+        number = next(numbers)
+        return says("done") if number == 12 else asks_for(("sum_add", {"a": number, "b": 0}))
+
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = model = Scripted(script, takes_s=0.1, known=("m", "n"))
+        shown = await ran(world, document(", fallbacks: [n]"), {"a": 1})
+        assert (shown["status"], shown["result"]) == ("completed", "done")
+        said = [one for one in model.requests[-1].messages if "left out" in str(one["content"])]
+        assert len(said) == 1
+        assert {request.model for request in model.requests} == {"m"}
+
+    stage(story)
+
+
+def test_the_prompt_of_a_model_that_does_not_fit_is_shortened(stage: Stage) -> None:
+    def script(request: ModelRequest, _: int) -> ModelAnswer:
+        if len(request.messages[0]["content"]) > 300:
+            raise StepFailure("context_exceeded", "too long")
+        return says(f"{len(request.messages[0]['content'])} characters")
+
+    async def story(world: World, books: Books) -> None:
+        world.models = Scripted(script)
+        text = "name: w\nnodes: {a: {model: {name: m, prompt: '${input.text}'}}}\noutput: '${ctx.a.output}'"
+        shown = await ran(world, text, {"text": "word " * 200})
+        assert shown["status"] == "completed", shown
+        assert int(shown["result"].split()[0]) <= 300
 
     stage(story)

@@ -86,7 +86,7 @@ def test_a_report_that_was_not_answered_counts_once(lands: str, only: str) -> No
     budgets.land()
     run(ledger.drain(SagaRef("acme", "s1")))
     until = NOON + 2_000 + LIMITS.lease_grace_ms
-    assert budgets.expire(Account("acme", "ada", DAY), until) == Sums(100_005, 100_005, 0)
+    assert budgets.expire(Account("acme", "ada", DAY), until).sums == Sums(100_005, 100_005, 0)
 
 
 def test_requests_that_land_late_one_after_the_other_count_once() -> None:

@@ -226,6 +226,7 @@ def test_a_hint_that_shortens_the_context_is_followed_by_the_others() -> None:
         "truncate_context",
         "summarise_context",
         "chunk_context",
+        "fallback_model",
     )
 
 

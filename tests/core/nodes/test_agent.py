@@ -146,6 +146,15 @@ def test_an_equal_call_that_has_failed_is_made_again() -> None:
     assert ready(saga.decision) == ["a#t2-0"]
 
 
+def test_answers_that_ask_only_for_what_cannot_be_made_are_counted_until_one_does_not() -> None:
+    saga = thinking()
+    for turn in (1, 2):
+        saga.go(answered(f"a#t{turn}", refused("look")))
+    assert at_work(saga).wrong == 2
+    saga.go(answered("a#t3", refused("look"), call("look", n=1)))
+    assert at_work(saga).wrong == 0
+
+
 def test_calls_end_at_the_limits_of_a_turn_and_of_the_agent() -> None:
     saga = thinking(more=", calls: 3, calls_in_a_turn: 2")
     saga.go(answered("a#t1", *(call("look", n=n) for n in range(3))))
@@ -238,6 +247,24 @@ def test_a_fork_in_the_middle_of_a_turn_keeps_what_was_said_and_done() -> None:
     assert [result.v for result in at_work(saga).tail[0].results] == ["one", "two"]
 
 
+def test_a_signal_is_a_message_for_the_next_turn_and_one_with_the_answer_has_another_turn() -> None:
+    saga = thinking(more=", signal: more")
+    saga.signal("other", "no", "k0")
+    saga.signal("more", "for four", "k1")
+    saga.go(answered("a#t1", call("look", n=1)), running=[])
+    saga.go(outcome("a#t1-0", 1))
+    work = at_work(saga)
+    assert [value.v for value in work.heard] == ["for four"]
+    assert [signal.key for signal in saga.state.signals] == ["k0"], "what another waits for stays"
+    saga.signal("more", "and outside", "k2")
+    saga.go(answered("a#t2", data="done"))
+    assert ready(saga.decision) == ["a#t3"]
+    assert [[value.v for value in turn.heard] for turn in at_work(saga).tail] == [[], ["for four"]]
+    saga.go(answered("a#t3", data="done, outside"))
+    assert saga.state.ended is not None
+    assert replay(saga.entries) == saga.state
+
+
 def test_without_money_it_asks_nothing() -> None:
     saga = thinking()
     saga.go(answered("a#t1", call("look", n=1)), running=[])
@@ -280,7 +307,7 @@ def test_a_model_is_one_step_and_has_fallbacks() -> None:
     saga = model_saga()
     (step,) = steps_of(saga.decision)
     assert (step.node.tool, step.arguments) == ("std.model", {"model": "m", "prompt": "p"})
-    assert [way.arguments for way in step.node.ways] == [{"model": "n"}]
+    assert [(way.arguments, way.shorten) for way in step.node.ways] == [({"model": "n"}, ""), ({}, "prompt")]
     assert saga.program.kinds["model"].node_view(step.node) == {"model": "m"}
     saga.go(failed("a", "model_unavailable"))
     (step,) = steps_of(saga.decision)

@@ -28,8 +28,8 @@ TOOLS = {
 }
 
 
-def compiled(more: str = "", node: str = "", rest: str = "") -> Program:
-    agent = f"agent: {{model: m, prompt: '${{input}}', tools: [look, pay, roll]{more}}}"
+def compiled(more: str = "", node: str = "", rest: str = "", tools: str = "[look, pay, roll]") -> Program:
+    agent = f"agent: {{model: m, prompt: '${{input}}', tools: {tools}{more}}}"
     return Program(
         compile_document(
             f"name: w\nnodes:\n  a: {{{agent}{node}}}{rest}\noutput: '${{ctx.a.output?}}'", TOOLS

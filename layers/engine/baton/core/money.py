@@ -29,6 +29,15 @@ def amount_of(usd: Any) -> Decimal:
     return amount
 
 
+class Assumed(Decimal):
+    """An amount that was not reported: the most that it can have been."""
+
+
+def assumed_in(amounts: Collection[Decimal]) -> int:
+    """How much of their sum is assumed, in micro-dollars."""
+    return micro_dollars([one for one in amounts if isinstance(one, Assumed)]) if amounts else 0
+
+
 def micro_dollars(amounts: Collection[Decimal]) -> int:
     """Their sum. What is finer than a millionth counts as one, once for all of them."""
     return int((sum(amounts, Decimal()) * MICRO).to_integral_value(ROUND_CEILING)) if amounts else 0

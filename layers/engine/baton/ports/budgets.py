@@ -23,14 +23,21 @@ class Reservation(msgspec.Struct, frozen=True):
     """All that one invocation holds of an account. After `until` the invocation is dead, and the amount may be freed.
 
     `number` counts the invocation's requests, so that no two states of a reservation are equal. `is_freed`: its time
-    was over, and another has freed it; its amount is 0. With a number below 0 it is a mark: its holder leaves it, so that no reservation that lands later
-    takes anything. A store keeps an account's newest hundred marks for a quarter of an hour at least.
+    was over, and another has freed it; its amount is 0. `billed`: what of the amount is for requests that are billed even if
+    their answer is not heard, by what they are for. It is not freed, but spent. With a number below 0 it is a mark: its holder
+    leaves it, so that no reservation that lands later takes anything. A store keeps an account's newest hundred marks for a
+    quarter of an hour at least.
     """
 
     number: int
     amount: int
     until: int
     is_freed: bool = False
+    billed: dict[str, int] = {}
+
+    def freed(self) -> Reservation:
+        """What is left of it when its time is over."""
+        return msgspec.structs.replace(self, amount=0, is_freed=True)
 
     @property
     def is_mark(self) -> bool:
@@ -101,8 +108,11 @@ class Budgets(Protocol):
         """
         ...
 
-    def expire(self, account: Account, now: int) -> Sums:
-        """Free reservations past their time. They stay, with nothing held, so that what was spent can be counted."""
+    def expire(self, account: Account, now: int, holder: str = "") -> Answer:
+        """Free reservations past their time. They stay, with nothing held, so that what was spent can be counted.
+
+        Returns what is there of the `holder`'s, for an hour after its time.
+        """
         ...
 
     def read(self, account: Account) -> Sums:

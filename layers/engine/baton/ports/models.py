@@ -64,10 +64,10 @@ class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelFailure(StepFailure):
-    """A request that has failed although the model has answered. `usage`: what that used, where the provider says so."""
+    """A request that has failed although the model has answered: it is billed. `usage`: what that used, where the provider says so."""
 
     def __init__(self, code: str, message: str, usage: Usage | None) -> None:
-        super().__init__(code, message)
+        super().__init__(code, message, happened=True)
         self.usage = usage
 
 
@@ -79,6 +79,7 @@ class Models(Protocol):
 
         Raises `StepFailure` with a code of core/failures/codes.py (`rate_limited`, `context_exceeded`, `content_policy`,
         `quota_exceeded`, `model_unavailable` …), its status and what `Retry-After` said.
+        With `happened=True` the provider bills the request all the same; a request that is cancelled counts as billed, too.
         """
         ...
 

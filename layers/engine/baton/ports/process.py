@@ -76,6 +76,8 @@ class StepContext(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     node: str
     iteration: tuple[int, ...] = ()
+    item: str = ""
+    """Which of the things that its node does at once; `t3-0` is the first call of an agent's third turn."""
     attempt: int = 1
     idempotency_key: str = ""
     deadline_ms: int = 0

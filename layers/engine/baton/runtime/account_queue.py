@@ -20,10 +20,16 @@ from baton.runtime.store_retrier import StoreRetrier
 
 
 class _Wish(Struct, eq=False):
-    """So much more is to be held. `refused`: there is no room beside these sums."""
+    """So much more is to be held, `billed` for this. `refused`: there is no room beside these sums."""
 
     more: int
+    billed: str = ""
     refused: Sums | None = None
+
+
+def short(name: str) -> str:
+    """A name of ten characters for it."""
+    return base64.urlsafe_b64encode(hashlib.sha256(name.encode()).digest())[:10].decode()
 
 
 class _Request(Struct, frozen=True):
@@ -38,7 +44,7 @@ class _Request(Struct, frozen=True):
 class AccountQueue:
     """One reservation of one account, for all attempts of an invocation together.
 
-    `_amount` is what attempts under way hold, `_spent` what all have spent, `_asked` how often either was changed; `_counted`
+    `_amount` is what attempts under way hold, `_billed` what of it is billed whatever becomes of them, `_spent` what all have spent, `_asked` how often either was changed; `_counted`
     and `_served` are how far the account has that, `_known` is the reservation there.
 
     A request without an answer can still be made while the reservation is as it was before. Each is in `_possible`,
@@ -55,10 +61,11 @@ class AccountQueue:
         self._budgets = budgets
         self._call = call
         self._limit = limit
-        self._holder = base64.urlsafe_b64encode(hashlib.sha256(invocation.encode()).digest())[:10].decode()
+        self._holder = short(invocation)
         self._until = until
         self._numbers = itertools.count(1)
         self._amount = self._spent = self._asked = self._counted = self._served = self._failures = 0
+        self._billed: dict[str, int] = {}
         self._wishes: list[_Wish] = []
         self._known: Reservation | None = None
         self._possible: dict[int, _Request] = {}
@@ -71,8 +78,12 @@ class AccountQueue:
         """Whether the account has all that was asked for, as far as is known."""
         return not self._is_unsure and self._served == self._asked and _amount(self._known) == self._amount
 
-    async def ask(self, now: int, less: int = 0, spent: int = 0, more: int = 0) -> Sums | None:
+    async def ask(
+        self, now: int, less: int = 0, spent: int = 0, more: int = 0, billed: str = ""
+    ) -> Sums | None:
         """Hold less, count what was spent, and hold more. What is over at `now` may be freed.
+
+        `billed`: what is held, and was held until now, is for this, and is spent whatever becomes of the caller.
 
         Returns the sums for which there is no room for more, with all that this invocation has spent.
         Raises `EngineFault` when there is no answer: the less and the spent go along with a later request, and no
@@ -80,9 +91,10 @@ class AccountQueue:
         would take all the time that the invocation has left.
         """
         self._amount -= less
+        self._billed.pop(billed, None)
         self._spent += spent
         self._asked += (is_sure := bool(less or spent or not more))
-        mine, failures, wish = self._asked if is_sure else 0, self._failures, _Wish(more)
+        mine, failures, wish = self._asked if is_sure else 0, self._failures, _Wish(more, billed)
         self._wishes += [wish] if more else []
         try:
             async with self._turn:
@@ -95,6 +107,7 @@ class AccountQueue:
                 self._wishes.remove(wish)
             elif wish.refused is None:
                 self._amount -= more
+                self._billed.pop(billed, None)
             raise
         return wish.refused
 
@@ -116,6 +129,8 @@ class AccountQueue:
             self._refuse(request, answer.sums)
             return
         self._known, self._closing = answer.there, None
+        if made is None and answer.there is not None and answer.there.is_freed:
+            self._counted += sum(answer.there.billed.values())  # it is spent already
         self._possible.clear()
         self._is_unsure = False
         if made is not None:
@@ -124,6 +139,7 @@ class AccountQueue:
             for wish in set(made.wishes).intersection(self._wishes):
                 self._wishes.remove(wish)
                 self._amount += wish.more
+                self._billed |= {wish.billed: wish.more} if wish.billed else {}
 
     def move(self, request: _Request, now: int) -> Answer:
         """One try of a request."""
@@ -134,16 +150,23 @@ class AccountQueue:
             self._possible[number] = replace(request, change=change)
         return self._budgets.move(self.account, change, now)
 
+    @property
+    def _owed(self) -> int:
+        """What the account has to count yet: less than nothing where it has counted the most that was possible."""
+        return max(self._spent - self._counted, 0)
+
     def _next(self) -> _Request | None:
         """The request for all that is asked for now. None: there is nothing to say."""
-        before, owed, wishes = self._known, self._spent - self._counted, tuple(self._wishes)
+        before, owed, wishes = self._known, self._owed, tuple(self._wishes)
         amount = self._amount + sum(wish.more for wish in wishes)
         if not (before or amount or owed):
             before = next((one.change.after for one in self._possible.values()), None)  # it may be there
             if not before:
                 return None
         opens = not before
-        after = Reservation(next(self._numbers), amount, self._until) if amount or opens else None
+        billed = {**self._billed, **{wish.billed: wish.more for wish in wishes if wish.billed}}
+        is_there = amount or opens
+        after = Reservation(next(self._numbers), amount, self._until, billed=billed) if is_there else None
         limit = self._limit - (owed if opens else 0) if wishes else None
         change = Change(self._holder, before, after, 0 if opens else owed, limit)
         served = self._served if opens and owed else self._asked
@@ -159,7 +182,7 @@ class AccountQueue:
 
     def _refuse(self, request: _Request, sums: Sums) -> None:
         """Refuse the wishes for which there is no room beside the earlier ones; all, if that is not what is missing."""
-        owed, refused = self._spent - self._counted, []
+        owed, refused = self._owed, []
         room = self._limit - owed - sums.held - self._amount + _amount(self._known)
         waiting = [wish for wish in request.wishes if wish in self._wishes]
         for wish in waiting:

@@ -18,7 +18,7 @@ from baton.core.decide.outcomes import STOPPED, Outcome
 from baton.core.effects.toolspec import ONCE
 from baton.core.log.events import Failure
 from baton.core.log.state import FAULT, State
-from baton.core.money import micro_dollars
+from baton.core.money import assumed_in, micro_dollars
 from baton.ports import NoRoom
 from baton.runtime.alarm import Alarm, Overdue
 from baton.runtime.context import InvocationContext
@@ -255,6 +255,7 @@ class InFlight:
             ended_at=self._clock.now(),
             budget_ms=max(self._deadline.cut_off - one.started, 0),
             cost=micro_dollars(one.spent),
+            assumed=assumed_in(one.spent),
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 
 from msgspec import Struct
@@ -30,7 +30,7 @@ from baton.core.log.state import State
 from baton.core.money import micro_dollars
 from baton.errors import EngineFault
 from baton.ports import Account, NoRoom, SagaRef, Sums
-from baton.runtime.account_queue import AccountQueue
+from baton.runtime.account_queue import AccountQueue, short
 from baton.runtime.context import InvocationContext
 from baton.runtime.ledger_cache import LedgerCache
 
@@ -60,7 +60,8 @@ class _AttemptSpending(Struct, eq=False):
     """An attempt under way: `cover` is what it may spend beyond what has been `closed`, which is counted.
 
     `held` of it is reserved. `sums` are the last known ones of the account. `rests`: there was no room for it in its
-    process.
+    process. `billed`: what is held for it is for a request that is billed whatever becomes of its caller, and this is its
+    name.
     """
 
     saga: str
@@ -71,6 +72,7 @@ class _AttemptSpending(Struct, eq=False):
     held: int = 0
     sums: Sums | None = None
     rests: bool = False
+    billed: str = ""
 
     @property
     def most(self) -> int:
@@ -148,8 +150,12 @@ class Ledger:
             del self._under_way[place]
             raise
 
-    async def cover(self, state: State, step: RunStep, tool: str, cost: int) -> None:
+    async def cover(
+        self, state: State, step: RunStep, tool: str, cost: int, *, is_billed: bool = False
+    ) -> None:
         """Hold what the next call of an attempt may cost, as far as more is needed than is held for it.
+
+        `is_billed`: the call costs so much even if its caller dies; then that is spent, and not freed.
 
         Raises `NoRoom`, which may be `Halted`: then the call must not be made, and the attempt is over.
         """
@@ -157,8 +163,9 @@ class Ledger:
         if attempt is None:
             return
         spent = micro_dollars(attempt.spent)
-        if spent + cost <= attempt.closed + attempt.cover:
+        if spent + cost <= attempt.closed + attempt.cover and (attempt.billed or not is_billed):
             return
+        attempt.billed = _name(_key(state), step.slot) if is_billed else attempt.billed
         try:
             await self._hold(state, step.node.name, tool, attempt, cost)
         except Halted:
@@ -283,18 +290,28 @@ class Ledger:
         sums = await self._call(self._cache.budgets.read, account)
         return user_parked(sums, terms, account.day) if self._cache.learn(account, sums) else None
 
-    async def revived(self, state: State, graph: Graph, dead_until: int) -> None:
-        """Free what an invocation held whose lease ran out at `dead_until`: on the days on which it lived."""
+    async def revived(self, state: State, graph: Graph, dead_until: int, dead: str = "") -> Mapping[str, int]:
+        """Free what invocation `dead` held, whose lease ran out at `dead_until`: on the days on which it lived.
+
+        Returns, by slot, what is spent all the same: of this saga's requests that are billed whatever becomes of their caller.
+        """
+        found: dict[str, int] = {}
         if not self._cache.terms.user_day or not _costs(state, graph):
-            return
+            return found
+        places = {_name(_key(state), slot): slot for slot in state.tokens}
         # Who took its lease has judged by every clock that its time is over.
         over = max(dead_until, self._by_every_clock())
         for day in sorted({day_of(dead_until - LONGEST_LIFE_MS), day_of(dead_until)}):
             account = Account(state.origin.tenant, state.origin.user, day)
             try:
-                await self._call(self._cache.budgets.expire, account, over)
+                left = (await self._call(self._cache.budgets.expire, account, over, short(dead))).there
             except EngineFault:
                 logger.warning("not freed", exc_info=True, extra={"saga": state.origin.saga})
+                continue
+            for name, cost in left.billed.items() if left is not None and left.is_freed else ():
+                if name in places:
+                    found[places[name]] = cost
+        return found
 
     def _by_every_clock(self) -> int:
         """A moment that has passed whichever clock is looked at.
@@ -317,7 +334,7 @@ class Ledger:
         if not self._cache.terms.user_day:
             return None
         try:
-            refused = await attempt.account.ask(self._by_every_clock(), less, spent, cover)
+            refused = await attempt.account.ask(self._by_every_clock(), less, spent, cover, attempt.billed)
         except BaseException:
             self._left.add((attempt.saga, attempt.account))
             raise
@@ -351,6 +368,11 @@ class Ledger:
         new = tuple(n for n in notices if n.key not in told and not is_told(state, n.key))
         told.update(notice.key for notice in new)
         return new
+
+
+def _name(saga: str, slot: str) -> str:
+    """By which an account knows what a step asks for."""
+    return short(f"{saga}/{slot}")
 
 
 def _key(state: State) -> str:

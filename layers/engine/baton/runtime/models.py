@@ -23,9 +23,9 @@ from baton.core.log.state import State, owner_of
 from baton.core.log.workflow_limits import TERMINATE, failure_of
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
-from baton.core.models.tool import MODEL
+from baton.core.models.tool import MODEL, SHARE
 from baton.core.models.usage import Price, Usage, cost_of, most_of
-from baton.core.money import MICRO, micro_dollars
+from baton.core.money import MICRO, Assumed, micro_dollars
 from baton.ports import Performer, StepContext, StepFailure
 from baton.ports.models import LENGTH, ModelAnswer, ModelCall, ModelFailure, ModelRequest, Models, ToolOffer
 from baton.runtime.attempt import tool_called
@@ -39,7 +39,8 @@ TAIL = 16
 USUAL_OUTPUT = 4_096
 """Tokens that an answer has at most where the document does not say."""
 MOST_CALLS = 64
-_UNREADABLE = (msgspec.DecodeError, RecursionError)  # no JSON, or too deep
+MOST_WRONG = 3
+"""So many answers in a row may ask only for what cannot be made; a further one is refused, like an answer of a wrong form."""
 _WORST = 3  # of the problems of an answer, so many are told
 
 
@@ -102,12 +103,19 @@ class ModelCaller:
         names = said.wire_names(self._step.node.arguments["tools"])
         messages, made, segments = await self._transcript(work, given, names)
         messages += await self._heard(work.heard)
+        if share := int(changed.get(SHARE, 0)):
+            messages = said.cut(messages, len(said.opening(given)), share)
         offers = tuple(self._offer(tool, name) for tool, name in names.items())
         answer = await self._ask(models, given, self._corrected(messages), offers, context, work)
         asked = answer.calls[:MOST_CALLS]
+        calls = [_repeating(self._call(call, names), made) for call in asked]
+        if work.wrong >= MOST_WRONG and calls and all("error" in call for call in calls):
+            why = "; ".join(call["error"]["message"] for call in calls[:_WORST])
+            raise StepFailure(INVALID, f"again it asks only for calls that cannot be made: {why}")
         return {
             "text": answer.text,
-            "calls": [_repeating(self._call(call, names), made) for call in asked],
+            "calls": calls,
+            **({"left_out": len(answer.calls) - MOST_CALLS} if len(answer.calls) > MOST_CALLS else {}),
             "data": None if asked else self._data(answer),
             "tokens": [answer.usage.input, answer.usage.output],
             **({} if segments is None else {"segments": [[one.ref, one.turns] for one in segments]}),
@@ -136,7 +144,7 @@ class ModelCaller:
         size = said.size_of(messages, [msgspec.to_builtins(offers), schema])
         most = most_of(price, max(size, counted), most_output)
         self._within_limit(most, context)
-        await self._ledger.cover(self._state, step, MODEL, most)
+        await self._ledger.cover(self._state, step, MODEL, most, is_billed=True)
         request = ModelRequest(
             model=model,
             messages=tuple(messages),
@@ -149,12 +157,22 @@ class ModelCaller:
         )
         try:
             answer = await models.answer(request)
-        except ModelFailure as failure:
-            if failure.usage is not None:  # it has answered, and the provider bills that
-                self._count(failure.usage, price, context, model)
+        except asyncio.CancelledError:  # the provider has the request, and bills it
+            context.spent.append(Assumed(Decimal(most) / MICRO))
+            raise
+        except StepFailure as failure:
+            usage = failure.usage if isinstance(failure, ModelFailure) else None
+            if usage is not None:
+                self._count(usage, price, context, model)
+            elif failure.happened:
+                context.spent.append(Assumed(Decimal(most) / MICRO))
             raise
         self._count(answer.usage, price, context, answer.model or model)
-        return answer
+        calls = tuple(
+            msgspec.structs.replace(one, name=said.plain(one.name), arguments=said.plain(one.arguments))
+            for one in answer.calls
+        )
+        return msgspec.structs.replace(answer, text=said.plain(answer.text), calls=calls)
 
     def _within_limit(self, most: int, context: StepContext) -> None:
         """Raises `StepFailure` where the request may cost more than `limits.cost_usd` of the node leaves."""
@@ -238,8 +256,7 @@ class ModelCaller:
         ids = [call_item(number, index) for index in range(len(results))]
         found: dict[str, Any] = {}
         for id_, result in zip(ids, results, strict=True):
-            first = result.get("repeated") if isinstance(result, dict) and len(result) == 1 else None
-            if isinstance(first, str):
+            if first := turn.again.get(id_):
                 result = (
                     {"repeated": True, "result": found[first]}
                     if first in found
@@ -271,8 +288,8 @@ class ModelCaller:
                 f"there is no tool `{call.name[:64]}`; there are: {known}",
             )
         try:
-            arguments = msgspec.json.decode(call.arguments or "{}")
-        except _UNREADABLE as error:
+            arguments = said.parsed(call.arguments or "{}")
+        except ValueError as error:
             return _refused(call, tool, "input_invalid", f"the arguments are no JSON: {error}")
         problems = violations(self._specs[tool].parameters, arguments)
         if not isinstance(arguments, dict) or problems:
@@ -293,8 +310,8 @@ class ModelCaller:
         if schema is None:
             return answer.text
         try:
-            data = msgspec.json.decode(answer.text)
-        except _UNREADABLE as error:
+            data = said.parsed(answer.text)
+        except ValueError as error:
             raise StepFailure(
                 INVALID, f"it is no JSON, as the schema of the answer asks for: {error}"
             ) from error

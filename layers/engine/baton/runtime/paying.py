@@ -11,6 +11,7 @@ from typing import Any
 from baton.core.decide.builder import RunStep
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.log.state import State
+from baton.core.models.tool import MODEL
 from baton.ports import Performer, StepContext
 from baton.runtime.attempt import tool_called
 from baton.runtime.ledger import Ledger
@@ -29,6 +30,8 @@ def cost_of(step: RunStep, specs: Specs, tool: str) -> int:
 def foreseen(step: RunStep, specs: Specs) -> int:
     """The most that the calls of a whole attempt may cost: hooks are of no use without the tool."""
     tool = tool_called(step)
+    if step.node.tool == MODEL:
+        return 0  # known when the request is made
     if step.way is None and not step.hooks and not step.look:
         return cost_of(step, specs, tool)
     if step.look:

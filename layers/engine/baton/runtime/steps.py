@@ -24,9 +24,9 @@ from baton.core.failures.retryafter import parse_retry_after
 from baton.core.log.callbacks import callback_of
 from baton.core.log.events import Failure, Value
 from baton.core.log.state import State, item_of
-from baton.core.models.tool import MODEL
+from baton.core.models.tool import MODEL, TIMEOUT_MS
 from baton.core.models.usage import Usage
-from baton.core.money import micro_dollars
+from baton.core.money import assumed_in, micro_dollars
 from baton.ports import Blocked, NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.alarm import Alarm
 from baton.runtime.approvals import Approved, Unapproved, check, check_first, may_ask
@@ -138,7 +138,8 @@ class Steps:
 
     def timeout(self, step: RunStep) -> int:
         """Milliseconds that one attempt of this step may take."""
-        return step.node.timeout_ms or self._limits.step_timeout_ms
+        usual = TIMEOUT_MS if step.node.tool == MODEL else self._limits.step_timeout_ms
+        return step.node.timeout_ms or usual
 
     async def run(self, state: State, step: RunStep, traceparent: str, spent: list[Decimal]) -> Outcome:
         """The outcome of one attempt. Cancelling it interrupts the tool; engine faults and `NoRoom` pass through.
@@ -169,6 +170,7 @@ class Steps:
                 started_at=started,
                 ended_at=self._clock.now(),
                 cost=cost,
+                assumed=assumed_in(spent),
                 why=APPROVAL,
                 request=refusal.request,
                 notices=await self._ledger.settle(state, step, cost),
@@ -186,6 +188,7 @@ class Steps:
                 started_at=started,
                 ended_at=self._clock.now(),
                 cost=cost,
+                assumed=assumed_in(spent),
                 halt=halt.parked if halt is not None else None,
                 why=MONEY,
                 notices=(*news, *(halt.notices if halt is not None else ())),
@@ -217,6 +220,7 @@ class Steps:
             failure=failure,
             rows=rows if output is not None else (),
             cost=cost,
+            assumed=assumed_in(one.spent),
             recorded=one.doubt.is_recorded,
             blocked_ms=own_ms(one.blocked) if one.blocked else 0,
             retry_after_ms=retry_after_ms,
@@ -375,6 +379,7 @@ class Steps:
             user=state.origin.user,
             node=step.node.name,
             iteration=step.iteration,
+            item=item_of(step.slot),
             attempt=step.attempt,
             idempotency_key=key,
             # After its lease, another worker may look whether it has happened, and act.

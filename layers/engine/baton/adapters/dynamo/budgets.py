@@ -1,15 +1,13 @@
 """`Budgets` on DynamoDB: one item for each user and day, moved only by conditional updates of that one item.
 
 Besides its sums it has an attribute for each invocation with a reservation (`r#HOLDER`: number, amount or `-` once it was
-freed, and end, in milliseconds of the day). Nothing of this is scanned for: an item is tidied by those who write to it.
+freed, end in milliseconds of the day, and what is billed: `KEY=AMOUNT`, with commas). Nothing of this is scanned for: an item is tidied by those who write to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-
-from msgspec.structs import replace
 
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo import items
@@ -71,11 +69,11 @@ class DynamoBudgets:
             if is_done or there != before or not self._free(account, item, now):
                 return Answer(is_done, _sums(item), there)
 
-    def expire(self, account: Account, now: int) -> Sums:
-        item = self._get(account, consistent=True)
+    def expire(self, account: Account, now: int, holder: str = "") -> Answer:
+        item, mine = self._get(account, consistent=True), _HELD + holder
         while self._free(account, item, now):
             item = self._get(account, consistent=True)
-        return _sums(item)
+        return Answer(True, _sums(item), _unpacked(account, mine, item) if mine in item else None)
 
     def read(self, account: Account) -> Sums:
         return _sums(self._get(account, consistent=False))
@@ -90,14 +88,17 @@ class DynamoBudgets:
         values = {":sum": number(sum(one.amount for _, one in due)), ":count": number(len(due))}
         for n, (_, one) in enumerate(due):
             values[f":r{n}"] = text(_packed(account, one))
-            values[f":f{n}"] = text(_packed(account, replace(one, amount=0, is_freed=True)))
+            values[f":f{n}"] = text(_packed(account, one.freed()))
         for n, (_, one) in enumerate(stale, len(due)):
             values[f":r{n}"] = text(_packed(account, one))
-        update = "SET #held = #held - :sum, #open = #open - :count"
+        update, sums = "SET #held = #held - :sum, #open = #open - :count", "#held #open"
+        if billed := sum(sum(one.billed.values()) for _, one in due):
+            update, sums = f"{update}, #spent = #spent + :billed", f"{sums} #spent"
+            values |= {":sum": number(sum(one.amount for _, one in due) - billed), ":billed": number(billed)}
         update += "".join(f", #r{n} = :f{n}" for n in range(len(due)))
         update += f" REMOVE {', '.join([*marked][len(due) :])}" if stale else ""
         condition = " AND ".join(f"#r{n} = :r{n}" for n in range(len(marked)))
-        self._update(account, update, condition, names_in("#held #open") | marked, values)
+        self._update(account, update, condition, names_in(sums) | marked, values)
         return True
 
     def _get(self, account: Account, *, consistent: bool) -> StoredItem:
@@ -141,14 +142,17 @@ def _ttl(account: Account) -> int:
 
 def _packed(account: Account, one: Reservation) -> str:
     amount = "-" if one.is_freed else str(one.amount)
-    return f"{one.number} {amount} {one.until - account.day * _DAY_S * 1_000}"
+    billed = ",".join(f"{key}={cost}" for key, cost in one.billed.items())
+    return f"{one.number} {amount} {one.until - account.day * _DAY_S * 1_000} {billed}".rstrip()
 
 
 def _unpacked(account: Account, name: str, item: StoredItem) -> Reservation:
     try:
-        count, amount, until = item[name]["S"].split(" ")
+        count, amount, until, *more = item[name]["S"].split(" ")
         end, is_freed = account.day * _DAY_S * 1_000 + int(until), amount == "-"
-        return Reservation(int(count), 0 if is_freed else int(amount), end, is_freed)
+        parts = (part.split("=") for part in more[0].split(",")) if more else ()
+        billed = {key: int(cost) for key, cost in parts}
+        return Reservation(int(count), 0 if is_freed else int(amount), end, is_freed, billed)
     except (KeyError, ValueError) as error:
         raise CorruptLog(f"budget {item.get('pk')}: {name} cannot be read: {error!r}") from error
 

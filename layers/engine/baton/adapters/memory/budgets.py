@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from msgspec.structs import replace
-
 from baton.adapters.memory.limits import OPEN_RESERVATIONS
 from baton.ports import Account, Answer, Change, Reservation, Sums
 
@@ -25,8 +23,10 @@ class _Item:
     def free(self, now: int) -> None:
         for holder, one in self.held_by.items():
             if one.until <= now and not one.is_freed:
-                self.held_by[holder] = replace(one, amount=0, is_freed=True)
-                self.held -= one.amount
+                self.held_by[holder] = one.freed()
+                billed = sum(one.billed.values())
+                self.spent += billed
+                self.held -= one.amount - billed
                 self.open -= 1
 
 
@@ -63,11 +63,11 @@ class MemoryBudgets:
         )
         return has_room and item.held_by.get(change.holder) == change.before
 
-    def expire(self, account: Account, now: int) -> Sums:
+    def expire(self, account: Account, now: int, holder: str = "") -> Answer:
         with self._lock:
             item = self._item(account)
             item.free(now)
-            return item.sums
+            return Answer(True, item.sums, item.held_by.get(holder))
 
     def read(self, account: Account) -> Sums:
         with self._lock:

@@ -38,7 +38,7 @@ class MemoryModels:
                 found = answer if isinstance(answer, ModelAnswer) else await answer
         except TimeoutError as error:
             raise StepFailure(
-                "timeout", f"the model did not give the whole answer within {left} ms"
+                "timeout", f"the model did not give the whole answer within {left} ms", happened=True
             ) from error
         return _filled(request, found, len(self.requests))
 

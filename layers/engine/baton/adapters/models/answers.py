@@ -85,6 +85,8 @@ class Collected:
         self._calls: dict[int, _Begun] = {}
         self._usage: _Usage | None = None
         self._size = 0
+        self.has_begun = False
+        """Whether a part of it has come: then the provider bills it."""
 
     def take(self, data: Any) -> None:
         """One part, as JSON. Raises `StepFailure`."""
@@ -92,6 +94,7 @@ class Collected:
             part = msgspec.convert(data, _Part)
         except msgspec.ValidationError as error:
             raise self._unreadable(str(error)) from error
+        self.has_begun = True
         self._id, self._model = self._id or part.id or "", self._model or part.model or ""
         self._usage = part.usage or self._usage
         for choice in part.choices or ():
@@ -150,7 +153,9 @@ class Collected:
             self._call(position if call.index is None else call.index, call)
         if self._size > _MOST_TEXT:
             raise StepFailure(
-                "result_too_large", f"the answer of {self._host} has more than {_MOST_TEXT} characters"
+                "result_too_large",
+                f"the answer of {self._host} has more than {_MOST_TEXT} characters",
+                happened=True,
             )
 
     def _call(self, index: int, call: _Call) -> None:

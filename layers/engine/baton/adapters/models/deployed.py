@@ -53,7 +53,7 @@ class DeployedModels:
                 return await self._ask(request, profile, model)
         except TimeoutError as error:
             what = f"{profile.host} did not give the whole answer within {left} ms"
-            raise StepFailure("timeout", what) from error
+            raise StepFailure("timeout", what, happened=True) from error
 
     async def _ask(self, request: ModelRequest, profile: Profile, model: str) -> ModelAnswer:
         from baton.adapters.models.requests import body_of

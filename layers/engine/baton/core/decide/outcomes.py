@@ -33,6 +33,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     `tool`: the one that ran, where it was not the node's own. `recorded`: its once-only effect had happened before.
     `blocked_ms`: how long it held the event loop. `handed`: the callback that the tool got, where it has handed its work over
     and the output is not the step's; `callback`: the one with which an attempt has ended.
+    `assumed`: how much of the cost is the most that a request to a model can have cost.
     `why` it came no further, where it was not cut off (core/log/events.py): then only its cost counts, and `halt`, if the saga
     has to be parked. `usage`: what models have read and written. `request`: what a person has to approve before the step can go on. `notices`: what is to be sent besides.
     """
@@ -48,6 +49,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     budget_ms: int = 0
     rows: tuple[Row, ...] = ()
     cost: int = 0
+    assumed: int = 0
     retry_after_ms: int | None = None
     tool: str = ""
     recorded: bool = False
@@ -87,6 +89,7 @@ def _no_further(program: Program, state: State, outcome: Outcome, found: Found) 
             budget_ms=outcome.budget_ms,
             cost=outcome.cost,
             why=outcome.why,
+            assumed=outcome.assumed,
         )
     if outcome.halt is None or is_waited_for:
         yield from (ev.NoticeDue(notice=notice) for notice in outcome.notices)
@@ -122,6 +125,8 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         "ended_at": outcome.ended_at,
         "cost": outcome.cost,
     }
+    if outcome.assumed:
+        place["assumed"] = outcome.assumed
     if outcome.failure is None and outcome.output is None:
         yield ev.StepInterrupted(budget_ms=outcome.budget_ms, **place)
         return

@@ -107,7 +107,9 @@ MATRIX: Mapping[str, Rules] = {
         "transient": Change(retry=_retries(5, EXPONENTIAL, 1_000, 30_000), hints=("fallback_model",)),
         # The answer says how long to wait; a minute when it does not.
         "rate_limited": Change(retry=_retries(10, FIXED, 60_000, 60_000), hints=("fallback_model",)),
-        "context_exceeded": Change(hints=("truncate_context", "summarise_context", "chunk_context")),
+        "context_exceeded": Change(
+            hints=("truncate_context", "summarise_context", "chunk_context", "fallback_model")
+        ),
         # The next attempt tells the model what was wrong.
         "answer_invalid": Change(
             ladder=(RETRY, ASK_USER, ROLLBACK, ESCALATE), retry=_retries(3, FIXED, 0, 0)

@@ -25,11 +25,15 @@ class Segment(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Turn(msgspec.Struct, frozen=True, array_like=True):
-    """A turn that is over: the answer, what came of each call in its order, and the messages from outside before it."""
+    """A turn that is over: the answer, what came of each call in its order, and the messages from outside before it.
+
+    `again`: calls that were not made, and which they repeat.
+    """
 
     answer: Value
     results: tuple[Value, ...] = ()
     heard: tuple[Value, ...] = ()
+    again: dict[str, str] = {}
 
 
 class Progress(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -43,21 +47,24 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="agent"):
     """An agent at work. `given`: its prompt and settings, rendered once. `turn` is the number of its turn, 0 before the first.
 
-    `calls` are those of this turn, by item, with their tools. The transcript is in `segments`, the oldest first, and in
-    `tail`. `made`: by its digest, the item of each call that has succeeded or is under way; those of turns that are in segments are
-    there. `listens`: the signal that brings it messages; `heard`: those with which this turn begins.
+    `calls` are those of this turn, by item, with their tools, and `again` those of them that repeat another one. The transcript is
+    in `segments`, the oldest first, and in `tail`. `made`: by its digest, the item of each call that has succeeded or is under way;
+    those of turns that are in segments are there. `listens`: the signal that brings it messages; `heard`: those with which this
+    turn begins. `wrong`: how many answers in a row have asked only for calls that cannot be made.
     """
 
     arguments: ClassVar[dict[str, Any]] = {}
     given: Value
     turn: int = 0
     calls: dict[str, str] = {}
+    again: dict[str, str] = {}
     segments: tuple[Segment, ...] = ()
     tail: tuple[Turn, ...] = ()
     made: dict[str, str] = {}
     used: Progress = Progress()
     listens: str = ""
     heard: tuple[Value, ...] = ()
+    wrong: int = 0
 
     @property
     def signal(self) -> str:
@@ -169,29 +176,26 @@ def told(failure: Failure) -> Value:
     return Value(v={"error": {"code": failure.code, "message": failure.message}})
 
 
-def is_error(value: Value) -> bool:
-    """Whether the result of a call is what `told` makes of a failure."""
-    return isinstance(value.v, dict) and value.v.keys() == {"error"}
-
-
 def next_turn(
     work: Agent, event: TurnBegan, items: Mapping[str, Value | None], heard: tuple[Value, ...] = ()
 ) -> Agent:
     """The agent in its next turn. `items` has the answer and the results of the one that is over; `heard` goes with the next."""
     if event.turn != work.turn + 1:
         return work
-    tail, made = work.tail, _still_made(work, items)
+    tail, made = work.tail, work.made
     if event.segments is not None:
         covered = sum(one.turns for one in event.segments)
         tail = tail[covered - sum(one.turns for one in work.segments) :]
         made = {key: item for key, item in made.items() if place_of(item)[0] > covered}
     if work.turn:
         answer, results = items[turn_item(work.turn)], [items[item] for item in work.calls]
-        tail = (*tail, Turn(answer or Value(), tuple(one or Value() for one in results), work.heard))
+        given = tuple(one or Value() for one in results)
+        tail = (*tail, Turn(answer or Value(), given, work.heard, work.again))
     return replace(
         work,
         turn=event.turn,
         calls={},
+        again={},
         segments=work.segments if event.segments is None else event.segments,
         tail=tail,
         made=made,
@@ -200,18 +204,15 @@ def next_turn(
     )
 
 
-def _still_made(work: Agent, items: Mapping[str, Value | None]) -> dict[str, str]:
-    """`made` without the calls of the turn that have failed: equal ones are made again."""
-    failed = {item for item in work.calls if (result := items.get(item)) is not None and is_error(result)}
-    return {key: item for key, item in work.made.items() if item not in failed} if failed else work.made
-
-
 def with_calls(work: Agent, event: CallsBegan) -> Agent:
     """The agent with the calls of its turn."""
     made = {one.digest: one.item for one in event.calls if one.result is None and one.digest}
+    is_wrong = all(one.failure is not None for one in event.calls)
     return replace(
         work,
         calls={one.item: one.tool for one in event.calls},
+        again={one.item: one.repeats for one in event.calls if one.repeats},
         made={**work.made, **made},
         used=event.used,
+        wrong=work.wrong + 1 if is_wrong else 0,
     )

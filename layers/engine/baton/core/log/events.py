@@ -109,7 +109,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
 
 
 class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):
-    """A tool answered. `recorded`: what may happen only once had happened before, and this is what came of it. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars. `blocked_ms`, likewise: how long it held the event loop, if that was too long. `callback`, likewise: the one with which the attempt ended; `usage`: what models have read and written for it."""
+    """A tool answered. `recorded`: what may happen only once had happened before, and this is what came of it. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars. `blocked_ms`, likewise: how long it held the event loop, if that was too long. `callback`, likewise: the one with which the attempt ended; `usage`: what models have read and written for it. `assumed`, likewise: how much of the cost is the most that requests to models can have cost whose answers never came."""
 
     attempt: int
     started_at: int
@@ -122,6 +122,7 @@ class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True
     blocked_ms: int = 0
     callback: str = ""
     usage: tuple[Usage, ...] = ()
+    assumed: int = 0
 
 
 class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw_only=True):
@@ -145,6 +146,7 @@ class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw
     callback: str = ""
     is_result: bool = False
     usage: tuple[Usage, ...] = ()
+    assumed: int = 0
 
 
 class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
@@ -162,6 +164,7 @@ class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=
     budget_ms: int
     cost: int = 0
     why: str = ""
+    assumed: int = 0
 
 
 class NodeSkipped(Settles, frozen=True, tag="node_skipped", omit_defaults=True, kw_only=True):
@@ -253,12 +256,16 @@ class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=T
 
 
 class Revived(Root, frozen=True, tag="revived", omit_defaults=True, kw_only=True):
-    """The lease of invocation `dead` (epoch `dead_epoch`) ran out at `dead_until` without a release."""
+    """The lease of invocation `dead` (epoch `dead_epoch`) ran out at `dead_until` without a release.
+
+    `assumed`: by slot, the micro-dollars of requests to models that it had under way. Their provider bills them; the most that they can cost counts.
+    """
 
     dead: str
     dead_epoch: int
     dead_until: int
     at: int
+    assumed: dict[str, int] = {}  # noqa: RUF012  # each struct has its own
 
 
 class GaveUp(Root, frozen=True, tag="gave_up", omit_defaults=True):

@@ -26,6 +26,7 @@ class AttemptFailed(About, frozen=True, tag="attempt_failed", omit_defaults=True
     blocked_ms: int = 0
     callback: str = ""
     usage: tuple[Usage, ...] = ()
+    assumed: int = 0
 
 
 class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=True, kw_only=True):

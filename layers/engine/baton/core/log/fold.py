@@ -30,6 +30,7 @@ from baton.core.log.failure_folds import (
 )
 from baton.core.log.lost import carriers
 from baton.core.log.open_folds import (
+    call_failed,
     callback_opened,
     calls_began,
     child_opened,
@@ -223,7 +224,7 @@ def _failed(state: State, e: ev.StepFailed) -> State:
     if e.callback:
         state = callback_over(state, slot, e.callback, e.failure.code)
     if e.is_result:
-        return _consume(state, e, told(e.failure))
+        return call_failed(_consume(state, e, told(e.failure)), e)
     if e.emits:  # those of its node: what an item fails with is its node's failure
         return _consume(state, replace(e, item=""), None)
     return _stop(

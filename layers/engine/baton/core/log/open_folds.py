@@ -65,6 +65,16 @@ def turn_began(state: State, e: ev.TurnBegan) -> State:
     return replace(state, items=left, open={**state.open, slot: next_turn(work, e, items, heard)})
 
 
+def call_failed(state: State, e: ev.StepFailed) -> State:
+    """An equal call is made again."""
+    owner = slot_of(e.node, e.iteration)
+    work = state.open.get(owner)
+    if not isinstance(work, Agent):
+        return state
+    made = {digest: item for digest, item in work.made.items() if item != e.item}
+    return replace(state, open={**state.open, owner: replace(work, made=made)})
+
+
 def calls_began(state: State, e: ev.CallsBegan) -> State:
     """What comes of a call without its being made is there at once."""
     slot = slot_of(e.node, e.iteration)

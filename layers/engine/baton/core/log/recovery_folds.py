@@ -55,6 +55,8 @@ def revived(state: State, e: ev.Revived) -> State:
     asking = {slot for slot, work in state.open.items() if work.ask is not None and work.ask.digest}
     # An attempt before the question may have acted all the same.
     asking -= set(recovery.possibly_running)
+    for slot, cost in e.assumed.items():
+        state = pay(state, slot, cost, is_late=True)
     return replace(
         state,
         recovery=replace(

@@ -12,7 +12,10 @@ from typing import Any
 import msgspec
 
 MOST_RESULT = 32_768  # characters of the result of one call
+MOST_LEVELS = 64  # of what a model writes as JSON: a log with deeper values might not be read again
 _HIDDEN = "[… {left:,} more characters]"
+NOT_MADE = "[{count} more calls of this answer were not made: it asks for too many.]"
+LEFT_OUT = "[{count} earlier messages are left out here, because they do not fit.]"
 Message = dict[str, Any]
 
 _encode = msgspec.json.Encoder().encode
@@ -21,6 +24,29 @@ _encode = msgspec.json.Encoder().encode
 def text_of(value: Any) -> str:
     """A value as a model reads it: text as it is, anything else as JSON."""
     return value if isinstance(value, str) else _encode(value).decode()
+
+
+def plain(text: str) -> str:
+    """Text that can be stored: half a character, which JSON can write, is replaced."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def parsed(text: str) -> Any:
+    """What a model has written as JSON. Raises `ValueError` that says what is wrong with it."""
+    try:
+        value = msgspec.json.decode(text)
+    except RecursionError:
+        raise ValueError(f"it is nested deeper than {MOST_LEVELS} levels") from None
+    level = [value]
+    for _ in range(MOST_LEVELS):
+        level = [inner for one in level if isinstance(one, dict | list) for inner in _within(one)]
+        if not level:
+            return value
+    raise ValueError(f"it is nested deeper than {MOST_LEVELS} levels")
+
+
+def _within(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def opening(given: Mapping[str, Any]) -> list[Message]:
@@ -55,6 +81,11 @@ def turn(
             {"role": "tool", "tool_call_id": id_, "content": _cut(text_of(result))}
             for id_, result in zip(ids, results, strict=True)
         ),
+        *(
+            [{"role": "user", "content": NOT_MADE.format(count=count)}]
+            if (count := answer.get("left_out"))
+            else []
+        ),
     ]
 
 
@@ -67,6 +98,17 @@ def repeated(messages: Iterable[Message], id_: str) -> Any:
     """The result of a call that is asked for again, marked as such; what it was stands in the messages of its turn."""
     found = next((one["content"] for one in messages if one.get("tool_call_id") == id_), None)
     return {"repeated": True, "result": found}
+
+
+def cut(messages: Sequence[Message], opening_size: int, share: int) -> list[Message]:
+    """Without the oldest turns: the opening, and the last `1/share` of what came after it. Nothing of a turn is parted."""
+    rest = list(messages[opening_size:])
+    first = len(rest) - len(rest) // share
+    # A result without the call that it is of is refused by providers.
+    while first < len(rest) and rest[first]["role"] == "tool":
+        first += 1
+    left_out = {"role": "user", "content": LEFT_OUT.format(count=first)}
+    return [*messages[:opening_size], *([left_out] if first else []), *rest[first:]]
 
 
 def correction(why: str) -> Message:

@@ -8,12 +8,18 @@ from baton.core.effects.toolspec import PURE, ToolSpec
 
 MODEL: Final = "std.model"
 DOMAIN: Final = "model_call"
+TIMEOUT_MS: Final = 300_000
+"""How long an answer may take where the document does not say: a model that thinks takes longer than other tools."""
 LEAST_COST: Final = 1
 """Micro-dollars: so much is held for any request before more is known."""
 
 
-def model_tool(fallbacks: tuple[str, ...] = ()) -> ToolSpec:
-    """Its description; `fallbacks` are the models that are asked in place of the first."""
+SHARE: Final = "share"
+"""The argument of a turn whose transcript is cut: to the last part of so many."""
+
+
+def model_tool(fallbacks: tuple[str, ...] = (), context: str = "") -> ToolSpec:
+    """Its description; `fallbacks` are the models that are asked in place of the first, `context` the argument that can be shortened."""
     any_object: dict[str, Any] = {"type": "object", "properties": {"model": {"type": "string"}}}
     return ToolSpec(
         name=MODEL,
@@ -24,6 +30,7 @@ def model_tool(fallbacks: tuple[str, ...] = ()) -> ToolSpec:
         result={},
         domain=DOMAIN,
         cost=LEAST_COST,
+        context=context,
         fallbacks={"model": fallbacks} if fallbacks else {},
         sees_key=False,
     )

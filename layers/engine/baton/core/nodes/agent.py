@@ -48,7 +48,8 @@ class AgentKind(TaskKind):
                 return parts.turn
             return replace(parts.turn, output_schema=node.output_schema, limits=cost)
         tool = work.calls.get(item, "") if isinstance(work, Agent) else ""
-        return next((call for call in parts.calls if call.tool == tool), parts.turn)
+        # A graph that was edited at a fork may not allow it any more.
+        return next((call for call in parts.calls if call.tool == tool), node)
 
     def keeps_failure(self, item: str) -> bool:
         return bool(item) and not is_turn(item)
@@ -62,6 +63,10 @@ class AgentKind(TaskKind):
             return Opened(
                 ev.AgentBegan(node=at.node.name, iteration=at.iteration, given=given, listens=at.node.signal)
             )
+        if at.node.agent is not None:
+            work = desk.state.open[slot_of(at.node.name, at.iteration)]
+            assert isinstance(work, Agent), "nothing else has calls"
+            return Failed(_not_allowed(at.node.agent, work.calls[at.item]))
         if not desk.may_spend(at):
             return None
         if is_turn(at.item):
@@ -127,6 +132,11 @@ def _parts(node: Node) -> AgentParts:
     return node.agent
 
 
+def _not_allowed(parts: AgentParts, tool: str) -> ev.Failure:
+    known = ", ".join(sorted(call.tool for call in parts.calls))
+    return ev.failed_with(NOT_ALLOWED, f"`{tool}` is none of the tools that may be called: {known}")
+
+
 def _used(work: Agent, answer: Mapping[str, Any]) -> Progress:
     """What it has used with this answer."""
     read, written = answer["tokens"]
@@ -172,8 +182,7 @@ def _calls(parts: AgentParts, work: Agent, asked: list[dict[str, Any]]) -> Itera
             yield ev.Called(item=item, tool=tool, failure=ev.failed_with(error["code"], error["message"]))
             continue
         if tool not in known:
-            text = f"`{tool}` is none of the tools that may be called: {', '.join(sorted(known))}"
-            yield ev.Called(item=item, tool=tool, failure=ev.failed_with(NOT_ALLOWED, text))
+            yield ev.Called(item=item, tool=tool, failure=_not_allowed(parts, tool))
             continue
         digest = call_digest(tool, one["arguments"])
         first = made.get(digest) or one.get("repeats", "")

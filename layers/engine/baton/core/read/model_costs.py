@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from baton.core.log import events as ev
+from baton.core.log.state import node_of
 from baton.core.models.usage import Usage
 from baton.core.money import MICRO
+
+UNANSWERED = "requests without an answer"
+"""The line of what was assumed: the most that they can have cost."""
 
 
 class ModelCosts:
@@ -20,6 +24,11 @@ class ModelCosts:
         for event in entry.events:
             for usage in getattr(event, "usage", ()):
                 self._add(getattr(event, "node", ""), usage)
+            if isinstance(event, ev.Revived):
+                for slot, cost in event.assumed.items():
+                    self._add(node_of(slot)[0], Usage(model=UNANSWERED, cost=cost))
+            elif cost := getattr(event, "assumed", 0):
+                self._add(getattr(event, "node", ""), Usage(model=UNANSWERED, cost=cost))
 
     def _add(self, node: str, usage: Usage) -> None:
         sums = self._sums.setdefault((usage.model, node), [0] * 5)

@@ -7,7 +7,7 @@ starts no step.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -169,8 +169,9 @@ class Runner:
         self._p.durations.learn(history.state.origin.graph, entries)
         if lease.dead is not None and not _gave_up(lease.dead, entries):
             # Before the entry: a worker that stood still meanwhile learns from the entry that it is too late.
-            await self._p.ledger.revived(history.state, program.graph, lease.dead.until)
-            await self._record_death(lease, history)
+            dead = lease.dead
+            assumed = await self._p.ledger.revived(history.state, program.graph, dead.until, dead.owner)
+            await self._record_death(lease, history, assumed)
         await self._check_money(lease, history, program)
         return program
 
@@ -182,12 +183,18 @@ class Runner:
                 return
             await self._log.news(lease, history)
 
-    async def _record_death(self, lease: Lease, history: History) -> None:
+    async def _record_death(self, lease: Lease, history: History, assumed: Mapping[str, int]) -> None:
         """The first entry of a revival is also the fence that stops the old invocation for good."""
         dead = lease.dead
         while dead is not None and history.state.ended is None:
             now = self._p.clock.now()
-            death = ev.Revived(dead=dead.owner, dead_epoch=dead.epoch, dead_until=dead.until, at=now)
+            death = ev.Revived(
+                dead=dead.owner,
+                dead_epoch=dead.epoch,
+                dead_until=dead.until,
+                at=now,
+                assumed=dict(assumed),
+            )
             if await self._log.append(lease, history, (death,)):
                 return
             await self._log.news(lease, history)

@@ -10,7 +10,16 @@ from pydantic import Field
 from baton.core.documents.nodes.asked import WORDS
 from baton.core.documents.nodes.base import FAILING, Compiler, Known, NodeDocument, Words
 from baton.core.documents.parts.fields import Given, Model, NodeName, ToolPatterns, between, counted
-from baton.core.documents.parts.models import Asking, ModelName, PriceModel, choice_of, given, spoken, step_of
+from baton.core.documents.parts.models import (
+    Asking,
+    ModelName,
+    PriceModel,
+    choice_of,
+    given,
+    shorter_turns,
+    spoken,
+    step_of,
+)
 from baton.core.effects.approvals import Approval
 from baton.core.graph.graph import AgentParts, Node
 from baton.core.models.tool import MODEL, model_tool
@@ -111,7 +120,7 @@ class Agent(NodeDocument):
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
         agent: AgentModel = self.of(node)
         specs = compiler.matching(agent.tools)
-        step = step_of(agent, node.timeout, compiler.attempts(name, model_tool()))
+        step = step_of(agent, node.timeout, compiler.attempts(name, model_tool()), ways=shorter_turns())
         parts = AgentParts(
             turn=Node(
                 name=name,

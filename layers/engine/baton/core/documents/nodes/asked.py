@@ -76,7 +76,7 @@ class AskedModel(NodeDocument):
 
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
         asking: ModelModel = self.of(node)
-        step = step_of(asking, node.timeout, compiler.attempts(name, model_tool()))
+        step = step_of(asking, node.timeout, compiler.attempts(name, model_tool()), context="prompt")
         return {"kind": self.kind, "arguments": given(asking.name, asking), **step}
 
     def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:

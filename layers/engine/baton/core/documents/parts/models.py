@@ -24,10 +24,10 @@ from baton.core.documents.parts.fields import (
     refuse,
     shown,
 )
-from baton.core.failures.alternatives import ways_of
+from baton.core.failures.alternatives import Alternative, ways_of
 from baton.core.failures.policy import Change
 from baton.core.failures.retry import FIXED, RetryChange
-from baton.core.models.tool import MODEL, model_tool
+from baton.core.models.tool import MODEL, SHARE, model_tool
 
 if TYPE_CHECKING:
     from baton.core.documents.parts.node import NodeModel
@@ -150,9 +150,25 @@ def spoken(key: str, asking: Asking) -> Iterator[tuple[str, Any]]:
             yield f"/{key}/{name}", value
 
 
-def step_of(asking: Asking, timeout: int | None, attempts: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of the graph's node whose step asks the model."""
-    spec = model_tool(tuple(asking.fallbacks or ()))
+def shorter_turns() -> tuple[Alternative, ...]:
+    """What a turn does about a transcript that does not fit, one after the other."""
+    words = {2: "newer half", 4: "newest quarter", 8: "newest eighth"}
+    return tuple(
+        Alternative(name=f"{what} of the transcript", hints=("truncate_context",), arguments={SHARE: share})
+        for share, what in words.items()
+    )
+
+
+def step_of(
+    asking: Asking,
+    timeout: int | None,
+    attempts: Mapping[str, Any],
+    *,
+    context: str = "",
+    ways: tuple[Alternative, ...] = (),
+) -> dict[str, Any]:
+    """The fields of the graph's node whose step asks the model. `context`: the argument that can be shortened."""
+    spec = model_tool(tuple(asking.fallbacks or ()), context)
     again = Change(retry=RetryChange(max_attempts=asking.corrections + 1, backoff=FIXED, base_ms=0))
     return {
         "tool": MODEL,
@@ -164,5 +180,5 @@ def step_of(asking: Asking, timeout: int | None, attempts: Mapping[str, Any]) ->
         "cost": spec.cost,
         **attempts,
         "failures": {INVALID: again, **attempts["failures"]},
-        "ways": (*ways_of(MODEL, {MODEL: spec}), *attempts["ways"]),
+        "ways": (*ways, *ways_of(MODEL, {MODEL: spec}), *attempts["ways"]),
     }

@@ -1,0 +1,80 @@
+"""Planted bugs about requests to models, made as those of bugs.py are."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from baton.core.models import messages
+from baton.ports.models import ModelAnswer, ModelRequest
+from baton.runtime.account_queue import AccountQueue
+from baton.runtime.models import ModelCaller
+from tests.kit.bugs import replaced
+from tests.kit.faults import Crash
+from tests.kit.thinking import ModelsOf
+
+
+@contextmanager
+def a_request_dies_with_its_caller() -> Iterator[None]:
+    """Spend row: what was held for a request is free when its worker has died, and the provider bills it."""
+
+    async def ask(self: AccountQueue, now: int, less: int, spent: int, more: int, billed: str) -> Any:
+        return await real(self, now, less, spent, more)
+
+    real = AccountQueue.ask
+    with replaced(AccountQueue, "ask", ask):
+        yield
+
+
+@contextmanager
+def what_is_given_up_costs_nothing() -> Iterator[None]:
+    """Spend row: a request that was cut off is taken for one that was never made."""
+
+    async def ask(self: ModelCaller, *arguments: Any) -> Any:
+        context = next(one for one in arguments if hasattr(one, "spent"))
+        before = len(context.spent)
+        try:
+            return await real(self, *arguments)
+        except asyncio.CancelledError:
+            del context.spent[before:]
+            raise
+
+    real = ModelCaller._ask
+    with replaced(ModelCaller, "_ask", ask):
+        yield
+
+
+@contextmanager
+def a_second_request_goes_out_beside_the_first() -> Iterator[None]:
+    """Agent row: a request that takes long is made again, and is not stopped when the first has its answer."""
+
+    async def answer(self: ModelsOf, request: ModelRequest) -> ModelAnswer:
+        found = await real(self, request)
+        world = self._process.world
+        world.spawn(again(self, request))
+        return found
+
+    async def again(self: ModelsOf, request: ModelRequest) -> None:
+        await asyncio.sleep(0.5)
+        with suppress(Crash):
+            await real(self, request)
+
+    real = ModelsOf.answer
+    with replaced(ModelsOf, "answer", answer):
+        yield
+
+
+@contextmanager
+def a_transcript_says_when_it_was_made() -> Iterator[None]:
+    """Agent row: no request begins as the one before it, and the provider has kept nothing that is of use."""
+    numbers = itertools.count()
+
+    def opening(given: Any) -> Any:
+        return [*real(given), {"role": "user", "content": f"Request {next(numbers)}."}]
+
+    real = messages.opening
+    with replaced(messages, "opening", opening):
+        yield

@@ -1,0 +1,198 @@
+"""An agent in the simulation: its model, what it is asked, and what must hold of its requests whatever goes wrong.
+
+The model is no process of the engine. What it says depends on the messages alone, so that a repeated request gets the same answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from baton import StepFailure
+from baton.core.log.answers import Answer
+from baton.core.log.events import Entry, Forked, StepSucceeded
+from baton.core.log.state import slot_of
+from baton.core.models.messages import Message, size_of
+from baton.core.models.usage import Price, cost_of, most_of
+from baton.core.money import MICRO
+from baton.errors import NotAllowedNow, NotFound
+from baton.ports import SagaRef
+from baton.ports.models import ModelAnswer, ModelRequest, Models
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, STALL, THROTTLE, Crash
+from tests.kit.process import Process
+from tests.kit.scripted import Scripted, asks_for, by_turn, says
+
+if TYPE_CHECKING:
+    from baton.runtime.service import Service
+    from tests.kit.world import World
+
+THINKS = """
+name: thinks
+nodes:
+  before: {tool: work, with: {n: 4}}
+  think:
+    agent:
+      model: m
+      instructions: Find a table, and pay.
+      prompt: 'A table for ${ctx.before.output.n}.'
+      tools: [add, work, take_table, fails_as_told, remit]
+      signal: word
+    after: before
+    timeout: 20s
+    output_schema: {type: object, required: [heard], properties: {heard: {type: array}}}
+  after: {tool: work, after: think, with: {n: 5}}
+output: '${ctx.think.output.heard}'
+"""
+_LAST = by_turn(
+    asks_for(("add", {"numbers": [1, 2]}), ("work", {"n": 1}), ("take_table", {"table": "agent"})),
+    asks_for(("fails_as_told", {"n": 9, "fails": ["bad_request"]}), ("work", {"n": 2}), ("work", {"n": 1})),
+    asks_for(("remit", {"amount": 300}), ("nonsense", {}), ("add", {"numbers": [3]})),
+    says("That is all."),
+)
+TOO_LATE_S = 90.0
+"""So long a model that hangs takes: longer than any step may."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request to a model, in seconds of the loop. `bill`: the most that it may cost, and when it is answered what it has cost."""
+
+    at: float
+    process: Process
+    request: ModelRequest
+    bill: list[Decimal]
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The saga and the slot."""
+        saga, slot, _ = self.request.key.rsplit("/", 2)
+        return saga, slot
+
+
+class ModelsOf:
+    """The models as one process reaches them: it may die while they answer, and a script that raises `Crash` takes it along."""
+
+    def __init__(self, process: Process, models: Models) -> None:
+        self._process, self._models = process, models
+
+    def price(self, model: str) -> Price | None:
+        return self._models.price(model)
+
+    async def answer(self, request: ModelRequest) -> ModelAnswer:
+        process, world = self._process, self._process.world
+        price = self.price(request.model) or Price(input=0, output=0)
+        read = size_of(request.messages, [request.tools, request.schema])
+        bill = [Decimal(most_of(price, read, request.most_output)) / MICRO]
+        asked = Asked(asyncio.get_running_loop().time(), process, request, bill)
+        world.starts.append((asked.at, process.id, asked.place[0]))
+        await process.thawed()
+        fate = world.plan.next("answer", True)
+        if fate in (CRASH_BEFORE, CRASH_AFTER, HANG, LATE, STALL, FREEZE, THROTTLE):
+            world.faults.append(f"{process.id}: {fate} at a model's answer")
+        if fate == CRASH_BEFORE:
+            process.die()
+        if fate == THROTTLE:
+            raise StepFailure("rate_limited", "slow down")
+        world.asked.append(asked)
+        process.spends.append(bill)
+        if fate in (STALL, FREEZE):
+            process.freeze()
+        if fate == HANG:
+            await asyncio.sleep(TOO_LATE_S)
+        try:
+            answer = await self._models.answer(request)
+        except Crash:
+            process.die()
+        finally:
+            process.check()  # it may have died meanwhile
+        if fate == LATE:
+            await asyncio.sleep(max(request.until - process.clock.now(), 0) / 1_000 - 0.001)
+        await process.thawed()
+        if fate == CRASH_AFTER:
+            process.die()
+        bill[:] = [Decimal(cost_of(answer.usage, price)) / MICRO]
+        return answer
+
+
+def model() -> Scripted:
+    """It forgets how it has to answer until it is told, and says what it has heard."""
+
+    def script(request: ModelRequest, number: int) -> ModelAnswer:
+        answer = _LAST(request, number)
+        if answer.calls or not _is_corrected(request.messages[-1]):
+            return answer
+        heard = [one["content"] for one in request.messages if one["role"] == "tool"]
+        return says(json.dumps({"heard": heard}))
+
+    return Scripted(script)
+
+
+async def thinks(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
+    """An agent that calls tools of every effect, one that fails, one that is none, and one that a person approves, twice.
+
+    Its user says something while it is at work.
+    """
+    world.models = model()
+    saga = await start(world, THINKS, {}, "thinks")
+    with suppress(NotAllowedNow):  # it has ended
+        await patiently(world, lambda service: service.signal(saga, "word", "By the window.", "w-1"))
+    while world.end(saga) is None and world.troubles is None:
+        view = await patiently(world, partial(_shown, world, saga))
+        for ask in [question["id"] for question in view["questions"] if question["node"]] * 2:
+            said = partial(_approve, saga=saga, answer=Answer(ask=ask, action="approve"))
+            with suppress(NotAllowedNow, NotFound):
+                await patiently(world, said)
+        await asyncio.sleep(1)
+    return saga
+
+
+async def _shown(world: World, saga: str, _: Service) -> dict[str, Any]:
+    return await world.queries().show(saga)
+
+
+async def _approve(service: Service, saga: str, answer: Answer) -> None:
+    await service.answer(saga, answer, "k")
+
+
+def of_requests(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
+    """What is answered is not asked for again, and each request begins with all that was said before."""
+    answered = {place: at for saga, entries in logs.items() for place, at in _answered(world, saga, entries)}
+    talks: dict[tuple[str, str], dict[int, list[Message]]] = defaultdict(dict)
+    for one in world.asked:
+        saga, slot = one.place
+        if one.at > answered.get(one.place, math.inf) and one.process.lost_time_at == math.inf:
+            yield f"{saga}: {slot} was asked for at {one.at:.3f} s, and its answer was in the log"
+        owner, _, item = slot.partition("#")
+        said = [message for message in one.request.messages if not _is_corrected(message)]
+        known = talks[saga, owner].setdefault(int(item[1:] or 0), said)
+        if known != said:
+            yield f"{saga}: {slot} was asked for in other words than before"
+    for (saga, owner), turns in talks.items():
+        for (_, before), (turn, after) in pairwise(sorted(turns.items())):
+            if after[: len(before)] != before:
+                yield f"{saga}: turn {turn} of {owner} does not begin with the messages of the turn before"
+
+
+def _answered(world: World, saga: str, entries: list[Entry]) -> Iterator[tuple[tuple[str, str], float]]:
+    """When the answer to a turn was in the log; a fork may go back behind it."""
+    if any(isinstance(event, Forked) for entry in entries for event in entry.events):
+        return
+    tenant = next((head.ref.tenant for head in world.log.heads() if head.ref.id == saga), "")
+    for entry in entries:
+        at = world.written.get((str(SagaRef(tenant, saga)), entry.version), math.inf)
+        for event in entry.events:
+            if isinstance(event, StepSucceeded) and event.item:
+                yield (saga, slot_of(event.node, event.iteration, event.item)), at
+
+
+def _is_corrected(message: Message) -> bool:
+    return message["role"] == "user" and str(message["content"]).startswith("Your last answer was refused")

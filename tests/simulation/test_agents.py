@@ -1,0 +1,68 @@
+"""An agent whose worker, store, messages or model fail at any moment: same answer, same effects, and nothing asked or paid for twice."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from tests.kit.corpus import CORPUS
+from tests.kit.faults import (
+    CRASH_AFTER,
+    CRASH_BEFORE,
+    DELAYED,
+    FREEZE,
+    HANG,
+    LATE,
+    LOST,
+    STALL,
+    THROTTLE,
+    TWICE,
+    Plan,
+)
+from tests.kit.schedule import Schedule, trial
+from tests.kit.verdict import run
+
+pytestmark = pytest.mark.simulation
+
+OF_ANSWERS = (CRASH_BEFORE, CRASH_AFTER, THROTTLE, HANG, LATE, STALL, FREEZE)
+
+
+@cache
+def answers() -> list[int]:
+    """The numbers of the reads that are requests to the model."""
+    plan = Plan()
+    run(next(one for one in CORPUS if one.name == "thinks"), plan)
+    return [number for number, read in enumerate(plan.reads, 1) if read == "answer"]
+
+
+def test_five_requests_are_made_where_nothing_goes_wrong() -> None:
+    assert len(answers()) == 5, "four turns, and one answer that is corrected"
+
+
+@pytest.mark.parametrize("fate", OF_ANSWERS)
+def test_a_model_that_fails_or_dies_with_its_worker_changes_nothing(fate: str) -> None:
+    for number in answers():
+        found = trial(Schedule("thinks", 0, faults=(("read", number, fate),)))
+        assert any("a model's answer" in fault for fault in found.verdict.faults)
+        assert found.broken == (), f"{fate} at read {number}"
+
+
+def test_a_request_is_lost_with_its_worker_again_and_again_and_each_is_counted() -> None:
+    first, *_ = answers()
+    twice = tuple(("read", number, CRASH_AFTER) for number in answers())
+    assert trial(Schedule("thinks", 0, faults=twice)).broken == ()
+    assert trial(Schedule("thinks", 0, faults=(("read", first, CRASH_BEFORE), *twice[1:]))).broken == ()
+
+
+@pytest.mark.parametrize("fate", [LOST, TWICE, DELAYED])
+def test_messages_that_are_lost_late_or_doubled_change_nothing(fate: str) -> None:
+    for number in range(1, 9):
+        assert trial(Schedule("thinks", 0, faults=(("message", number, fate),))).broken == ()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_dozen_faults_at_once_and_clocks_that_differ_change_nothing(seed: int) -> None:
+    schedule = Schedule("thinks", seed, skew_ms=(0, 1_000, 3_000)[seed % 3], is_warm=bool(seed % 2))
+    found = trial(schedule)
+    assert found.broken == (), found.schedule
