@@ -10,7 +10,9 @@ import pytest
 
 from baton import StepFailure
 from baton.core.log.answers import Answer
-from baton.core.log.events import AgentClosed, CallsBegan
+from baton.core.log.events import AgentClosed, CallsBegan, StepFailed
+from baton.core.models.usage import Usage
+from baton.ports.models import ModelFailure
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, in_turn, says
 from tests.kit.toolbox import Books
@@ -139,5 +141,41 @@ def test_the_tokens_of_answers_that_are_refused_count(stage: Stage) -> None:
         shown = await ran(world, document(node=", output_schema: {type: object}"), {"a": 1})
         (closed,) = of_kind(world, shown["id"], AgentClosed)
         assert closed.used.tokens == 5 * 110
+
+    stage(story)
+
+
+def test_an_answer_that_a_provider_has_filtered_is_paid_for(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        refusal = ModelFailure("content_policy", "filtered", Usage(input=1_000, output=5))
+        world.models = Scripted(in_turn(refusal))
+        shown = await ran(world, document(node=", on_failure: fail"), {"a": 1})
+        assert (shown["error"]["code"], shown["spent_usd"]) == ("content_policy", 0.00105)
+
+    stage(story)
+
+
+def test_a_turn_that_fails_for_good_fails_the_node(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = Scripted(in_turn(StepFailure("bad_request", "no")))
+        shown = await ran(world, document(node=", on_failure: fail"), {"a": 1})
+        assert (shown["status"], shown["error"]["code"]) == ("failed", "bad_request")
+        (failed,) = of_kind(world, shown["id"], StepFailed)
+        assert failed.item == "t1"
+
+    stage(story)
+
+
+def test_after_so_many_corrections_a_person_is_asked_and_no_request_is_made(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = model = Scripted(in_turn(says("three")))
+        schema = ", output_schema: {type: object}"
+        saga = await start(world, document(", corrections: 1", schema), {"a": 1}, "w")
+        await world.settle()
+        shown = await world.queries().show(saga)
+        assert len(model.requests) == 2, shown
 
     stage(story)
