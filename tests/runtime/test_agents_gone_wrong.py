@@ -179,3 +179,24 @@ def test_after_so_many_corrections_a_person_is_asked_and_no_request_is_made(stag
         assert len(model.requests) == 2, shown
 
     stage(story)
+
+
+@pytest.mark.parametrize("what", ["max_output: many", "max_output: [1]", "price: {input: 1}"])
+def test_what_a_policy_puts_in_place_of_an_argument_may_be_of_no_use(stage: Stage, what: str) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = model = Scripted(in_turn(StepFailure("bad_request", "no")))
+        policy = f"{{name: p, when: {{code: bad_request}}, then: {{strategy: replan, with: {{{what}}}}}}}"
+        saga = await start(
+            world,
+            document(node=f", failover: [{policy}], catch: b, on_failure: fail")
+            .replace("\noutput:", "\n  b: {value: caught}\noutput:")
+            .replace("find.output}", "find.output?}"),
+            {"a": 1},
+            "w",
+        )
+        await world.settle()
+        shown = await world.queries().show(saga)
+        assert (shown["status"], len(model.requests)) == ("completed", 1)
+
+    stage(story)

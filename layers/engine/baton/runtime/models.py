@@ -132,9 +132,12 @@ class ModelCaller:
         context: StepContext,
         work: Agent | None = None,
     ) -> ModelAnswer:
-        model, most_output = str(given["model"]), int(given.get("max_output") or USUAL_OUTPUT)
-        step = self._step
-        price = self._price(models, given, model)
+        model, step = str(given["model"]), self._step
+        try:  # a policy or a person may have put others in their place
+            most_output = int(given.get("max_output") or USUAL_OUTPUT)
+            price = self._price(models, given, model)
+        except (TypeError, ValueError) as error:
+            raise StepFailure("input_invalid", f"`max_output` or `price` is not usable: {error}") from error
         if price is None:
             text = f"the price of `{model}` is not known here, so that no money can be held for it"
             raise StepFailure("model_unavailable", text)
