@@ -1,7 +1,7 @@
 """A scripted model provider: the chat completions API on loopback, deterministic, with the faults of real ones.
 
 What it answers is a Python function of the request. It keeps books: an answer given twice for one idempotency key is one
-that was paid for twice. What the scripts of a demonstration say is not here.
+that was paid for twice. What the model of the demonstration says is in concierge.
 """
 
 import asyncio

@@ -27,6 +27,7 @@ HOLD_TIME = timedelta(minutes=15)
 DEPOSIT_CENTS_PER_GUEST = 800
 
 _HOUSES = {"restaurant": ["Lantern", "Quayside", "Olive Yard"], "bar": ["Night Heron", "Cellar 9"]}
+_CUISINES = {"Lantern": "Austrian", "Quayside": "Fish", "Olive Yard": "Greek"}
 _SEATS = (2, 4, 4, 6, 8, 12)
 
 Text = Annotated[str, pydantic.StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
@@ -39,6 +40,7 @@ class Search(pydantic.BaseModel):
     party: Annotated[int, pydantic.Field(ge=1, le=12)]
     at: datetime
     kind: str = "restaurant"
+    cuisine: str = ""
 
 
 class Hold(pydantic.BaseModel):
@@ -110,6 +112,7 @@ class TableStack:
         tables = [
             {"id": table, "house": house, "city": query.city, "seats": seats}
             for house in _HOUSES[query.kind]
+            if query.cuisine.lower() in ("", _CUISINES.get(house, "").lower())
             for n, seats in enumerate(_SEATS, start=1)
             if seats >= query.party
             and (table := f"{city}/{'-'.join(house.lower().split())}/{n}") not in taken

@@ -43,7 +43,7 @@ NO_FUNCTION = {
     "genai_prices",
     "httpx2",
     "openai",
-    "baton.adapters.models.credentials",
+    "baton.adapters.credentials",
     "baton.adapters.models.deployed",
     "baton.adapters.models.prices",
 }

@@ -1,4 +1,4 @@
-"""The recorded evidence of a real run with four sagas, and parts of it to change in a test."""
+"""The recorded evidence of a real run with four sagas and that of an agent, and parts of it to change in a test."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ def recorded() -> Evidence:
 
 
 def completed(evidence: Evidence) -> str:
-    """The id of a saga that completed."""
-    return next(str(saga["id"]) for saga in evidence.sagas if saga["status"] == "completed")
+    """The id of a dinner that completed."""
+    dinners = (saga for saga in evidence.sagas if saga["workflow"] == "dinner")
+    return next(str(saga["id"]) for saga in dinners if saga["status"] == "completed")
 
 
 def first(log: list[dict[str, Any]], kind: str) -> dict[str, Any]:

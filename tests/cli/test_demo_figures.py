@@ -12,7 +12,16 @@ from baton.core.read.costs import per_million_steps
 from baton.demo import report
 from baton.demo.bill import Work, bill
 from baton.demo.evidence import Invocation, reduce_invocation
-from baton.demo.figures import Approval, approvals_of, compute, handovers_of, legs_of, looked_up_of, quantile
+from baton.demo.figures import (
+    Approval,
+    Planning,
+    approvals_of,
+    compute,
+    handovers_of,
+    legs_of,
+    looked_up_of,
+    quantile,
+)
 from baton.demo.table import kind_of, size_of
 from baton.local.records import InvocationRecord
 from tests.cli.evidence import recorded
@@ -49,24 +58,34 @@ CLOSED = {"kind": "question_closed", "ask": "0.hold", "action": "approve", "by":
 
 def test_the_recorded_run_gives_the_figures_it_showed() -> None:
     figures = compute(recorded())
-    assert figures.statuses == {"completed": 3, "cancelled": 1}
-    assert (figures.steps, figures.failed_steps, figures.entries) == (48, 0, 57)
-    assert figures.worker_outcomes == {"ok": 14, "killed": 2}
-    assert (figures.worker_invocations, figures.cold_starts) == (16, 6)
+    assert figures.statuses == {"completed": 4, "cancelled": 1}
+    assert (figures.steps, figures.failed_steps, figures.entries) == (57, 1, 79)
+    assert figures.worker_outcomes == {"ok": 18, "killed": 3}
+    assert (figures.worker_invocations, figures.cold_starts) == (21, 8)
     assert (figures.fewest_invocations, figures.most_invocations, figures.yields) == (3, 4, 4)
-    assert (figures.effects, figures.requests, figures.repeated, figures.replays) == (27, 51, 4, 3)
+    assert (figures.effects, figures.requests, figures.repeated, figures.replays) == (31, 64, 9, 7)
     assert figures.double_bookings == 0
-    assert round(figures.writes_per_step, 2) == 1.19
-    assert (quantile(figures.handovers_ms, 0.5), quantile(figures.handovers_ms, 0.95)) == (91, 138)
-    assert (figures.payments, figures.looked_up, figures.found_paid) == (4, 1, 1)
-    assert (figures.retries, figures.asked) == ({"service_unavailable": 2}, 0)
-    assert (figures.questions, [approval.waited_ms for approval in figures.approvals]) == (1, [2579])
+    assert round(figures.writes_per_step, 2) == 1.39
+    assert (quantile(figures.handovers_ms, 0.5), quantile(figures.handovers_ms, 0.95)) == (68, 1132)
+    assert (figures.payments, figures.looked_up, figures.found_paid) == (5, 2, 2)
+    assert (figures.retries, figures.asked) == ({"service_unavailable": 3, "rate_limited": 1}, 0)
+    assert (figures.questions, [approval.waited_ms for approval in figures.approvals]) == (1, [2789])
+
+
+def test_what_the_agent_of_the_recorded_run_did_is_counted_in_its_log_and_in_the_book_of_its_model() -> None:
+    assert compute(recorded()).agent == Planning(
+        turns=4, calls=5, failed=1, repeated=1, tokens=2560, usd=0.00091, requests=5, answers=4
+    )
 
 
 def test_each_kill_of_the_recorded_run_is_matched_with_the_sagas_it_hit() -> None:
     evidence = recorded()
     survivals = compute(evidence).survivals
-    assert [list(survival.revived.values()) for survival in survivals] == [[1344], [379]]
+    assert [list(survival.revived.values()) for survival in survivals] == [
+        [2007, 3376, 2088],
+        [1370],
+        [1342],
+    ]
     assert {saga for survival in survivals for saga in survival.revived} <= set(evidence.logs)
 
 
@@ -225,6 +244,6 @@ def test_programs_get_every_figure_as_json() -> None:
     document = json.loads(json.dumps(report.document(compute(recorded()), ["one thing"])))
     assert (document["kept"], document["problems"]) == (False, ["one thing"])
     figures = document["figures"]
-    assert len(figures["survivals"]) == 2
+    assert len(figures["survivals"]) == 3
     assert {charge["unit"] for charge in figures["charges"]}
-    assert sum(figures["statuses"].values()) == 4
+    assert sum(figures["statuses"].values()) == 5

@@ -171,6 +171,54 @@ def a_service_held_the_table_before_the_approval(evidence: Evidence) -> str:
     return f"saga {evidence.course.asking}: table-stack's books have hold before the approval"
 
 
+def turns(evidence: Evidence) -> list[dict[str, Any]]:
+    """The turns of the agent, as its log has them."""
+    log = evidence.logs[evidence.course.planning]
+    found = [event for entry in log for event in entry["events"] if event["kind"] == "step_succeeded"]
+    return [event for event in found if event["tool"] == "std.model"]
+
+
+def of_turn(evidence: Evidence, item: str) -> dict[str, Any]:
+    """The last request for a turn in the provider's book."""
+    requests: list[dict[str, Any]] = evidence.models[0]["requests"]
+    return [request for request in requests if f"#{item}/" in request["key"]][-1]
+
+
+def the_agent_had_no_turns(evidence: Evidence) -> str:
+    evidence.logs[evidence.course.planning] = evidence.logs[evidence.course.planning][:2]
+    return "the agent had 0 turns, 0 failed calls and 0 repeated calls"
+
+
+def a_turn_was_asked_again_after_its_answer(evidence: Evidence) -> str:
+    asked = of_turn(evidence, "t2")
+    evidence.models[0]["requests"].append(asked | {"at_ms": asked["at_ms"] + 60_000})
+    return f"saga {evidence.course.planning}: t2 was asked again after its answer was recorded"
+
+
+def a_turn_was_paid_for_twice_although_no_worker_had_died(evidence: Evidence) -> str:
+    without(evidence, "revived", "step_interrupted")
+    evidence.models[0]["requests"].append(dict(of_turn(evidence, "t1")))
+    return "the model answered 1 time more than there are turns, and 0 workers ended"
+
+
+def a_turn_was_never_asked(evidence: Evidence) -> str:
+    evidence.models[0]["requests"] = []
+    return f"saga {evidence.course.planning}: the provider's book has no request for t1"
+
+
+def a_turn_is_in_the_log_twice(evidence: Evidence) -> str:
+    evidence.logs[evidence.course.planning][-1]["events"].append(turns(evidence)[0])
+    return f"saga {evidence.course.planning}: t1 is in the log 2 times"
+
+
+def the_agent_held_two_tables(evidence: Evidence) -> str:
+    saga = evidence.course.planning
+    book = next(book for book in evidence.books if book["service"] == "table-stack")
+    held = [effect for effect in book["effects"] if effect["identity"]["reference"] == saga]
+    book["effects"].append(next(effect for effect in held if effect["kind"] == "hold"))
+    return f"saga {saga}: the log has hold 1 time, table-stack's books 2 times"
+
+
 def it_took_too_long(evidence: Evidence) -> str:
     evidence.course.ended_ms = evidence.course.asked_to_end_by_ms + 1
     return "took longer than 100 s"
@@ -199,6 +247,12 @@ BREAKAGES: list[Callable[[Evidence], str]] = [
     another_saga_asked_instead,
     the_log_has_the_table_before_the_approval,
     a_service_held_the_table_before_the_approval,
+    the_agent_had_no_turns,
+    a_turn_was_asked_again_after_its_answer,
+    a_turn_was_paid_for_twice_although_no_worker_had_died,
+    a_turn_was_never_asked,
+    a_turn_is_in_the_log_twice,
+    the_agent_held_two_tables,
     it_took_too_long,
 ]
 
@@ -233,14 +287,18 @@ def test_the_table_shows_every_figure_and_the_verdict() -> None:
         "payments",
         "retries",
         "approvals",
+        "agent's turns",
         "log writes per step",
         "hand-over p50 / p95",
         "AWS per million steps",
     ):
         assert f"  {name} " in text
-    assert "3 completed, 1 cancelled" in text
-    assert "1 in doubt after a kill" in text
-    assert "2 after service_unavailable" in text
+    assert "4 completed, 1 cancelled" in text
+    assert "2 in doubt after a kill" in text
+    assert "3 after service_unavailable, 1 after rate_limited" in text
+    assert "1 failed and was told to the model, 1 repeated" in text
+    assert "2,560 tokens for $0.00091" in text
+    assert "4 answers to 5 requests, none of them for a turn" in " ".join(text.split())
     assert "Hold a table for 9 in Graz?" in text
     assert "Approved by grace, over the API, after" in text
     assert "All sagas ended as they should, and nothing was done twice." in text
@@ -256,7 +314,7 @@ def test_the_table_says_what_is_wrong_instead_of_praising() -> None:
 
 def test_a_run_in_which_nothing_happened_is_shown_and_judged() -> None:
     evidence = recorded()
-    empty: dict[str, Any] = {"sagas": [], "logs": {}, "books": [], "invocations": []}
+    empty: dict[str, Any] = {"sagas": [], "logs": {}, "books": [], "models": [], "invocations": []}
     for name, value in empty.items():
         object.__setattr__(evidence, name, value)
     evidence.course.kills.clear()

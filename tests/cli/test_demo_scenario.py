@@ -15,7 +15,7 @@ from baton.client.api import Api, Reader
 from baton.client.connection import Connection
 from baton.demo.books import Books
 from baton.demo.progress import Progress, summary
-from baton.demo.scenario import Plan, Scenario, evening
+from baton.demo.scenario import GUEST, Plan, Scenario, evening
 from baton.local.records import ProcessInfo
 from tests.cli.conftest import FakeApi
 
@@ -60,8 +60,13 @@ def saga(number: int, status: str, steps: int, invocations: int = 1) -> tuple[in
 
 
 def prepared(api: FakeApi, *answers: list[tuple[int, dict[str, Any]]]) -> None:
-    """One list of answers of `GET /sagas/sN` for each saga."""
-    api.on("POST /sagas", *((201, {"id": f"s{n}", "status": "pending"}) for n in range(len(answers))))
+    """One list of answers of `GET /sagas/sN` for each saga. The agent's, `planned`, is done when it is first looked at."""
+    started = [*(f"s{n}" for n in range(len(answers))), "planned"]
+    api.on("POST /sagas", *((201, {"id": saga, "status": "pending"}) for saga in started))
+    api.on(
+        "GET /sagas/planned", (200, {"id": "planned", "status": "completed", "steps": 9, "invocations": 1})
+    )
+    api.on("GET /sagas/planned/events", (200, {"entries": [], "next": None}))
     for n, states in enumerate(answers):
         api.on(f"GET /sagas/s{n}", *states)
         api.on(f"POST /sagas/s{n}/cancel", (202, {"id": f"s{n}", "status": "running", "version": 9}))
@@ -91,9 +96,10 @@ def test_it_starts_every_saga_cancels_one_under_way_and_ends_with_the_last(api: 
     prepared(api, young, old)
     scenario, screen = play(api, Plan(sagas=2, kills=0, tick_s=TICK_S), Workers())
     # They are started concurrently, so whose answer comes first is not said.
-    assert sorted(scenario.course.sagas) == ["s0", "s1"]
+    assert sorted(scenario.course.sagas) == ["planned", "s0", "s1"]
     assert scenario.course.cancelled == "s1"
-    given = [asked.json["input"] for asked in api.of("POST", "/sagas")]
+    *given, words = [asked.json["input"] for asked in api.of("POST", "/sagas")]
+    assert (scenario.course.planning, words) == ("planned", GUEST)
     assert sorted(given, key=str) == sorted([evening(0), evening(1)], key=str)
     assert len(api.of("POST", "/sagas/s1/cancel")) == 1
     assert screen.said[-1] == "cancelled saga s1 after 5 steps"
@@ -182,6 +188,60 @@ def test_a_saga_whose_worker_was_killed_has_to_go_on_and_is_not_cancelled(api: F
     workers = Workers(busy(8, 1500, "the-request"))
     scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
     assert (workers.killed, scenario.course.cancelled) == ([8], "")
+
+
+def planning(api: FakeApi, *effects: dict[str, Any]) -> None:
+    """The agent's saga runs, in the hands of `its-request`, and `effects` were carried out for it."""
+    running = (200, {"id": "planned", "status": "running", "steps": 9, "invocations": 1})
+    done = (200, {"id": "planned", "status": "completed", "steps": 9, "invocations": 2})
+    api.on("GET /sagas/planned", *[running] * 3, done)
+    entries = [{"epoch": 0, "invocation": "api"}, {"epoch": 1, "invocation": "its-request.abc"}]
+    api.on("GET /sagas/planned/events", (200, {"entries": entries, "next": None}))
+    of_it = [{"kind": kind["kind"], "identity": {"reference": "planned"}, "at_ms": 7} for kind in effects]
+    api.on("GET /books/unanswered", (200, {"effects": of_it}))
+
+
+@pytest.mark.parametrize(
+    ("acted", "said"),
+    [("hold", "when its agent's hold was done and not yet known"), ("confirm", "when its confirm was done")],
+)
+def test_the_worker_of_the_agent_is_killed_once_whatever_its_age(api: FakeApi, acted: str, said: str) -> None:
+    prepared(api, [saga(0, "running", 1)] * 4 + [saga(0, "completed", 14)])
+    planning(api, effect(acted))
+    workers = Workers(busy(7, 5000, "another"), busy(8, 5000, "its-request"))
+    scenario, screen = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), workers)
+    (kill,) = scenario.course.kills
+    assert (workers.killed, kill.saga, kill.effect) == ([8], "planned", acted)
+    assert said in screen.said[-1]
+
+
+def test_the_saga_of_the_agent_is_struck_by_no_second_kill(api: FakeApi) -> None:
+    prepared(api, [saga(0, "running", 1)] * 4 + [saga(0, "completed", 14)])
+    planning(api, effect("deposit"))
+    workers = Workers(busy(8, 1500, "its-request"), busy(9, 1500, "its-request"))
+    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
+    assert [kill.effect for kill in scenario.course.kills if kill.saga == "planned"] == ["deposit"]
+
+
+def test_the_worker_of_the_agent_is_left_alone_while_nothing_is_done_for_it_and_its_saga_is_not_cancelled(
+    api: FakeApi,
+) -> None:
+    prepared(api, [saga(0, "running", 1)] * 2 + [saga(0, "completed", 14)])
+    planning(api)
+    workers = Workers(busy(8, 5000, "its-request"))
+    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), workers)
+    assert (workers.killed, scenario.course.kills, scenario.course.cancelled) == ([], [], "")
+
+
+def test_the_kill_of_the_agents_worker_is_none_of_the_others(api: FakeApi) -> None:
+    """The others strike no worker for what was done for the agent, and are as many as the plan says."""
+    prepared(api, [saga(0, "running", 1)] * 4 + [saga(0, "completed", 14)])
+    planning(api, effect("deposit"))
+    of_both = [effect("deposit"), {**effect("deposit"), "identity": {"reference": "planned"}}]
+    api.on("GET /books/unanswered", (200, {"effects": of_both}))
+    workers = Workers(busy(7, 1500, "the-request"), busy(8, 1500, "its-request"))
+    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
+    assert sorted(kill.saga for kill in scenario.course.kills) == ["planned", "s0"]
 
 
 def test_workers_that_just_began_or_are_about_to_yield_are_left_alone(api: FakeApi) -> None:

@@ -9,8 +9,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from baton.adapters.aws import Aws
-from baton.adapters.models.aws_secrets import ManagerSecrets, ParameterSecrets
-from baton.adapters.models.credentials import Secrets
+from baton.adapters.aws_secrets import ManagerSecrets, ParameterSecrets
+from baton.adapters.credentials import Secrets
 from baton.ports import StepFailure
 
 

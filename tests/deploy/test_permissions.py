@@ -80,7 +80,10 @@ MAY: dict[str, dict[str, set[str]]] = {
 }
 MAIL = ["ses:SendEmail"]  # granted to the worker only with MailFrom
 EVENTS = ["events:PutEvents"]  # the same with EventBusName
-MODELS = ["ssm:GetParameter", "secretsmanager:GetSecretValue"]  # the same with ModelSecrets
+MODELS = [
+    "ssm:GetParameter",
+    "secretsmanager:GetSecretValue",
+]  # the same with ModelSecrets, and with ApiSecrets
 TRUSTED = {
     "ReconcileStateMachineRole": "states.amazonaws.com",
     "ReconcileScheduleRole": "scheduler.amazonaws.com",
@@ -159,8 +162,12 @@ def test_the_worker_may_put_events_if_a_deployment_has_a_bus_and_only_on_that_on
     assert statement["Condition"] == {"StringEquals": {"events:source": "baton"}}
 
 
-def test_the_worker_may_read_the_credentials_of_models_if_a_deployment_names_them_and_no_others() -> None:
-    _, models = stack(ModelSecrets="/baton/models/").properties("WorkerRole")["Policies"]
+@pytest.mark.parametrize("parameter", ["ModelSecrets", "ApiSecrets"])
+def test_the_worker_may_read_the_credentials_of_models_if_a_deployment_names_them_and_no_others(
+    parameter: str,
+) -> None:
+    """And those of APIs."""
+    _, models = stack(**{parameter: "/baton/models/"}).properties("WorkerRole")["Policies"]
     parameters, secrets = models["PolicyDocument"]["Statement"]
     assert [*parameters["Action"], *secrets["Action"]] == MODELS
     assert [arn.partition(":ssm:")[2].split(":", 2)[2] for arn in parameters["Resource"]] == [

@@ -38,7 +38,7 @@ def seconds(graph: Graph) -> dict[str, float]:
 
 def test_the_application_and_its_documents_are_found_by_name() -> None:
     assert load_app("sagas") is sagas
-    assert [path.name for path in documents(sagas)] == ["dinner.yaml"]
+    assert [path.name for path in documents(sagas)] == ["concierge.yaml", "dinner.yaml"]
 
 
 def test_it_has_ten_or_more_steps_of_a_fifth_of_a_second_to_a_second() -> None:
@@ -94,6 +94,6 @@ def test_one_evening_of_the_demo_asks_of_however_many() -> None:
     assert [n for n in range(200) if evening(n)["party"] > 8] == [LARGE]
 
 
-def test_the_document_says_in_one_place_what_it_is() -> None:
-    (path,) = documents(sagas)
+@pytest.mark.parametrize("path", documents(sagas), ids=lambda path: path.stem)
+def test_a_document_says_in_one_place_what_it_is(path: Path) -> None:
     assert parse_document(path.read_text(encoding="utf-8")).value["name"] == path.stem

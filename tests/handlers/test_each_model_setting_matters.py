@@ -1,6 +1,6 @@
-"""The settings of models: with another value a worker asks elsewhere, or takes its credentials from elsewhere.
+"""The settings of models and of APIs: with another value a worker asks elsewhere, or takes its credentials from elsewhere.
 
-What the adapter does is in tests/models.
+What the adapter does is in tests/models, and `std.openapi` in tests/tools.
 """
 
 from __future__ import annotations
@@ -22,6 +22,14 @@ def models_of_a_worker(deployment: Deployment, **settings: str) -> Any:
         module._loop.close()
         assert module._engine.models.price("gpt-5-mini") is not None  # what stands for the adapter is made
         return module._engine.models.price.__self__
+
+
+def services_of_a_worker(deployment: Deployment, **settings: str) -> Any:
+    """What its standard tools are given."""
+    changed = {variable_of(name): value for name, value in settings.items()}
+    with deployment.function("worker", **changed) as module:
+        module._loop.close()
+        return module._engine.performer._registry._services
 
 
 def test_model_profiles(deployment: Deployment) -> None:
@@ -55,3 +63,25 @@ def test_a_worker_asks_the_provider_and_sends_the_credential_that_it_is_given(
             module._loop.run(module._engine.models.aclose())
             module._loop.close()
         assert provider.asked[0].authorization == "Bearer k-1"
+
+
+WEATHER = f"weather=https://api.example/openapi.json#sha256:{'0' * 64}"
+
+
+def test_open_apis(deployment: Deployment) -> None:
+    found = services_of_a_worker(
+        deployment, open_apis=f"{WEATHER} {WEATHER.replace('weather', 'own')}@https://b.example/v1/"
+    )
+    assert found.apis.names() == ["own", "weather"]
+    assert (found.apis.get("weather").server, found.apis.get("own").server) == ("", "https://b.example/v1")
+    for wrong in (f"{WEATHER} {WEATHER}", WEATHER.partition("#")[0], WEATHER.replace("https://", "file://")):
+        with pytest.raises(SettingsError, match="BATON_OPEN_APIS: "):
+            services_of_a_worker(deployment, open_apis=wrong)
+
+
+def test_api_secrets(deployment: Deployment) -> None:
+    found = services_of_a_worker(deployment, api_secrets="baton/apis/").credentials
+    assert found.of.__self__._secrets.where("weather") == "the secret `baton/apis/weather`"
+    local = services_of_a_worker(deployment).credentials.of.__self__._secrets
+    assert local.where("weather") == "the environment variable BATON_API_KEY_WEATHER"
+    assert local.read("weather") == ""

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from baton.core.limits import Limits
-from baton.core.log.answers import Answer
+from baton.core.log.answers import APPROVE, Answer
 from baton.core.log.events import QuestionOpened
 from baton.errors import EngineFault, NotAllowedNow, NotFound
 from baton.runtime.service import Service
@@ -292,11 +292,13 @@ async def _questions(world: World) -> str:
 
 
 async def _approved(world: World) -> str:
-    """A person who approves each call twice: the second time is none."""
+    """A person who approves each call twice, and resumes a parked saga so: the second time is none."""
     saga = await start(world, APPROVED, {}, "approved")
     while world.end(saga) is None:
-        for ask in [question["id"] for question in (await shown(world, saga))["questions"]] * 2:
-            said = partial(_say, saga=saga, answer=Answer(ask=ask, action="approve"))
+        for question in [*(await shown(world, saga))["questions"]] * 2:
+            if APPROVE not in question["options"] and world.troubles is not None:
+                return saga  # another person answers from here on (people.py)
+            said = partial(_say, saga=saga, answer=Answer(ask=question["id"], action=question["options"][0]))
             await ask_unless_done(patiently(world, said))
         await asyncio.sleep(1)
     return saga

@@ -44,6 +44,7 @@ output:
 """
 FAILURES = ("service_unavailable", "rate_limited", "out_of_paper", "never_heard_of", "business_rule")
 """Codes that work elsewhere fails with where it may."""
+BEAT_S = 4
 Say = Callable[[Callable[[Service], Awaitable[Any]]], Awaitable[Any]]
 
 
@@ -147,35 +148,58 @@ async def _resume(world: World, saga: str) -> None:
 
 
 async def _work(job: Job, jobs: Jobs, say: Say, luck: Luck) -> None:
-    async def tell_once(said: Said) -> None:
-        with suppress(CallbackOver):  # it is not waited for any more
-            await say(lambda service: service.callback(job.token, said))
-
-    async def tell(**said: Any) -> None:
-        await luck.is_on_its_way()
-        await asyncio.gather(*(tell_once(Said(**said)) for _ in range(luck.copies())))
-
-    output = {"receipt": f"entrust {job.kind}"} if job.kind == "trusted" else f"{job.kind} is done"
-    done = {"status": SUCCESS, "output": output}
+    told = Telling(job, say, luck)
     if code := luck.failure(job):
-        await tell(status=FAILURE, code=code, message="Out of luck.")
+        await told.tell(status=FAILURE, code=code, message="Out of luck.")
     elif job.kind == "silent" and job.number == 1:
         for _ in range(120):  # until it was given up, however long the store is out of order
             if any(other.kind == job.kind and other.number > 1 for other in jobs.all.values()):
                 break
             await asyncio.sleep(5)
-        await tell(status=SUCCESS, output="stale")
+        await told.tell(status=SUCCESS, output="stale")
     elif job.kind == "broken" and job.number == 1:
         await asyncio.sleep(2)
-        await tell(status=FAILURE, code="service_unavailable", message="Out of order.")
+        await told.tell(status=FAILURE, code="service_unavailable", message="Out of order.")
     elif job.kind == "lively":
         for _ in range(7):
-            await asyncio.sleep(4)
-            await tell(status=HEARTBEAT)
-        await tell(**done)
+            await asyncio.sleep(BEAT_S)
+            await told.tell(status=HEARTBEAT)
+        await told.report()
     else:
         if job.kind == "trusted":
             await asyncio.sleep(3)
-        await asyncio.gather(tell(**done), tell(**done))
+        await asyncio.gather(told.report(), told.report())
         with suppress(NotAllowedNow):  # something else than before
-            await tell(status=SUCCESS, output="another")
+            await told.tell(status=SUCCESS, output="another")
+
+
+@dataclass(frozen=True)
+class Telling:
+    """What one piece of work says of itself."""
+
+    job: Job
+    say: Say
+    luck: Luck
+
+    async def tell(self, **said: Any) -> None:
+        await self.luck.is_on_its_way()
+        await asyncio.gather(*(self._tell_once(Said(**said)) for _ in range(self.luck.copies())))
+
+    async def report(self) -> None:
+        """That it is done. It gives signs of life until that is heard, for which the API may need a service that is out of order."""
+        kind = self.job.kind
+        beating = asyncio.create_task(self._beat())
+        await self.tell(
+            status=SUCCESS,
+            output={"receipt": f"entrust {kind}"} if kind == "trusted" else f"{kind} is done",
+        )
+        beating.cancel()
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT_S)
+            await self._tell_once(Said(status=HEARTBEAT))
+
+    async def _tell_once(self, said: Said) -> None:
+        with suppress(CallbackOver):  # it is not waited for any more
+            await self.say(lambda service: service.callback(self.job.token, said))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from baton import Context, Key, StepFailure, tool
 from baton.core.failures.strategies.base import ESCALATED
 from baton.core.log.answers import Answer
-from baton.errors import EngineFault, NotAllowedNow, NotFound
+from baton.errors import EngineFault, KeyReused, NotAllowedNow, NotFound
 from baton.tools.define import Registry
 from tests.kit.faults import Crash
 from tests.kit.process import pause
@@ -174,7 +174,7 @@ async def answering(
                 continue  # it is parked: seen to above
             try:
                 await world.service().answer(saga, answer_to(question), f"answer-{question['id']}")
-            except (Crash, EngineFault, NotAllowedNow, NotFound):
+            except (Crash, EngineFault, NotAllowedNow, NotFound, KeyReused):  # what was said before counts
                 continue
     await asyncio.sleep(2 * world.stall_s)  # until frozen processes have thawed
 

@@ -16,6 +16,7 @@ from itertools import combinations, pairwise
 
 from baton.core.effects.approvals import digest_of
 from baton.core.log.answers import APPROVE
+from baton.core.log.callbacks import HEARTBEAT
 from baton.core.log.events import (
     AttemptFailed,
     CallbackOpened,
@@ -249,8 +250,22 @@ def _unheard(world: World, logs: Logs) -> Iterator[str]:
 
 def _unheard_callbacks(world: World, logs: Logs) -> Iterator[str]:
     for said in world.acknowledged:
-        if said.what == "callback" and (text := unheard(logs.get(said.saga, []), said)):
+        entries = logs.get(said.saga, [])
+        text = unheard(entries, said) if said.what == "callback" else ""
+        if text and not (said.payload.status == HEARTBEAT and _is_misdated(world, entries, said.key)):
             yield text
+
+
+def _is_misdated(world: World, entries: list[Entry], callback: str) -> bool:
+    """Whether the clock of the process that noted the handover had stood still: it dates it by as much too early."""
+    by = [
+        world.processes.get(entry.invocation)
+        for entry in entries
+        for event in entry.events
+        if isinstance(event, CallbackOpened) and event.callback == callback
+    ]
+    # Lambda's clock goes on while a process stands still (docs/aws-ledger.md).
+    return any(process is not None and process.lost_time_at < math.inf for process in by)
 
 
 def _says(event: Event, said: Acknowledged) -> bool:

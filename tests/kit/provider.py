@@ -9,12 +9,13 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import uvicorn
 
 from baton import settings
 from baton.adapters.clock import SystemClock
-from baton.adapters.models.credentials import Credentials, VariableSecrets
+from baton.adapters.credentials import Credentials, VariableSecrets
 from baton.adapters.models.deployed import DeployedModels
 from baton.adapters.models.profiles import Profiles
 from baton.ports import Clock
@@ -69,5 +70,10 @@ def models(
 ) -> DeployedModels:
     """The adapter with these profiles; credentials are variables, by default the same for each."""
     clock = clock or SystemClock()
-    credentials = Credentials(VariableSecrets(variable, settings.model_key_variable), clock, THREADS)
+    credentials = Credentials(
+        VariableSecrets(variable, partial(settings.local_key_variable, "MODEL")),
+        clock,
+        THREADS,
+        "the model profile",
+    )
     return DeployedModels(Profiles(profiles), credentials, clock, THREADS)

@@ -28,6 +28,13 @@ def test_only_a_function_that_asks_models_gets_their_credentials() -> None:
     assert meant_for({"BATON_TABLE": "t"}, given) == {"OTHER": "x"}
 
 
+def test_the_credentials_of_apis_are_for_the_function_that_calls_them() -> None:
+    given = variables_of({"BATON_API_KEY_WEATHER": "k3", "BATON_API_URL": "https://a.example"})
+    assert given == {"BATON_API_KEY_WEATHER": "k3"}
+    assert meant_for({"BATON_OPEN_APIS": ""}, given) == given
+    assert meant_for({"BATON_MODEL_PROFILES": ""}, given) == {}
+
+
 def test_an_address_of_openais_is_the_profile_openai() -> None:
     assert parameters_of({"OPENAI_BASE_URL": "http://127.0.0.1:8099/v1"}) == {
         "ModelProfiles": "openai=http://127.0.0.1:8099/v1"

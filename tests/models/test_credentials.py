@@ -11,7 +11,7 @@ import pytest
 
 from baton import settings
 from baton.adapters.clock import SystemClock
-from baton.adapters.models.credentials import KEPT_MS, Credentials, VariableSecrets
+from baton.adapters.credentials import KEPT_MS, Credentials, VariableSecrets
 from baton.adapters.models.deployed import DeployedModels
 from baton.adapters.models.openai_exchange import _Held
 from baton.adapters.models.profiles import Profiles
@@ -21,7 +21,7 @@ from examples.services.models import Asked, Refusal, Reply
 from tests.kit.provider import THREADS, Served, models, served
 from tests.models.asking import a_request, adapter_of, ask, failure
 
-SECURE = Profiles("openai=https://api.openai.com/v1").of("m")[0]
+KIND = "the model profile"
 
 
 class Shifted:
@@ -52,7 +52,7 @@ class Vault:
 
 def adapter(vault: Vault, profiles: str, clock: Shifted | None = None) -> DeployedModels:
     at = clock or Shifted()
-    return DeployedModels(Profiles(profiles), Credentials(vault, at, THREADS), at, THREADS)
+    return DeployedModels(Profiles(profiles), Credentials(vault, at, THREADS, KIND), at, THREADS)
 
 
 def only(key: str, served: Served) -> None:
@@ -114,10 +114,10 @@ def test_a_credential_is_read_once_and_again_after_five_minutes(provider: Served
 
 def test_agents_that_begin_at_once_read_a_credential_once() -> None:
     vault = Vault(openai="k")
-    credentials = Credentials(vault, SystemClock(), THREADS)
+    credentials = Credentials(vault, SystemClock(), THREADS, KIND)
 
     async def together() -> list[str]:
-        return await asyncio.gather(*(credentials.of(SECURE) for _ in range(20)))
+        return await asyncio.gather(*(credentials.of("openai") for _ in range(20)))
 
     assert asyncio.run(together()) == ["k"] * 20
     assert vault.reads == ["openai"]
@@ -180,8 +180,8 @@ def test_what_is_no_credential_is_not_sent_and_not_quoted(secret: str) -> None:
 
 
 def test_a_line_end_behind_a_credential_is_no_part_of_it() -> None:
-    credentials = Credentials(Vault(openai="sk-1\n"), SystemClock(), THREADS)
-    assert asyncio.run(credentials.of(SECURE)) == "sk-1"
+    credentials = Credentials(Vault(openai="sk-1\n"), SystemClock(), THREADS, KIND)
+    assert asyncio.run(credentials.of("openai")) == "sk-1"
 
 
 def test_neither_credential_nor_request_is_in_a_log_or_a_representation(
@@ -202,4 +202,11 @@ def test_variables_are_named_after_the_profile() -> None:
 
 
 def test_the_variable_of_a_credential_is_known_as_a_secret_wherever_it_is_quoted() -> None:
-    assert sanitised(f"{settings.model_key_variable('own')}=abc def") == "BATON_MODEL_KEY_OWN=[redacted] def"
+    assert (
+        sanitised(f"{settings.local_key_variable('MODEL', 'own')}=abc def")
+        == "BATON_MODEL_KEY_OWN=[redacted] def"
+    )
+    assert (
+        sanitised(f"{settings.local_key_variable('API', 'own')}=abc def")
+        == "BATON_API_KEY_OWN=[redacted] def"
+    )

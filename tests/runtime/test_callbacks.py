@@ -9,9 +9,10 @@ import pytest
 
 from baton.core.log.answers import Answer
 from baton.core.log.callbacks import Said
-from baton.core.log.events import CallbackHeartbeat, CallbackOpened, StepSucceeded
-from baton.errors import CallbackOver, NotFound
+from baton.core.log.events import CallbackHeartbeat, CallbackOpened, SignalReceived, StepSucceeded
+from baton.errors import CallbackOver, EngineFault, NotFound
 from tests.kit.corpus import start
+from tests.kit.process import REFUSES, Outage
 from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
@@ -64,6 +65,23 @@ def test_while_it_is_waited_for_nothing_runs_and_a_heartbeat_wakes_no_worker(sta
         lasted = world.entries(saga)[-1].at - world.entries(saga)[0].at
         assert lasted > 75 * 60_000
         assert await cost_of(world, saga) < 2 * cost + 0.0001, "the time of the wait costs nothing"
+
+    stage(story)
+
+
+def test_a_process_that_cannot_reach_the_bucket_hears_heartbeats_and_failures(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        saga, token = await handed(world, books)
+        await asyncio.sleep(15 * 60)
+        world.outages = (Outage("s3", REFUSES),)
+        await world.service().callback(token, Said(status="heartbeat"))
+        assert isinstance(world.events(saga)[-1], CallbackHeartbeat)
+        with pytest.raises(EngineFault):
+            await world.service().callback(
+                token, DONE
+            )  # its output may have a schema, which is in the bucket
+        await world.service().callback(token, Said(status="failure", code="business_rule"))
+        assert isinstance(world.events(saga)[-1], SignalReceived)
 
     stage(story)
 

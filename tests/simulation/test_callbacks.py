@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,9 @@ from baton.core.log.callbacks import Said
 from baton.core.log.events import AttemptFailed, CallbackHeartbeat, SignalReceived, StepFailed, StepSucceeded
 from baton.errors import CallbackOver, NotAllowedNow
 from tests.kit.corpus import start
+from tests.kit.faults import FREEZE, HANG, STALL
+from tests.kit.process import HANGS, REFUSES, Outage
+from tests.kit.schedule import Schedule, trial
 from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import VirtualClock, run_virtual
 from tests.kit.world import World
@@ -134,3 +138,35 @@ def test_work_that_is_heard_in_time_is_never_taken_for_silent_however_clocks_dif
         return [(await world.queries().show(saga))["result"]["job"]]
 
     assert {tuple(run_virtual(main(seed))) for seed in range(12)} == {("done",)}
+
+
+NO_BUCKET = Schedule(
+    "handed",
+    517,
+    skew_ms=1_000,
+    is_warm=True,
+    late_s=14,
+    killed_late_s=0.9,
+    faults=(),
+)
+"""Workers that know the program of a saga, and a bucket that gives it to no new process."""
+
+
+@pytest.mark.parametrize("how", [REFUSES, HANGS])
+def test_work_that_gives_signs_of_life_while_the_bucket_is_out_of_order_uses_up_no_attempt(how: str) -> None:
+    found = trial(replace(NO_BUCKET, outages=(Outage("s3", how, 10, 190),)))
+    assert found.broken == ()
+
+
+CLOCK_STOOD_STILL = Schedule(
+    "handed", 2161, faults=(("write", 15, FREEZE), ("write", 19, STALL), ("read", 28, HANG))
+)
+"""The process that notes a handover stands still before that, and its clock with it, for longer than the work may be silent."""
+
+
+def test_work_whose_handover_is_dated_by_a_clock_that_stood_still_may_be_taken_for_silent_and_is_tried_again() -> (
+    None
+):
+    found = trial(CLOCK_STOOD_STILL)
+    assert found.broken == ()
+    assert "attempt_failed" in found.verdict.kinds

@@ -11,8 +11,9 @@ from baton.core.log.answers import Answer
 from baton.core.log.events import QuestionClosed
 from baton.errors import NotAllowedNow, NotFound
 from tests.kit.corpus import Scenario, shown, start
-from tests.kit.faults import Plan
+from tests.kit.faults import FREEZE, HANG, STALL, Plan
 from tests.kit.mishaps import answering, with_books
+from tests.kit.schedule import Schedule, trial
 from tests.kit.toolbox import Books, make_registry
 from tests.kit.verdict import run
 from tests.kit.virtual import VirtualClock, run_virtual
@@ -96,3 +97,32 @@ def test_the_person_of_the_scenarios_resumes_what_is_parked_for_more_than_the_qu
     assert found.broken == ()
     assert found.kinds >= {"resumed", "question_closed"}
     assert found.done == ("asks",)
+
+
+THREE_DEATHS = Schedule(
+    "approved", 129, gap_s=3, faults=(("write", 16, STALL), ("write", 24, STALL), ("write", 33, STALL))
+)
+
+
+def test_the_person_of_the_approvals_resumes_what_was_parked_in_between() -> None:
+    found = trial(THREE_DEATHS)
+    assert found.broken == ()
+    assert found.verdict.kinds >= {"parked", "resumed"}
+
+
+CHANGED_ITS_MIND = Schedule(
+    "asked",
+    2072,
+    is_warm=True,
+    gap_s=20,
+    late_s=14,
+    stall_s=22,
+    start_late_s=4,
+    slow=(("release", 0.04),),
+    faults=(("write", 8, FREEZE), ("write", 10, STALL), ("read", 53, HANG)),
+)
+"""A first answer whose hearing got lost on its way back, and books that say something else when it is repeated."""
+
+
+def test_the_person_of_the_scenarios_takes_it_that_the_first_answer_counts() -> None:
+    assert trial(CHANGED_ITS_MIND).broken == ()

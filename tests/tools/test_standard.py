@@ -20,8 +20,8 @@ from tests.tools.outside import context, services
 from tests.tools.test_performing import run
 
 NAMES = {
-    "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.notify", "std.pay",
-    "std.pipeline", "std.put_object", "std.upsert",
+    "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.notify", "std.openapi",
+    "std.pay", "std.pipeline", "std.put_object", "std.search_tools", "std.upsert",
 }  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """The tools of the evening out: tables at table-stack, deliveries at open-delivery.
 
-The order in which things are done is in dinner.yaml, HTTP in outside.
+The order in which things are done is in dinner.yaml, and what an agent may do with them in concierge.yaml; HTTP is in outside.
 """
 
 from datetime import datetime, timedelta
@@ -98,14 +98,16 @@ async def search(
     context: Context,
     kind: Literal["restaurant", "bar"] = "restaurant",
     hours_later: int = 0,
+    cuisine: str = "",
 ) -> FreeTables:
-    """Find the free tables of a city for a party, at an ISO 8601 time or some hours after it."""
+    """Find the free tables of a city for a party, at an ISO 8601 time or some hours after it; `cuisine` is one word."""
     when = (datetime.fromisoformat(at) + timedelta(hours=hours_later)).isoformat()
-    query = {"city": city, "party": party, "at": when, "kind": kind}
+    query = {"city": city, "party": party, "at": when, "kind": kind, "cuisine": cuisine}
     found = await call(context, TABLES, "GET", "/tables", query=query)
     if not found["tables"]:
         # Nothing is broken: a person may answer with another city, time or party.
-        message = f"No {kind} in {city} has a free table for {party} at {when}"
+        house = f"{cuisine} {kind}".strip()
+        message = f"No {house} in {city} has a free table for {party} at {when}"
         raise StepFailure("no_tables", message, kind="user_resolvable")
     return FreeTables(at=when, tables=found["tables"])
 

@@ -47,6 +47,8 @@ _ENTRY = (
 _ADDRESSES = r"^(\{name\}|[A-Za-z0-9._%+-]*\{name\}[A-Za-z0-9._%+-]*@[A-Za-z0-9.-]+)?$"
 _SIGNS = "whsec_([A-Za-z0-9+/]{4}){8,21}([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
 _PROFILE = r"[a-z][a-z0-9_]{0,31}=https?://[^\s@?#]{1,300}"
+_API = r"[a-z][a-z0-9_]{0,31}=https?://[^\s@#]{1,300}#sha256:[0-9a-f]{64}(@https?://[^\s@?#]{1,300})?"
+_SECRETS = r"^(/?([A-Za-z0-9_.-]{1,100}/){1,4})?$"
 _A_ROLE = f"({'|'.join(ROLES)})"
 M = TypeVar("M", bound="Settings")
 Name = Annotated[str, Meta(min_length=1)]
@@ -173,7 +175,7 @@ class Outside:
         str,
         Meta(
             pattern=f"^({_ENTRY}( {_ENTRY})*)?$",
-            description="Hosts that `std.http`, `std.pay` and the webhook may call, separated by spaces: names, `*.` and a domain, `*` for "
+            description="Hosts that `std.http`, `std.openapi`, `std.pay` and the webhook may call, separated by spaces: names, `*.` and a domain, `*` for "
             "any, each with a port or any. Addresses that are not public are called only if they, or their networks, are named.",
         ),
     ] = ""
@@ -183,6 +185,23 @@ class Outside:
             pattern="^[^/@,]*$",
             description="Hosts that the standard tools and models may be called at without TLS, besides loopback, separated by spaces; "
             "`*` is any.",
+        ),
+    ] = ""
+    open_apis: Annotated[
+        str,
+        Meta(
+            pattern=f"^({_API}( {_API})*)?$",
+            description="APIs of `std.openapi`, separated by spaces: a name, `=`, the address of the OpenAPI description, and its hash: "
+            "`weather=https://api.example.com/openapi.json#sha256:…`. Behind `@` the address of the server, where that is elsewhere than "
+            "the description. `HttpHosts` must name the hosts.",
+        ),
+    ] = ""
+    api_secrets: Annotated[
+        str,
+        Meta(
+            pattern=_SECRETS,
+            description="Where the credentials of these APIs are: the beginning of names, to which the API's name is added, as with "
+            "`ModelSecrets`. Empty: none, but those of a local run.",
         ),
     ] = ""
 
@@ -203,7 +222,7 @@ class Models:
     model_secrets: Annotated[
         str,
         Meta(
-            pattern=r"^(/?([A-Za-z0-9_.-]{1,100}/){1,4})?$",
+            pattern=_SECRETS,
             description="Where the credentials of these providers are: the beginning of names, to which the provider's name is added. "
             "`/baton/models/` is of parameters of the SSM Parameter Store; `baton/models/`, without the first slash, of secrets of "
             "Secrets Manager. Empty: none, but those of a local run.",
@@ -332,14 +351,14 @@ def runtime_api() -> str:
     return os.environ.get("AWS_LAMBDA_RUNTIME_API", "")
 
 
-def model_key(profile: str) -> str:
-    """The credential of a provider of models in a local run; empty where none is set."""
-    return os.environ.get(model_key_variable(profile), "")
+def local_key(kind: str, name: str) -> str:
+    """A credential in a local run; empty where none is set."""
+    return os.environ.get(local_key_variable(kind, name), "")
 
 
-def model_key_variable(profile: str) -> str:
-    """The variable that holds it."""
-    return f"{PREFIX}MODEL_KEY_{profile.upper()}"
+def local_key_variable(kind: str, name: str) -> str:
+    """The variable that holds it: of a profile (`MODEL`) or of an API (`API`)."""
+    return f"{PREFIX}{kind}_KEY_{name.upper()}"
 
 
 def variable_of(name: str) -> str:

@@ -10,7 +10,7 @@ import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from baton import settings
@@ -33,6 +33,7 @@ from baton.ports import Notices, Performer, Rates, StepContext, StepFailure
 from baton.runtime.store_retrier import Threads
 
 if TYPE_CHECKING:
+    from baton.adapters.credentials import Credentials
     from baton.ports.models import Models
     from baton.runtime.parts import Engine
     from baton.runtime.reconcile import Reconciler
@@ -45,7 +46,7 @@ __all__ = ["image_wake", "make_api", "make_reconciler", "make_relay", "make_sign
 
 # Conditions in Python that run at a time in one process: each may have 256 MB of a worker's memory.
 AT_ONCE = 2
-_KEYS_AT_ONCE = 4  # credentials of models that are read at a time
+_KEYS_AT_ONCE = 4  # credentials of a kind that are read at a time
 
 
 class _NoTools:
@@ -128,22 +129,29 @@ def _models(aws: Aws, config: settings.WorkerSettings) -> Models:
         raise settings.SettingsError(f"{settings.variable_of('model_profiles')}: {error}") from error
 
     def made() -> Models:
-        from baton.adapters.models.credentials import Credentials, Secrets, VariableSecrets
         from baton.adapters.models.deployed import DeployedModels
 
-        secrets: Secrets = VariableSecrets(settings.model_key, settings.model_key_variable)
-        if config.model_secrets:
-            from baton.adapters.models.aws_secrets import ManagerSecrets, ParameterSecrets
-
-            prefix = config.model_secrets
-            if prefix.startswith("/"):
-                secrets = ParameterSecrets(later(lambda: aws.ssm), prefix)
-            else:
-                secrets = ManagerSecrets(later(lambda: aws.secretsmanager), prefix)
-        threads, clock = Threads(_KEYS_AT_ONCE), SystemClock()
-        return DeployedModels(profiles, Credentials(secrets, clock, threads), clock, threads)
+        credentials = _credentials(aws, config.model_secrets, "MODEL", of="the model profile")
+        return DeployedModels(profiles, credentials, SystemClock(), Threads(_KEYS_AT_ONCE))
 
     return later(cache(made))
+
+
+def _credentials(aws: Aws, prefix: str, kind: str, *, of: str) -> Credentials:
+    """Those whose names begin so in a store of AWS; without a beginning, those in variables of a local run."""
+    from baton.adapters.credentials import Credentials, Secrets, VariableSecrets
+
+    secrets: Secrets = VariableSecrets(
+        partial(settings.local_key, kind), partial(settings.local_key_variable, kind)
+    )
+    if prefix:
+        from baton.adapters.aws_secrets import ManagerSecrets, ParameterSecrets
+
+        if prefix.startswith("/"):
+            secrets = ParameterSecrets(later(lambda: aws.ssm), prefix)
+        else:
+            secrets = ManagerSecrets(later(lambda: aws.secretsmanager), prefix)
+    return Credentials(secrets, SystemClock(), Threads(_KEYS_AT_ONCE), of)
 
 
 def _log_to_stdout(level: str) -> None:
@@ -160,7 +168,16 @@ def _line_to_stdout(line: str) -> None:
 
 def _standard(aws: Aws, store: DynamoStore, config: settings.WorkerSettings) -> Services:
     """The ports of the standard tools. None is imported, connected or created before one is called."""
+    from baton.tools.openapi.named import Apis
     from baton.tools.standard import Services
+
+    try:
+        apis = Apis(config.open_apis)
+    except ValueError as error:
+        raise settings.SettingsError(f"{settings.variable_of('open_apis')}: {error}") from error
+
+    def credentials() -> Credentials:
+        return _credentials(aws, config.api_secrets, "API", of="the API")
 
     return Services(
         http=LazyHttpClient(
@@ -175,6 +192,8 @@ def _standard(aws: Aws, store: DynamoStore, config: settings.WorkerSettings) -> 
         mail_from=config.mail_from,
         payments_url=config.payments_url,
         signing_key=config.signing_key,
+        apis=apis,
+        credentials=later(cache(credentials)),
     )
 
 

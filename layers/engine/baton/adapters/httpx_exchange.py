@@ -7,6 +7,7 @@ for one address when it is judged and for another when it is used. What a step m
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl
 from collections.abc import Collection, Iterable
@@ -44,6 +45,10 @@ _LAST_PORT = 65_535
 # Idle connections are given up early: a process that was frozen for minutes must not send its next request into one
 # that the other side has long closed.
 _IDLE_S = 2.0
+
+# They write a line for each request, with its whole address, which may hold a secret.
+for _name in ("httpx", "httpcore"):
+    logging.getLogger(_name).setLevel(logging.WARNING)
 
 
 class AddressRefused(Exception):

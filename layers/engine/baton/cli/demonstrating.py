@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,22 +13,24 @@ import click
 from rich.console import Console
 
 from baton.cli.app import documents, load_app
-from baton.cli.services import FLAKY, Services
+from baton.cli.services import FLAKY, MODULES, Services
 from baton.cli.shared import print_json
 from baton.cli.sources import read_file
 from baton.cli.workflows import register
 from baton.client.api import Api, Reader
 from baton.client.connection import TEMPLATE, Connection
+from baton.client.program import typed
 from baton.core.documents.text import parse_document
 from baton.demo import figures, report
 from baton.demo.books import Books
 from baton.demo.evidence import collect
 from baton.demo.progress import Progress
 from baton.demo.promises import broken
-from baton.demo.scenario import Plan, Scenario
+from baton.demo.scenario import GUEST, Plan, Scenario
 from baton.local.aws import Aws
 from baton.local.run import LocalRun
 from baton.local.template import load
+from baton.settings import local_key_variable
 
 WORKER_TIMEOUT_S = 6
 WAKE_VISIBILITY_S = 8
@@ -38,6 +42,11 @@ SCHEDULE_PERIOD_S = 5.0
 WORKERS = 8
 CONNECTIONS = 4
 TENANT, USER, OTHER = "demo", "ada", "grace"
+WORKFLOWS = ("dinner", "concierge")
+# The provider of models, on loopback, as the template's parameter names it. It is sent this credential and none of the shell's.
+MODELS, PROFILE = "ModelProfiles", "scripted"
+PROVIDER = {MODELS: "examples.services.concierge"}
+REFUSING = {MODELS: ("--busy-every", "3")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +63,11 @@ async def run_demo(options: Options, console: Console) -> bool:
     """Whether every promise was kept."""
     load_app("sagas", options.root)
     console.print(
-        "Starting the embedded AWS, what template.yaml declares, and the two services …", style="dim"
+        "Starting the embedded AWS, what template.yaml declares, two services and a model …", style="dim"
     )
-    async with Services(options.root, arguments=FLAKY) as services:
+    async with Services(options.root, MODULES | PROVIDER, FLAKY | REFUSING) as services:
         parameters = services.parameters | {
+            MODELS: f"{PROFILE}={services.parameters[MODELS]}/v1",
             "WorkerTimeout": str(WORKER_TIMEOUT_S),
             "WakeVisibility": str(WAKE_VISIBILITY_S),
             "LeaseGraceMs": str(LEASE_GRACE_MS),
@@ -65,7 +75,12 @@ async def run_demo(options: Options, console: Console) -> bool:
             "WorkerConcurrency": str(WORKERS),
             "TenantRateLimit": "0",  # all of it is one tenant, which looks at every saga every second
         }
-        local = LocalRun(options.root / TEMPLATE, parameters=parameters, schedule_period_s=SCHEDULE_PERIOD_S)
+        local = LocalRun(
+            options.root / TEMPLATE,
+            parameters=parameters,
+            variables={local_key_variable("MODEL", PROFILE): PROFILE},
+            schedule_period_s=SCHEDULE_PERIOD_S,
+        )
         kept = False
         try:
             async with local:
@@ -91,7 +106,8 @@ async def _with_everything(options: Options, console: Console, local: LocalRun, 
         Api(hers, connections=1) as other,
         Reader() as reader,
     ):
-        books = Books(reader, list(services.urls.values()))
+        provider = services.parameters[MODELS]
+        books = Books(reader, [url for url in services.urls.values() if url != provider])
         steps = await _register(api, options.root)
         with Progress(console, steps) as screen:
             scenario = Scenario(options.plan, api, other, local, books, screen, steps)
@@ -101,6 +117,7 @@ async def _with_everything(options: Options, console: Console, local: LocalRun, 
             api,
             course,
             books,
+            Books(reader, [provider]),
             local.invocations,
             aws,
             local.physical["SagaTable"],
@@ -116,15 +133,20 @@ async def _with_everything(options: Options, console: Console, local: LocalRun, 
         print_json(report.document(found, problems))
     else:
         report.show(console, found, problems)
+        start = typed(f"start concierge --watch --input {shlex.quote(json.dumps(GUEST))}")
+        text = f"The agent's model was a script. With a real one: OPENAI_API_KEY=… {typed('up')}, and then {start}"
+        console.print(
+            f"{text}\nOther providers are in docs/models.md.", style="dim", markup=False, soft_wrap=True
+        )
     return not problems
 
 
 async def _register(api: Api, root: Path) -> int:
-    """Make the dinner known; the number of its nodes."""
-    (document,) = [path for path in documents(load_app("sagas", root)) if path.stem == "dinner"]
-    source = read_file(document)
-    await register(api, source)
-    return len(parse_document(source.text).value["nodes"])
+    """Make the workflows known; the number of nodes of the first, which most sagas are of."""
+    found = {path.stem: read_file(path) for path in documents(load_app("sagas", root))}
+    for name in WORKFLOWS:
+        await register(api, found[name])
+    return len(parse_document(found[WORKFLOWS[0]].text).value["nodes"])
 
 
 def _memory(template: Path) -> dict[str, int]:

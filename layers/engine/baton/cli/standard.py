@@ -18,6 +18,7 @@ _PARAMETERS = {
     "std.http": ("HttpHosts",),
     "std.http_pipeline": ("HttpHosts",),
     "std.notify": ("MailFrom", "SigningKey"),
+    "std.openapi": ("HttpHosts", "OpenApis"),
     "std.pay": ("HttpHosts", "SigningKey"),
     "std.find_payment": ("HttpHosts", "SigningKey"),
 }

@@ -51,6 +51,7 @@ class Course:
     sagas: list[str] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
     kills_wanted: int = 0
+    planning: str = ""
     cancelled: str = ""
     cancelled_ms: int = 0
     asking: str = ""
@@ -81,7 +82,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All of it. `sagas`, `logs` and `books` are documents as they were served."""
+    """All of it. `sagas`, `logs`, `books` and `models`, the book of the provider of models, are documents as they were served."""
 
     course: Course
     sagas: list[Json]
@@ -90,6 +91,7 @@ class Evidence:
     invocations: list[Invocation]
     items: Items
     memory_mb: dict[str, int]
+    models: list[Json]
 
     def save(self, path: Path) -> None:
         """Write everything to a file, so that each figure can be checked by hand."""
@@ -111,6 +113,7 @@ class Evidence:
             invocations=[Invocation(**item) for item in data["invocations"]],
             items=Items(**data["items"]),
             memory_mb=data["memory_mb"],
+            models=data["models"],
         )
 
 
@@ -118,16 +121,18 @@ async def collect(
     api: Api,
     course: Course,
     books: Books,
+    models: Books,
     invocations: Iterable[InvocationRecord],
     aws: Aws,
     table: str,
     memory_mb: dict[str, int],
 ) -> Evidence:
     """Read everything once, after the last saga has ended."""
-    sagas, logs, books_read, items = await asyncio.gather(
+    sagas, logs, books_read, asked, items = await asyncio.gather(
         asyncio.gather(*(api.show(saga) for saga in course.sagas)),
         asyncio.gather(*(_log(api, saga) for saga in course.sagas)),
         books.all(),
+        models.all(),
         aws.call(count_items, aws.dynamodb, table),
     )
     return Evidence(
@@ -138,6 +143,7 @@ async def collect(
         invocations=[reduce_invocation(item) for item in invocations],
         items=Items(*items),
         memory_mb=memory_mb,
+        models=asked,
     )
 
 

@@ -13,6 +13,8 @@ from typing import Any
 from baton.client.text import epoch_ms
 from baton.core.failures.strategies.registry import of
 from baton.core.log.answers import APPROVE
+from baton.core.models.tool import MODEL
+from baton.core.money import MICRO
 from baton.core.read.costs import Charge, per_million_steps
 from baton.demo.bill import WRITES_PER_EFFECT, Work, bill
 from baton.demo.evidence import Course, Evidence, Kill, request_of, tally
@@ -49,6 +51,22 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
+class Planning:
+    """What agents did, by the logs: turns that are recorded, calls that their answers asked for, those of them that failed
+    or repeated an earlier one; tokens and dollars of all answers. `requests` and `answers` are the provider's, by its own book.
+    """
+
+    turns: int
+    calls: int
+    failed: int
+    repeated: int
+    tokens: int
+    usd: float
+    requests: int
+    answers: int
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """Everything the final table shows."""
 
@@ -80,6 +98,7 @@ class Figures:
     asked: int
     questions: int
     approvals: list[Approval]
+    agent: Planning
     charges: list[Charge]
     usd_per_million_steps: float
     duration_ms: int
@@ -135,6 +154,7 @@ def compute(evidence: Evidence) -> Figures:
         asked=sum(bool(of(event["strategy"]).asks) for event in chosen),
         questions=sum(event["kind"] == OPENED for log in logs.values() for event in events_of(log)),
         approvals=approvals,
+        agent=planning_of(evidence),
         charges=charges,
         usd_per_million_steps=per_million_steps(charges, steps),
         duration_ms=evidence.course.ended_ms - evidence.course.started_ms,
@@ -191,6 +211,23 @@ def approvals_of(saga: str, log: Sequence[Json]) -> Iterator[Approval]:
         waited_ms = (epoch_ms(answer["at"]) or 0) - (epoch_ms(ask["asked_at"]) or 0)
         runs = entry["epoch"] - before["epoch"] - 1
         yield Approval(saga, ask["title"], answer["by"], waited_ms, runs, entry["version"])
+
+
+def planning_of(evidence: Evidence) -> Planning:
+    """What agents did and what their models cost."""
+    events = [event for log in evidence.logs.values() for event in events_of(log)]
+    asked = [call for event in events if event["kind"] == "calls_began" for call in event["calls"]]
+    used = [usage for event in events for usage in event.get("usage") or ()]
+    return Planning(
+        turns=sum(event["kind"] == "step_succeeded" and event["tool"] == MODEL for event in events),
+        calls=len(asked),
+        failed=sum(event["kind"] == "step_failed" and "-" in event.get("item", "") for event in events),
+        repeated=sum(bool(call.get("repeats")) for call in asked),
+        tokens=sum(usage["input"] + usage["output"] for usage in used),
+        usd=sum(usage["cost"] for usage in used) / MICRO,
+        requests=_sum(evidence.models, "requests"),
+        answers=_sum(evidence.models, "effects"),
+    )
 
 
 def survivals_of(course: Course, logs: Mapping[str, Sequence[Json]]) -> list[Survival]:

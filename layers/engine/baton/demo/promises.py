@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from baton.client.text import counted
+from baton.client.text import counted, epoch_ms
+from baton.core.models.tool import MODEL
 from baton.demo.evidence import Evidence
 from baton.demo.figures import LOOKED_UP, PAYMENT, Figures, events_of
 
+OK = 200
 EFFECT_OF = {
     "table.hold": ("table-stack", "hold"),
     "bar.hold": ("table-stack", "hold"),
@@ -31,6 +33,8 @@ def broken(evidence: Evidence, figures: Figures) -> list[str]:
         _doubts_looked_up,
         _failures_retried,
         _asked_first,
+        _planned,
+        _paid_once,
         _several_invocations,
         _kills_survived,
         _in_time,
@@ -58,13 +62,13 @@ def _nothing_twice(evidence: Evidence, figures: Figures) -> Iterator[str]:
             yield f"{book['service']} ran without honouring idempotency keys"
     for saga, log in evidence.logs.items():
         times = Counter(
-            (event["node"], tuple(event.get("iteration") or ()))
+            (event["node"], event.get("item"), tuple(event.get("iteration") or ()))
             for event in events_of(log)
             if event["kind"] == "step_succeeded"
         )
-        for (node, _), count in times.items():
+        for (node, item, _), count in times.items():
             if count > 1:
-                yield f"saga {saga}: {node} is in the log {count} times"
+                yield f"saga {saga}: {item or node} is in the log {count} times"
         versions = [entry["version"] for entry in log]
         if versions != list(range(1, len(versions) + 1)):
             yield f"saga {saga}: its versions have gaps or repeats"
@@ -138,6 +142,35 @@ def _asked_first(evidence: Evidence, figures: Figures) -> Iterator[str]:
                 yield f"saga {asking}: {book['service']}'s books have {effect['kind']} before the approval"
 
 
+def _planned(evidence: Evidence, figures: Figures) -> Iterator[str]:
+    agent = figures.agent
+    if not (agent.turns and agent.failed and agent.repeated):
+        yield (
+            f"the agent had {counted(agent.turns, 'turn')}, {counted(agent.failed, 'failed call')} and "
+            f"{counted(agent.repeated, 'repeated call')}: it should have each of them"
+        )
+
+
+def _paid_once(evidence: Evidence, figures: Figures) -> Iterator[str]:
+    """An answer that is in a log was not asked for again. Else only a worker that died asking had its request made anew."""
+    requests = [request for book in evidence.models for request in book["requests"]]
+    for saga, log in evidence.logs.items():
+        again = 0
+        for event in events_of(log):
+            if event["kind"] != "step_succeeded" or event["tool"] != MODEL:
+                continue
+            key = f"{saga}/{event['node']}#{event['item']}/"
+            asked = [request for request in requests if str(request["key"]).startswith(key)]
+            again += sum(request["status"] == OK for request in asked) - 1
+            if not asked:
+                yield f"saga {saga}: the provider's book has no request for {event['item']}"
+            if any(request["at_ms"] > (epoch_ms(event["ended_at"]) or 0) for request in asked):
+                yield f"saga {saga}: {event['item']} was asked again after its answer was recorded"
+        lost = sum(event["kind"] in ("revived", "step_interrupted") for event in events_of(log))
+        if again > lost:
+            yield f"saga {saga}: the model answered {counted(again, 'time')} more than there are turns, and {counted(lost, 'worker')} ended"
+
+
 def _were(count: int) -> str:
     return "was" if count == 1 else "were"
 
@@ -149,8 +182,9 @@ def _several_invocations(evidence: Evidence, figures: Figures) -> Iterator[str]:
 
 def _kills_survived(evidence: Evidence, figures: Figures) -> Iterator[str]:
     course = evidence.course
-    if len(course.kills) < course.kills_wanted:
-        yield f"only {counted(len(course.kills), 'worker')} of {course.kills_wanted} could be killed at work"
+    kills = sum(kill.saga != course.planning for kill in course.kills)
+    if kills < course.kills_wanted:
+        yield f"only {counted(kills, 'worker')} of {course.kills_wanted} could be killed at work"
     for survival in figures.survivals:
         if not survival.revived:
             yield f"the kill of process {survival.kill.pid} hit no saga: it was not in mid-step"

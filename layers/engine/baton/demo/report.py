@@ -16,7 +16,7 @@ from rich.text import Text
 
 from baton.client.text import counted, span
 from baton.core.read import prices
-from baton.demo.figures import Approval, Figures, Survival, quantile
+from baton.demo.figures import Approval, Figures, Planning, Survival, quantile
 
 
 def show(console: Console, figures: Figures, broken: Sequence[str]) -> None:
@@ -60,6 +60,7 @@ def rows(figures: Figures) -> Iterator[tuple[str, str, str]]:
         str(len(figures.approvals)),
         "; ".join(map(_approval, figures.approvals)) or "none was given",
     )
+    yield "agent's turns", str(figures.agent.turns), _agent(figures.agent)
     made_of = f"{figures.entries} entries, those of starts, revivals and cancels included"
     yield "log writes per step", f"{figures.writes_per_step:.2f}", made_of
     p50, p95 = quantile(figures.handovers_ms, 0.50), quantile(figures.handovers_ms, 0.95)
@@ -110,13 +111,24 @@ def _retries(figures: Figures) -> str:
     if figures.asked:
         return f"{counted(figures.asked, 'failure')} went to a person"
     codes = ", ".join(f"{count} after {code}" for code, count in figures.retries.items())
-    return f"{codes}: open-delivery refuses every ninth request; no person was asked about it"
+    return f"{codes}: open-delivery refuses every ninth request, the model every third; no person was asked about it"
 
 
 def _approval(approval: Approval) -> str:
     runs = "no worker" if not approval.runs else counted(approval.runs, "worker")
     waited = f"{span(approval.waited_ms)}, in which {runs} ran for its saga"
     return f"{approval.title} Approved by {approval.by}, over the API, after {waited}"
+
+
+def _agent(agent: Planning) -> str:
+    told = f"{agent.failed} failed and {_were(agent.failed)} told to the model"
+    again = f"{agent.answers - agent.turns or 'none'} of them for a turn that it had answered before"
+    parts = [
+        f"{counted(agent.calls, 'call')} of tools: {told}, {agent.repeated} repeated an earlier one",
+        f"{agent.tokens:,} tokens for ${agent.usd:.5f}",
+        f"in the model's own book: {agent.answers} answers to {agent.requests} requests, {again}",
+    ]
+    return "; ".join(parts)
 
 
 def _bill(figures: Figures) -> str:

@@ -1,4 +1,4 @@
-"""What happens in the demo, in order: start the sagas, kill workers at work, cancel one, approve one, wait.
+"""What happens in the demo, in order: start the sagas, one of them from a guest's words, kill workers at work, cancel one, approve one, wait.
 
 How processes start is in run, what is shown in progress, what is measured in evidence.
 """
@@ -24,15 +24,19 @@ FIRST_EVENING = datetime(2026, 12, 1, 19, 30, tzinfo=UTC)
 CITIES = ("Lisbon", "Porto", "Bergen", "Graz", "Ghent")
 # The one evening whose party is so large that a person is asked before its table is held.
 LARGE, LARGE_PARTY = 3, 9
+# The one evening that an agent plans. No other is in its city, so that no other takes its table.
+GUEST = {"words": "Dinner for four in Vienna tonight, something Thai.", "at": FIRST_EVENING.isoformat()}
 # The one effect for which a second request would be a second one: its service takes no idempotency key.
 PAYMENT = "deposit"
+# What an agent does.
+HELD = "hold"
 LOOK_EVERY_TICKS = 10
 PATIENCE_TICKS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much of what. A kill strikes a worker that has been at work for `kill_after_s` to `kill_before_s`.
+    """How much of what. `kills`: without the one of the agent's worker. A kill strikes a worker that has been at work for `kill_after_s` to `kill_before_s`.
 
     The second number keeps the kill away from the moment at which a worker has already yielded. `thinks_s`: how long
     the person who is asked leaves the question alone.
@@ -89,8 +93,10 @@ class Scenario:
         await self._start()
         tick = 0
         while _now_ms() < course.asked_to_end_by_ms:
-            if len(course.kills) < self._plan.kills:
+            if len(self._kills()) < self._plan.kills:
                 await self._kill_one()
+            if self._plan.kills:
+                await self._kill_planning()
             if tick % LOOK_EVERY_TICKS == 0:
                 await self._look()
                 await self._approver.look(self._latest)
@@ -109,11 +115,15 @@ class Scenario:
         started = await asyncio.gather(
             *(self._api.start("dinner", evening(n)) for n in range(self._plan.sagas))
         )
-        for saga in started:
+        planned = await self._api.start("concierge", GUEST)
+        for saga in (*started, planned):
             self._latest[str(saga["id"])] = {"steps": 0, "active": [], **saga}
         self.course.sagas = list(self._latest)
+        self.course.planning = str(planned["id"])
         self.course.asking = next(iter(self.course.sagas[LARGE:]), "")
-        self._screen.say(f"{len(started)} dinner sagas started over HTTP")
+        self._screen.say(
+            f"{len(started)} dinner sagas started over HTTP, and one for an agent: {GUEST['words']}"
+        )
 
     async def _look(self) -> None:
         """Ask for every saga that has not ended."""
@@ -128,17 +138,24 @@ class Scenario:
         legs are hit. When the worst moment cannot be caught for a while, the next best will do: any effect, then
         any worker in the middle of its work.
         """
-        if self.course.kills and not any(int(s.get("invocations") or 0) > 1 for s in self._latest.values()):
+        kills = self._kills()
+        if kills:
+            # A second leg is short: on a busy machine it would be over before all patience is.
+            self._patience = min(self._patience, PATIENCE_TICKS // 3)
+        if kills and not any(int(s.get("invocations") or 0) > 1 for s in self._latest.values()):
             return
         prey = self._at_work()
         if not prey:
             return
-        is_choosy = not self.course.kills and self._patience > PATIENCE_TICKS // 2
+        is_choosy = not kills and self._patience > PATIENCE_TICKS // 2
         # The youngest first: it stays unanswered for longest.
         for effect in sorted(await self._books.unanswered(), key=lambda effect: -effect["at_ms"]):
             saga = str(effect["identity"].get("reference"))
-            # The saga that waited for a person is late as it is: killed, too, it would be the last by far.
-            if saga == self.course.asking or (is_choosy and effect["kind"] != PAYMENT):
+            # The saga that waited for a person is late as it is: killed, too, it would be the last by far. That of the
+            # agent has a kill of its own.
+            if saga in (self.course.asking, self.course.planning) or (
+                is_choosy and effect["kind"] != PAYMENT
+            ):
                 continue
             request_id = await self._holder(saga)
             if request_id in prey and effect in await self._books.unanswered():
@@ -148,12 +165,27 @@ class Scenario:
         if self._patience <= 0:
             await self._kill(next(iter(prey.values())), {})
 
+    def _kills(self) -> list[Kill]:
+        """Those for which any saga but the agent's will do."""
+        return [kill for kill in self.course.kills if kill.saga != self.course.planning]
+
+    async def _kill_planning(self) -> None:
+        """SIGKILL the worker of the agent's saga, once: when a service has held a table for it, or later, at the next effect."""
+        planning = self.course.planning
+        if any(kill.saga == planning for kill in self.course.kills) or not self._busy():
+            return
+        for effect in await self._books.unanswered():
+            if effect["identity"].get("reference") != planning:
+                continue
+            process = self._busy().get(await self._holder(planning))
+            if process is not None and effect in await self._books.unanswered():
+                await self._kill(process, effect)
+                return
+
     async def _kill(self, process: ProcessInfo, effect: Mapping[str, Any]) -> None:
-        if all(process.request_id != now.request_id for now in self._at_work().values()):
+        if process.request_id not in self._busy():
             return  # it ended while we looked
         self._workers.kill(process.pid)
-        # A second leg is short: on a busy machine it would be over before all patience is.
-        self._patience = min(self._patience, PATIENCE_TICKS // 3)
         now = _now_ms()
         busy_ms = now - (process.busy_since or now)
         saga = kind = ""
@@ -161,21 +193,26 @@ class Scenario:
         # Only what is unanswered even now is sure to have been so at the kill.
         if effect and effect in await self._books.unanswered():
             saga, kind = str(effect["identity"]["reference"]), str(effect["kind"])
-            moment = f"when its {kind} was done and not yet known"
+            whose = "its agent's" if (saga, kind) == (self.course.planning, HELD) else "its"
+            moment = f"when {whose} {kind} was done and not yet known"
         self.course.kills.append(Kill(process.pid, process.request_id, now, busy_ms, moment, saga, kind))
         self._screen.say(f"kill -9 {process.pid}: a worker, {span(busy_ms)} into its work, {moment}")
 
+    def _busy(self) -> dict[str, ProcessInfo]:
+        """The workers that were not killed yet, by the invocation they are busy with."""
+        struck = {kill.pid for kill in self.course.kills}
+        workers = self._workers.processes("WorkerFunction")
+        return {one.request_id: one for one in workers if one.busy and one.pid not in struck}
+
     def _at_work(self) -> dict[str, ProcessInfo]:
-        """The workers that may be killed now, by the invocation they are busy with."""
+        """Those of them that may be killed now."""
         now = _now_ms()
         least, most = self._plan.kill_after_s * 1000, self._plan.kill_before_s * 1000
-        struck = {kill.pid for kill in self.course.kills}
         return {
-            process.request_id: process
-            for process in self._workers.processes("WorkerFunction")
-            if process.busy and process.busy_since is not None and process.pid not in struck
-            and least <= now - process.busy_since <= most
-        }  # fmt: skip
+            request_id: process
+            for request_id, process in self._busy().items()
+            if process.busy_since is not None and least <= now - process.busy_since <= most
+        }
 
     async def _holder(self, saga: str) -> str:
         """The Lambda request that wrote last into a saga's log."""
@@ -185,9 +222,9 @@ class Scenario:
     async def _cancel_one(self) -> None:
         """Cancel the first saga that is well under way, with time for its running steps to finish.
 
-        None whose worker was killed at the worst moment, or that asked a person: they have to show that they go on.
+        None whose worker was killed at the worst moment, that asked a person or has an agent: they have to show that they go on.
         """
-        needed = {self.course.asking, *(kill.saga for kill in self.course.kills)}
+        needed = {self.course.asking, self.course.planning, *(kill.saga for kill in self.course.kills)}
         for saga, seen in self._latest.items():
             if saga in needed:
                 continue

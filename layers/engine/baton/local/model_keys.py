@@ -1,32 +1,35 @@
-"""Credentials and addresses of models that the shell of a local run has, as its functions are given them.
+"""Credentials of models and APIs, and addresses of models, that the shell of a local run has, as its functions get them.
 
-`OPENAI_API_KEY` and `OPENAI_BASE_URL` are those of the profile `openai`, `BATON_MODEL_KEY_<PROFILE>` is any profile's.
+`OPENAI_API_KEY` and `OPENAI_BASE_URL` are those of the profile `openai`, `BATON_MODEL_KEY_<PROFILE>` is any profile's,
+and `BATON_API_KEY_<NAME>` that of an API.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from baton.settings import model_key_variable, variable_of
+from baton.settings import local_key_variable, variable_of
 
 _OPENAI = "openai"
+# How the variables of credentials begin, by the variable of those functions that are given them.
+_KEYS = {
+    variable_of("model_profiles"): local_key_variable("MODEL", ""),
+    variable_of("open_apis"): local_key_variable("API", ""),
+}
 
 
 def variables_of(shell: Mapping[str, str]) -> dict[str, str]:
     """The variables of functions: credentials."""
-    given = {
-        name: value for name, value in shell.items() if name.startswith(model_key_variable("")) and value
-    }
+    given = {name: value for name, value in shell.items() if name.startswith(tuple(_KEYS.values())) and value}
     if key := shell.get("OPENAI_API_KEY"):
-        given.setdefault(model_key_variable(_OPENAI), key)
+        given.setdefault(local_key_variable("MODEL", _OPENAI), key)
     return given
 
 
 def meant_for(declared: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Of the variables given to all functions those of one: credentials only where the template tells it of models."""
-    if variable_of("model_profiles") in declared:
-        return dict(given)
-    return {name: value for name, value in given.items() if not name.startswith(model_key_variable(""))}
+    """Of the variables given to all functions those of one: credentials only where the template tells it what for."""
+    others = tuple(begins for variable, begins in _KEYS.items() if variable not in declared)
+    return {name: value for name, value in given.items() if not name.startswith(others)}
 
 
 def parameters_of(shell: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What the standard tools need of the outside: HTTP, mail, objects and versioned entities, as Protocols.
+"""What the standard tools need of the outside: HTTP, credentials, mail, objects and versioned entities, as Protocols.
 
 No behaviour here. What a tool promises on top of these is in tools/standard.
 """
@@ -47,6 +47,18 @@ class HttpClient(Protocol):
 
     async def aclose(self) -> None:
         """End the connections of the running event loop. Another request may follow."""
+        ...
+
+
+class Credentials(Protocol):
+    """Credentials by name, such as that of an API."""
+
+    async def of(self, name: str, *, is_optional: bool = False, is_refused: bool = False) -> str:
+        """The credential; empty where there is none and `is_optional`.
+
+        is_refused: the service has just not accepted the one that was given; it is read anew, unless that was done a
+        moment ago. Raises `StepFailure`.
+        """
         ...
 
 

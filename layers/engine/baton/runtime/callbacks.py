@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from baton.core.conditions.schema import violations
+from baton.core.decide.program import Program
 from baton.core.log.callbacks import CALLBACK, HEARTBEAT, Said, completed_with, slot_in, why_over
 from baton.core.log.events import CallbackHeartbeat, Event, SignalReceived
 from baton.core.log.signal_folds import fingerprint
@@ -16,7 +17,8 @@ from baton.core.log.state import State, item_of, node_of
 from baton.core.log.work import Callback
 from baton.core.times import iso
 from baton.errors import CallbackOver, InvalidInput, NotAllowedNow, NotFound
-from baton.runtime.request import Caller, Opened, Request
+from baton.runtime.history import History
+from baton.runtime.request import Caller, Request
 from baton.runtime.tokens import Holder, claims_of
 
 _BY = "callback"
@@ -35,14 +37,14 @@ async def take(request: Request, token: str, said: Said) -> dict[str, Any]:
     if holder.tenant != request.caller.tenant:
         raise NotFound(_NONE)
     try:
-        opened = await request.open(holder.saga)
+        _, history = await request.read(holder.saga)
     except (
         NotFound
     ) as error:  # the same as for a token that is none: it says nothing of which sagas there are
         raise NotFound(_NONE) from error
     if said.status == HEARTBEAT:
-        return await _hear(request, opened, holder.callback)
-    return await _complete(request, opened, holder.callback, said)
+        return await _hear(request, history, holder.callback)
+    return await _complete(request, history, holder.callback, said)
 
 
 async def _holder(request: Request, token: str) -> Holder:
@@ -52,10 +54,12 @@ async def _holder(request: Request, token: str) -> Holder:
     return holder
 
 
-async def _complete(request: Request, opened: Opened, callback: str, said: Said) -> dict[str, Any]:
+async def _complete(request: Request, history: History, callback: str, said: Said) -> dict[str, Any]:
+    """Only a success needs the program, for the schema of its output: a failure is taken while the bucket is out of order."""
     failure = said.failure()
     output = said.output if failure is None else None
-    value, blob = request.unstored(opened, output, "an output")
+    program = await request.program_of(history) if failure is None else None
+    value, blob = request.unstored(history, output, "an output")
     told = fingerprint(value, failure)
 
     def is_known(state: State) -> bool:
@@ -67,17 +71,20 @@ async def _complete(request: Request, opened: Opened, callback: str, said: Said)
         return bool(known)
 
     def make(state: State, now: int) -> Event:
-        if failure is None:
-            _check(opened, callback, output)
+        if program is not None:
+            _check(program, callback, output)
         by = request.caller.by
         return SignalReceived(name=CALLBACK, key=callback, payload=value, by=by, at=now, failure=failure)
 
-    await request.append(opened, make, is_known, blob, value.ref)
+    await request.put(history, make, is_known, blob, value.ref)
     return _answer(said.status)
 
 
-async def _hear(request: Request, opened: Opened, callback: str) -> dict[str, Any]:
-    """At most one entry for each half of the interval: more often it changes nothing that is not sure already."""
+async def _hear(request: Request, history: History, callback: str) -> dict[str, Any]:
+    """At most one entry for each half of the interval: more often it changes nothing that is not sure already.
+
+    It needs no program: a worker that knows it and works on without the bucket must not take for silent what speaks.
+    """
     slot = slot_in(callback)
     node, iteration = node_of(slot)
 
@@ -97,8 +104,8 @@ async def _hear(request: Request, opened: Opened, callback: str) -> dict[str, An
             node=node, iteration=iteration, item=item_of(slot), callback=callback, at=now
         )
 
-    await request.append(opened, make, is_known, wakes=False)
-    work = opened.history.state.open.get(slot)
+    await request.put(history, make, is_known, wakes=False)
+    work = history.state.open.get(slot)
     return _answer(HEARTBEAT, work if isinstance(work, Callback) else None)
 
 
@@ -116,9 +123,9 @@ def _refuse(state: State, callback: str) -> None:
         raise CallbackOver(f"this callback is over: {why}")
 
 
-def _check(opened: Opened, callback: str, output: Any) -> None:
+def _check(program: Program, callback: str, output: Any) -> None:
     """Raises `InvalidInput`: work elsewhere can still give another output."""
-    schema = opened.program.nodes[node_of(slot_in(callback))[0]].output_schema
+    schema = program.nodes[node_of(slot_in(callback))[0]].output_schema
     problems = violations(schema, output, "/output") if schema is not None else ()
     if problems:
         raise InvalidInput(f"at {problems[0].path}: {problems[0].message}", tuple(problems))

@@ -21,6 +21,8 @@ from baton.runtime.deadline import Deadline
 from baton.runtime.history import History
 from baton.runtime.parts import Engine, Parts
 
+Make = Callable[[State, int], Event | Sequence[Event] | None]
+"""What a caller says of a state at a time."""
 SAGA_ID = rf"[A-Za-z0-9._-]{{1,{LONGEST_ID}}}"
 
 
@@ -66,7 +68,16 @@ class Request:
         self.parts = Parts(engine, invocation, Deadline.without_reserve(invocation))
 
     async def open(self, saga: str) -> Opened:
-        """Load a saga. Raises `NotFound`."""
+        """Load a saga with its program. Raises `NotFound`."""
+        head, history = await self.read(saga)
+        return Opened(head, history, await self.program_of(history))
+
+    async def program_of(self, history: History) -> Program:
+        """The program that a saga runs."""
+        return await self.parts.catalog.program(history.ref.tenant, history.state.origin.graph)
+
+    async def read(self, saga: str) -> tuple[Head, History]:
+        """Load a saga without its program, which a new process would read from the bucket. Raises `NotFound`."""
         if not re.fullmatch(SAGA_ID, saga):
             raise NotFound(f"there is no saga `{saga[:80]}`")
         ref = SagaRef(self.caller.tenant, saga)
@@ -78,50 +89,52 @@ class Request:
         if history.state.version == 0:
             await self.parts.starter.put_entry_one(head)
             await history.catch_up()
-        program = await self.parts.catalog.program(ref.tenant, history.state.origin.graph)
-        return Opened(head, history, program)
+        return head, history
 
-    def unstored(self, opened: Opened, said: Any, what: str) -> tuple[Value, bytes]:
+    def unstored(self, history: History, said: Any, what: str) -> tuple[Value, bytes]:
         """What the entry holds of it, and its blob, which is written once it is accepted. Raises `TooLarge`."""
-        found = self.parts.values.unstored(opened.history.state.origin, said)
+        found = self.parts.values.unstored(history.state.origin, said)
         if found is None:
             raise TooLarge(f"{what} has at most {self.engine.limits.result_bytes} bytes")
         return found
 
-    async def append(
+    async def append(self, opened: Opened, make: Make, *more: Any) -> dict[str, Any]:
+        """`put` it. Returns where the saga then is."""
+        return accepted(opened, changed=await self.put(opened.history, make, *more))
+
+    async def put(
         self,
-        opened: Opened,
-        make: Callable[[State, int], Event | Sequence[Event] | None],
+        history: History,
+        make: Make,
         is_known: Callable[[State], bool] = lambda _: False,
         blob: bytes = b"",
         ref: str = "",
         *,
         wakes: bool = True,
-    ) -> dict[str, Any]:
-        """Fold, not ended, put with a wake; on conflict read and decide again. Nothing from `make`: a no-op.
+    ) -> bool:
+        """Fold, not ended, put with a wake; on conflict read and decide again. False if `make` gives nothing: a no-op.
 
         What `is_known` has been done already: a repetition is answered so, even by a saga that has ended. `blob` is what
         the entry refers to by `ref`, and goes where that says. It is written once, after the checks: a caller that is
         refused stores nothing. `wakes`: a worker
         has to look. Not where the entry makes nothing ready, nothing due earlier, and nothing to be told.
         """
-        history = opened.history
         while True:
             if is_known(history.state):
-                return accepted(opened, changed=False)
+                return False
             if history.state.ended is not None:
                 raise NotAllowedNow(f"the saga has ended: {status_of(history.state)}")
             now = self.engine.clock.now()
             events = make(history.state, now)
             if not events:
-                return accepted(opened, changed=False)
+                return False
             if blob:
                 period = ref.partition(PERIOD)[2]
                 await self.parts.call(self.engine.blobs.put, self.caller.tenant, blob, period)
                 blob = b""
             entry = self.entry(history, events, now)
             if await history.append(entry, wake=Wake(v=entry.version) if wakes else None):
-                return accepted(opened, changed=True)
+                return True
             await history.catch_up()
 
     def entry(self, history: History, said: Event | Sequence[Event], now: int) -> Entry:

@@ -166,7 +166,7 @@ class Service:
             hint = nearest(name, expected) or ("it waits for none" if not expected else "")
             workflow = opened.history.state.origin.workflow
             raise NotFound(hinted(f"workflow `{workflow}` waits for no signal `{name}`", hint))
-        value, blob = self._unstored(opened, payload, "a payload")
+        value, blob = self._unstored(opened.history, payload, "a payload")
         unique = key or self._engine.entropy.token(96)
         remembered = signal_key(name, unique)
 
@@ -202,7 +202,7 @@ class Service:
         opened = await self._request.open(saga)
         if len(msgspec.json.encode(answer.arguments)) > MAX_ARGUMENTS:
             raise TooLarge(f"the arguments of an answer have at most {MAX_ARGUMENTS} bytes")
-        value, blob = self._unstored(opened, answer.payload(), "an answer")
+        value, blob = self._unstored(opened.history, answer.payload(), "an answer")
         unique = answer_key(answer.ask, key)
         remembered = signal_key(ANSWER, unique)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from baton.adapters.models.credentials import Credentials
+from baton.adapters.credentials import Credentials
 from baton.adapters.models.profiles import Profile, Profiles
 from baton.core.models.usage import Price
 from baton.ports import Clock, Offload, StepFailure
@@ -60,14 +60,16 @@ class DeployedModels:
 
         body = body_of(request, model)
         exchange = await self._opened()
-        credential = await self._credentials.of(profile)
+        credential = await self._credentials.of(profile.name, is_optional=profile.is_private)
         try:
             return await exchange.ask(profile, credential, body, request.key)
         except StepFailure as error:
             if error.status != _UNAUTHORIZED or not credential:
                 raise
             # It may have been replaced since it was read. A request that was refused has cost nothing.
-            renewed = await self._credentials.of(profile, is_refused=True)
+            renewed = await self._credentials.of(
+                profile.name, is_optional=profile.is_private, is_refused=True
+            )
             if renewed == credential:
                 raise
         return await exchange.ask(profile, renewed, body, request.key)

@@ -15,10 +15,11 @@ from baton.core.effects.toolspec import ToolSpec
 
 PREFIX: Final = "std."
 STANDARD: Final = (
-    "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.notify", "std.pay", "std.pipeline",
-    "std.put_object", "std.upsert",
+    "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.notify", "std.openapi", "std.pay",
+    "std.pipeline", "std.put_object", "std.search_tools", "std.upsert",
 )  # fmt: skip
 ALL: Final = "std.*"
+SEARCH: Final = "std.search_tools"
 # What looks whether another tool has acted, and what does nothing outside that another cannot do, is there with it.
 _WITH: Final = {"std.find_payment": "std.pay", "std.http_pipeline": "std.http"}
 

@@ -96,6 +96,7 @@ _ENGINE: dict[str, Code] = {
     "pipeline_invalid": Code(PERMANENT, "A pipeline is not written as it must be.", "Correct each place that the message names."),
     "pipeline_data": Code(PERMANENT, "A step of a pipeline cannot work with the data that it gets.", "Convert or filter what the message names, in a step before."),
     "pipeline_too_large": Code(PERMANENT, "A pipeline has more data or work than it may.", "Filter and select first, or split it."),
+    "description_invalid": Code(PERMANENT, "The description of an API cannot be used.", "Do what the message says. One that differs from its hash has changed: see what has, then give `OpenApis` the new hash."),
     "unknown_outcome": Code(USER_RESOLVABLE, "It may have happened, and nothing here can tell.", "Look where it would have happened. Answer `retry` if it has not, `use` with its output if it has."),
     "rows_refused": Code(PERMANENT, "The table does not take the rows of this step.", "Correct the rows that the tool writes with its result."),
     # ---- values and expressions

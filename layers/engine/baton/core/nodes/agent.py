@@ -74,7 +74,7 @@ class AgentKind(TaskKind):
         turn, index = place_of(at.item)
         answer = desk.state.items[slot_of(at.node.name, at.iteration, turn_item(turn))]
         assert answer is not None, "its calls begin behind it"
-        return Run(desk.content(at, answer)["calls"][index]["arguments"])
+        return Run({**desk.content(at, answer)["calls"][index]["arguments"], **(at.node.arguments or {})})
 
     def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
         if not isinstance(work, Agent):

@@ -6,7 +6,7 @@ unused tools.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -20,13 +20,19 @@ from baton.tools.standard.kit import NOWHERE, Services
 __all__ = ["PREFIX", "Services", "standard_tools", "with_standard"]
 
 
-def standard_tools(services: Services = NOWHERE) -> Registry:
-    """Their registry. Without services they can be compiled against, and not run."""
-    from baton.tools.standard import http, notify, pay, pipelines, stored
+def standard_tools(
+    services: Services = NOWHERE, beside: Callable[[], Mapping[str, ToolSpec]] | None = None
+) -> Registry:
+    """Their registry. Without services they can be compiled against, and not run.
+
+    beside: all the tools there are; without it these.
+    """
+    from baton.tools.standard import http, notify, openapi, pay, pipelines, search, stored
 
     registry = Registry()
-    for module in (http, notify, pay, stored, pipelines):
+    for module in (http, notify, openapi, pay, stored, pipelines):
         module.declare(registry, services)
+    search.declare(registry, beside or registry.specs)
     return registry
 
 
@@ -50,7 +56,7 @@ class _Both(Registry):
     @cached_property
     def _standard(self) -> Registry:
         granted = Registry()
-        for name, tool in standard_tools(self._services).items():
+        for name, tool in standard_tools(self._services, self.specs).items():
             if self._grants.allows(name):
                 granted.add(_guarded(tool, self._grants))
         return granted

@@ -69,7 +69,7 @@ def declare(registry: Registry, services: Services) -> None:
         and above is the step's failure. GET and HEAD follow redirects.
         """
         longest = milliseconds(timeout)
-        given = _headers(headers or {})
+        given = headers_of(headers or {})
         body = _body(given, json, text)
         url = url.partition("#")[0]
         if query:
@@ -78,12 +78,11 @@ def declare(registry: Registry, services: Services) -> None:
         if expect == "json":
             given.setdefault("accept", "application/json")
         key = "" if method in SAFE else context.idempotency_key
-        answer = await _followed(services, context, method, url, given, body, key, longest)
-        kept = {name: answer.headers[name] for name in KEPT if name in answer.headers}
-        return Answered(status=answer.status, headers=kept, body=_read(host_of(url), answer, expect))
+        answer = await followed(services, context, method, url, given, body, key, longest)
+        return answered(url, answer, expect)
 
 
-async def _followed(
+async def followed(
     services: Services,
     context: StepContext,
     method: str,
@@ -93,7 +92,7 @@ async def _followed(
     key: str,
     longest: int | None,
 ) -> HttpAnswer:
-    """The answer at the end of the redirects. Raises `StepFailure`."""
+    """The answer at the end of the redirects, of a status that is no failure. Raises `StepFailure`."""
     ends = None if longest is None else services.clock.now() + longest
     redirects = 0
     while True:
@@ -111,12 +110,23 @@ async def _followed(
         if _origin(there) != _origin(url):
             headers = {name: value for name, value in headers.items() if name in _HARMLESS}
         url = there
+    check_status(method, url, answer)
+    return answer
+
+
+def check_status(method: str, url: str, answer: HttpAnswer) -> None:
+    """Raises `StepFailure` for an answer that is one."""
     is_done = (
         answer.status == _SEE_OTHER and method not in SAFE
     )  # it has worked, and what came of it is elsewhere
     if answer.status >= 300 and answer.status != _NOT_MODIFIED and not is_done:
         raise refused(host_of(url), answer, "resource_moved" if answer.status in _REDIRECTS else "")
-    return answer
+
+
+def answered(url: str, answer: HttpAnswer, expect: str = "auto") -> Answered:
+    """What a step gets of an answer. Raises `StepFailure`."""
+    kept = {name: answer.headers[name] for name in KEPT if name in answer.headers}
+    return Answered(status=answer.status, headers=kept, body=_read(host_of(url), answer, expect))
 
 
 def _joined(url: str, answer: HttpAnswer) -> str:
@@ -133,7 +143,7 @@ def _joined(url: str, answer: HttpAnswer) -> str:
     return there
 
 
-def _headers(given: dict[str, str]) -> dict[str, str]:
+def headers_of(given: dict[str, str]) -> dict[str, str]:
     """In lower case. Raises `StepFailure` for headers that change where a request goes, what it is or who sends it."""
     found = {name.lower(): value for name, value in given.items()}
     for name in found:

@@ -14,7 +14,16 @@ import msgspec
 from baton.core.expressions.durations import parse_duration
 from baton.core.failures.evidence import Evidence
 from baton.ports import Clock, Offload, StepContext, StepFailure
-from baton.ports.outside import Entities, HttpAnswer, HttpClient, HttpRequest, Mailer, Objects
+from baton.ports.outside import (
+    Credentials,
+    Entities,
+    HttpAnswer,
+    HttpClient,
+    HttpRequest,
+    Mailer,
+    Objects,
+)
+from baton.tools.openapi.named import Apis
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,9 +33,23 @@ EARLIER_MS = 50
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
+class _Nowhere:
+    """Stands for `Services` and parts of them where tools are only known and never run."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise StepFailure("tool_missing", "the standard tools are only declared here: nothing runs them")
+
+
+NO_APIS: Final = Apis()
+NO_CREDENTIALS: Final = cast("Credentials", _Nowhere())
+
+
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """One for a process. `mail_from`, `payments_url` and `signing_key` may be empty: then their tools say what is missing."""
+    """One for a process. `mail_from`, `payments_url` and `signing_key` may be empty: then their tools say what is missing.
+
+    The credentials are those of `apis`, and are asked for where there is an API only.
+    """
 
     http: HttpClient
     entities: Entities
@@ -38,17 +61,12 @@ class Services:
     mail_from: str = ""
     payments_url: str = ""
     signing_key: str = ""
+    apis: Apis = NO_APIS
+    credentials: Credentials = NO_CREDENTIALS
 
     async def stored(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """A call of a synchronous port, off the event loop."""
         return await self.offload(function, *args, **kwargs)
-
-
-class _Nowhere:
-    """Stands for `Services` where tools are only known and never run."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise StepFailure("tool_missing", "the standard tools are only declared here: nothing runs them")
 
 
 NOWHERE: Final = cast("Services", _Nowhere())

@@ -10,6 +10,7 @@ from typing import Any
 
 from baton.core.documents.compile import build, rules, schemas, tools
 from baton.core.documents.compile.source import Source, Tools, may_run
+from baton.core.effects.grants import SEARCH
 from baton.core.effects.risk import DEFAULT_RULES, Rules
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import Graph
@@ -69,6 +70,15 @@ class _Compiler:
 
     def matching(self, patterns: Sequence[str]) -> list[ToolSpec]:
         return [spec for name, spec in sorted(self._source.allowed.items()) if may_run(name, patterns)]
+
+    def among(self, spec: ToolSpec, patterns: Sequence[str] | None = None) -> dict[str, Any]:
+        """The argument of a search for tools that no author and no model chooses: those that may be called there."""
+        rails = self._source.model.guardrails
+        is_any = patterns is None and (rails is None or rails.allowed_tools is None)
+        is_search = spec.name == SEARCH and "among" in spec.parameters.get("properties", {})
+        if not is_search or is_any:
+            return {}
+        return {"among": [one.name for one in self.matching(patterns or ["*"])]}
 
     def remedies(self, spec: ToolSpec) -> dict[str, Any]:
         ways = self._source.ways(spec.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -128,7 +128,7 @@ class Agent(NodeDocument):
                 arguments={"tools": [spec.name for spec in specs]},
                 **{key: value for key, value in step.items() if key != "failover"},
             ),
-            calls=tuple(_call(compiler, name, spec) for spec in specs),
+            calls=tuple(_call(compiler, name, spec, agent.tools) for spec in specs),
             turns=agent.turns,
             calls_in_a_turn=agent.calls_in_a_turn,
             calls_in_all=agent.calls,
@@ -149,13 +149,14 @@ class Agent(NodeDocument):
         return f"{node.get('model', '')} with {tools}, at most {node.get('turns')} turns"
 
 
-def _call(compiler: Compiler, name: str, spec: ToolSpec) -> Node:
-    """What stands for the calls of one tool, as if a node of the document called it."""
+def _call(compiler: Compiler, name: str, spec: ToolSpec, tools: Sequence[str]) -> Node:
+    """What stands for the calls of one tool, as if a node of the document called it. `arguments` are not the model's to say."""
     asks = Approval(by_tool=spec.requires_approval, risk=spec.risk) if spec.may_ask else None
     return Node(
         name=name,
         kind=Agent.kind,
         tool=spec.name,
+        arguments=compiler.among(spec, tools) or None,
         tool_version=spec.version,
         schema_hash=spec.schema_hash,
         effect=spec.effect,

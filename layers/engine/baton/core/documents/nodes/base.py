@@ -91,6 +91,10 @@ class Compiler(Known, Protocol):
         """The tools that may run and that the patterns name, in the order of their names."""
         ...
 
+    def among(self, spec: ToolSpec, patterns: Sequence[str] | None = None) -> dict[str, Any]:
+        """The arguments of a search for tools that neither author nor model chooses: those of the patterns that may run."""
+        ...
+
     def remedies(self, spec: ToolSpec) -> dict[str, Any]:
         """The fields of the graph's node about a tool, whichever node calls it: alternatives, and what goes before it."""
         ...

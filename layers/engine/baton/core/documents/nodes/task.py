@@ -92,7 +92,7 @@ class Task(NodeDocument):
             "tool_version": spec.version,
             "schema_hash": spec.schema_hash,
             "effect": spec.effect,
-            "arguments": node.with_,
+            "arguments": {**node.with_, **compiler.among(spec)},
             "timeout_ms": node.timeout or spec.timeout_ms,
             "callback": _times(node),
             "domain": spec.domain,

@@ -32,11 +32,11 @@ class ParameterSecrets:
     def __init__(self, client: SSMClient, prefix: str) -> None:
         self._client, self._prefix = client, prefix
 
-    def read(self, profile: str) -> str:
-        return _read(self.where(profile), lambda: self._value(self._prefix + profile))
+    def read(self, name: str) -> str:
+        return _read(self.where(name), lambda: self._value(self._prefix + name))
 
-    def where(self, profile: str) -> str:
-        return f"the parameter `{self._prefix}{profile}`"
+    def where(self, name: str) -> str:
+        return f"the parameter `{self._prefix}{name}`"
 
     def _value(self, name: str) -> str:
         return str(self._client.get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"])
@@ -48,11 +48,11 @@ class ManagerSecrets:
     def __init__(self, client: SecretsManagerClient, prefix: str) -> None:
         self._client, self._prefix = client, prefix
 
-    def read(self, profile: str) -> str:
-        return _read(self.where(profile), lambda: self._value(self._prefix + profile))
+    def read(self, name: str) -> str:
+        return _read(self.where(name), lambda: self._value(self._prefix + name))
 
-    def where(self, profile: str) -> str:
-        return f"the secret `{self._prefix}{profile}`"
+    def where(self, name: str) -> str:
+        return f"the secret `{self._prefix}{name}`"
 
     def _value(self, name: str) -> str:
         return str(self._client.get_secret_value(SecretId=name).get("SecretString", ""))

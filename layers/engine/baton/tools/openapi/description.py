@@ -1,0 +1,269 @@
+"""What an OpenAPI description (3.0 and 3.1) says of an operation: where it is, what it takes, which credential it needs.
+
+A description is written by others: only references inside of it are followed, and everything is bounded. What it says of
+schemas is in schemas.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+from baton.core.expressions.spelling import hinted, nearest
+from baton.tools.openapi.named import NamedApi
+from baton.tools.openapi.schemas import DescriptionError, Schemas, resolved
+
+METHODS: Final = ("get", "head", "post", "put", "patch", "delete")
+# How a value is written, by where it stands. The first of each is meant where none is said.
+_STYLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "path": ("simple",),
+    "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
+    "header": ("simple",),
+    "cookie": ("form",),
+}
+# OpenAPI has the first three say nothing; the last one is the step's own.
+_NOT_ARGUMENTS: Final = frozenset({"accept", "content-type", "authorization"})
+_FORM: Final = "application/x-www-form-urlencoded"
+_NAMED_IN_PATH: Final = re.compile(r"\{([^{}]*)\}")
+_SHOWN: Final = 20
+
+
+class Parameter(NamedTuple):
+    """`key` is what the argument is called: the name, or `query.id` where the path has an `id`, too."""
+
+    key: str
+    name: str
+    place: str
+    style: str
+    is_exploded: bool
+    is_json: bool
+
+
+class Scheme(NamedTuple):
+    """Where a credential stands: `bearer` and `basic` in `Authorization`, else as `name` in header, query or cookie."""
+
+    kind: str
+    name: str = ""
+
+
+class Operation(NamedTuple):
+    """`schema` is that of `{"parameters": {…}, "body": …}`; `body_type` is empty where there is no body."""
+
+    method: str
+    path: str
+    server: str
+    parameters: tuple[Parameter, ...]
+    body_type: str
+    schema: Mapping[str, Any]
+    scheme: Scheme | None
+    is_scheme_optional: bool
+
+
+class Description:
+    """One, read. Raises `DescriptionError`, whose message says what is wrong with it."""
+
+    def __init__(self, api: NamedApi, document: Any) -> None:
+        version = document.get("openapi") if isinstance(document, dict) else None
+        if not isinstance(version, str) or not version.startswith(("3.0", "3.1")):
+            raise DescriptionError("it is not OpenAPI 3.0 or 3.1 as JSON, with `openapi` at its top")
+        self._api, self._document, self._version = api, document, version
+        self._known: dict[str, Operation] = {}
+        self._places = dict(self._operations())
+
+    def operation(self, name: str) -> Operation | None:
+        if name not in self._places:
+            return None
+        if name not in self._known:
+            self._known[name] = self._read(*self._places[name])
+        return self._known[name]
+
+    def hint(self, name: str) -> str:
+        """What there is in place of an operation that there is not."""
+        shown = sorted(self._places)[:_SHOWN]
+        more = len(self._places) - len(shown)
+        has = f"it has {', '.join(f'`{one}`' for one in shown)}{f' and {more} more' if more else ''}"
+        return hinted(f"there is no operation `{name[:100]}`", nearest(name, self._places) or has)
+
+    def _operations(self) -> Iterator[tuple[str, tuple[str, str]]]:
+        """Method and path of each operation that has an id."""
+        for path, item in _objects(self._document.get("paths")):
+            for method in METHODS:
+                one = _object(resolved(self._document, item).get(method))
+                if isinstance(one.get("operationId"), str):
+                    yield one["operationId"], (method, path)
+
+    def _read(self, method: str, path: str) -> Operation:
+        item = resolved(self._document, self._document["paths"][path])
+        one = item[method]
+        schemas = Schemas(self._document, is_3_0=self._version.startswith("3.0"))
+        parameters, schema = self._parameters(item, one, schemas)
+        names = _NAMED_IN_PATH.findall(path)
+        missing = set(names) - {parameter.name for parameter in parameters if parameter.place == "path"}
+        if missing or not path.startswith("/"):
+            raise DescriptionError(
+                f"the path `{path[:100]}` has names that are no parameters, or no `/` first"
+            )
+        properties: dict[str, Any] = {"parameters": schema}
+        needed = ["parameters"]
+        body = resolved(self._document, one.get("requestBody", {}))
+        body_type, body_schema = _body(body)
+        if body_type:
+            properties["body"] = schemas.of(body_schema)
+            needed += ["body"] * (body.get("required") is True)
+        whole = {"type": "object", "properties": properties, "required": needed}
+        scheme, is_optional = self._security(one)
+        return Operation(
+            method=method.upper(),
+            path=path,
+            server=self._server(item, one),
+            parameters=parameters,
+            body_type=body_type,
+            schema={**whole, "additionalProperties": False, "$defs": schemas.definitions()},
+            scheme=scheme,
+            is_scheme_optional=is_optional,
+        )
+
+    def _parameters(
+        self, item: Mapping[str, Any], one: Mapping[str, Any], schemas: Schemas
+    ) -> tuple[tuple[Parameter, ...], dict[str, Any]]:
+        """Those of the path, and those of the operation in place of them; and the schema of their arguments."""
+        found: dict[tuple[str, str], Mapping[str, Any]] = {}
+        for given in (*_list(item.get("parameters")), *_list(one.get("parameters"))):
+            said = resolved(self._document, given)
+            name, place = said.get("name"), said.get("in")
+            if not isinstance(name, str) or not isinstance(place, str) or place not in _STYLES:
+                raise DescriptionError("a parameter has no `name`, or no `in` that OpenAPI knows")
+            if place != "header" or name.lower() not in _NOT_ARGUMENTS:
+                found[name, place] = said
+        often = Counter(name for name, _ in found)
+        parameters, properties, required = [], {}, []
+        for (name, place), of in found.items():
+            key = name if often[name] == 1 else f"{place}.{name}"
+            parameter, schema = _parameter(key, name, place, of)
+            parameters.append(parameter)
+            properties[key] = schemas.of(schema)
+            is_own = name.lower() == "idempotency-key"  # the step has one
+            if place == "path" or (of.get("required") is True and not is_own):
+                required.append(key)
+        whole = {"type": "object", "properties": properties, "required": required}
+        return tuple(parameters), whole | {"additionalProperties": False}
+
+    def _server(self, item: Mapping[str, Any], one: Mapping[str, Any]) -> str:
+        """Where requests go: to the origin that the deployment names, whatever the description says."""
+        if self._api.server:
+            return self._api.server
+        said = next((place["servers"] for place in (one, item, self._document) if place.get("servers")), None)
+        server = _object(next(iter(_list(said)), None))
+        url = str(server.get("url", "/"))
+        for name, variable in _objects(server.get("variables")):
+            url = url.replace(f"{{{name}}}", str(variable.get("default", "")))
+        try:
+            there = urljoin(self._api.url, url)
+            same = origin(there) == origin(self._api.url)
+        except ValueError:
+            there, same = "", False
+        if not same:
+            raise DescriptionError(
+                f"its server is {_host(there)}, which is elsewhere than the description: if requests are to go there, "
+                f"name it in `OpenApis`, behind the hash: `{self._api.name}=…#sha256:…@https://…`"
+            )
+        return there.partition("#")[0].partition("?")[0].rstrip("/")
+
+    def _security(self, one: Mapping[str, Any]) -> tuple[Scheme | None, bool]:
+        """The first scheme that a single credential is enough for, and whether there may be none."""
+        wanted = _list(one.get("security", self._document.get("security")))
+        names = [list(_object(alternative)) for alternative in wanted]
+        if not any(names):
+            return None, True
+        known = _object(_object(self._document.get("components")).get("securitySchemes"))
+        for alternative in names:
+            if len(alternative) == 1 and alternative[0] in known:
+                scheme = _scheme(resolved(self._document, known[alternative[0]]))
+                if scheme is not None:
+                    return scheme, [] in names
+        if [] in names:
+            return None, True
+        raise DescriptionError(
+            "the operation needs credentials of a kind that cannot be given: one of `apiKey`, and `bearer` or `basic` of HTTP, can"
+        )
+
+
+def origin(url: str) -> tuple[str, str, int]:
+    """Scheme, host and port. Raises `ValueError`."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        raise ValueError("no address of a server")
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}[parts.scheme]
+
+
+def _host(url: str) -> str:
+    try:
+        return f"`{origin(url)[1][:100]}`"
+    except ValueError:
+        return "no address"
+
+
+def _parameter(key: str, name: str, place: str, said: Mapping[str, Any]) -> tuple[Parameter, Any]:
+    content = _objects(said.get("content"))
+    for kind, media in content:
+        if not is_json(kind):
+            raise DescriptionError(f"the parameter `{name[:100]}` is of the type `{kind[:60]}`, and no JSON")
+        return Parameter(key, name, place, "content", False, True), media.get("schema", {})
+    style = said.get("style", _STYLES[place][0])
+    if style not in _STYLES[place]:
+        raise DescriptionError(
+            f"the parameter `{name[:100]}` has the style `{str(style)[:60]}`, which is not known here"
+        )
+    is_exploded = said.get("explode", style == "form") is True
+    return Parameter(key, name, place, style, is_exploded, False), said.get("schema", {})
+
+
+def _body(said: Mapping[str, Any]) -> tuple[str, Any]:
+    """The type that a body is sent as, and its schema. JSON if there is a choice."""
+    kinds = dict(_objects(said.get("content")))
+    if not kinds:
+        return "", {}
+    for kind, media in kinds.items():
+        if is_json(kind) or kind == "*/*":
+            return "application/json" if "*" in kind else kind, media.get("schema", {})
+    for kind, media in kinds.items():
+        if kind.partition(";")[0] in (_FORM, "text/plain"):
+            return kind, media.get("schema", {})
+    raise DescriptionError(
+        f"a body is of the type `{next(iter(kinds))[:60]}`; JSON, forms and plain text can be sent"
+    )
+
+
+def is_json(kind: str) -> bool:
+    plain = kind.partition(";")[0].strip().lower()
+    return plain in ("application/json", "application/*") or plain.endswith("+json")
+
+
+def _scheme(said: Mapping[str, Any]) -> Scheme | None:
+    kind, http = said.get("type"), str(said.get("scheme", "")).lower()
+    if kind in ("oauth2", "openIdConnect"):
+        return Scheme("bearer")
+    if kind == "http" and http in ("bearer", "basic"):
+        return Scheme(http)
+    if (
+        kind == "apiKey"
+        and said.get("in") in ("header", "query", "cookie")
+        and isinstance(said.get("name"), str)
+    ):
+        return Scheme(said["in"], said["name"])
+    return None
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: Any) -> list[tuple[str, dict[str, Any]]]:
+    return [(name, one) for name, one in _object(value).items() if isinstance(one, dict)]

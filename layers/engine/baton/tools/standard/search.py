@@ -1,0 +1,88 @@
+"""`std.search_tools`: which tools there are for something, by the words of their names and descriptions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, Field
+
+from baton.core.effects.grants import SEARCH, tools_for
+from baton.core.effects.toolspec import ToolSpec
+from baton.ports import StepContext
+from baton.tools.define import Registry, tool
+
+_WORD: Final = re.compile(r"[^\W_]+")
+_OF_NAME, _BEGINNING = (
+    3,
+    2,
+)  # what a word in a name counts, and the fewest letters of a word that another may begin with
+
+Query = Annotated[str, Field(min_length=1, max_length=500, description="Words for what the tool is to do.")]
+Limit = Annotated[int, Field(ge=1, le=50, description="So many are given at most.")]
+Among = Annotated[
+    list[str] | None,
+    Field(
+        description="Names of the tools to look at. In an agent, and under `allowed_tools`, those that may be called."
+    ),
+]
+
+
+class FoundTool(BaseModel):
+    """A tool: of `parameters`, those in `required` must be given."""
+
+    name: str
+    description: str
+    parameters: list[str]
+    required: list[str]
+
+
+class Search(BaseModel):
+    """The best first. `found`: how many there are, with those that are not given."""
+
+    tools: list[FoundTool]
+    found: int
+
+
+def declare(registry: Registry, beside: Callable[[], Mapping[str, ToolSpec]]) -> None:
+    """beside: all the tools there are."""
+
+    @tool(SEARCH, registry=registry, effect="pure")
+    def search_tools(query: Query, context: StepContext, limit: Limit = 10, among: Among = None) -> Search:
+        """Find tools that may be called, by words of their names and descriptions."""
+        known = tools_for(context.tenant, beside())
+        names = known if among is None else [name for name in among if name in known]
+        wanted = set(_words(query))
+        rated = [(_rating(known[name], wanted), name) for name in names]
+        best = sorted((-rating, name) for rating, name in rated if rating)
+        return Search(tools=[_found(known[name]) for _, name in best[:limit]], found=len(best))
+
+
+def _words(text: str) -> list[str]:
+    return [word.casefold() for word in _WORD.findall(text)]
+
+
+def _rating(spec: ToolSpec, wanted: set[str]) -> int:
+    """How well a tool fits; 0: not at all."""
+    name, said = _words(spec.name), _words(spec.description)
+    return sum(
+        _OF_NAME * any(_same(word, one) for one in name) + any(_same(word, one) for one in said)
+        for word in wanted
+    )
+
+
+def _same(word: str, other: str) -> bool:
+    """Whether it is the word, or either begins with the other: `pay` and `payments`."""
+    short, long = sorted((word, other), key=len)
+    return word == other or (len(short) > _BEGINNING and long.startswith(short))
+
+
+def _found(spec: ToolSpec) -> FoundTool:
+    schema: Mapping[str, Any] = spec.parameters
+    return FoundTool(
+        name=spec.name,
+        description=spec.description,
+        parameters=list(schema.get("properties", {})),
+        required=list(schema.get("required", [])),
+    )
