@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from baton import StepFailure, tool
-from baton.core.log.events import AgentClosed, AttemptFailed, CallsBegan, StepFailed, StepSucceeded
+from baton.core.log.events import AgentClosed, AttemptFailed, CallsBegan, StepSucceeded
 from baton.core.log.fold import fold
 from baton.core.log.snapshots import encode_state
 from baton.core.log.state import State
-from baton.core.models.usage import Usage
-from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest
+from baton.ports.models import ModelAnswer, ModelRequest
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, in_turn, says
 from tests.kit.toolbox import Books
@@ -174,19 +173,6 @@ def test_an_answer_that_is_not_as_its_schema_has_it_is_asked_for_again(stage: St
     stage(story)
 
 
-def test_after_so_many_corrections_a_person_is_asked_and_no_request_is_made(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = model = Scripted(in_turn(says("three")))
-        schema = ", output_schema: {type: object}"
-        saga = await start(world, document(", corrections: 1", schema), {"a": 1}, "w")
-        await world.settle()
-        shown = await world.queries().show(saga)
-        assert len(model.requests) == 2, shown
-
-    stage(story)
-
-
 def test_an_agent_ends_at_its_turns(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         Desk(world)
@@ -261,18 +247,6 @@ def test_a_call_of_long_ago_is_not_made_again_and_the_state_does_not_grow(stage:
             {"repeated": True, "result": str(n + 1)} for n in range(20)
         ]
         assert max(sizes[60:]) < 1.2 * max(sizes[20:60])
-
-    stage(story)
-
-
-def test_a_turn_that_fails_for_good_fails_the_node(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        world.models = Scripted(in_turn(StepFailure("bad_request", "no")))
-        shown = await ran(world, document(node=", on_failure: fail"), {"a": 1})
-        assert (shown["status"], shown["error"]["code"]) == ("failed", "bad_request")
-        (failed,) = of_kind(world, shown["id"], StepFailed)
-        assert failed.item == "t1"
 
     stage(story)
 
@@ -352,17 +326,6 @@ output: ["${ctx.book.output?}", "${ctx.wait.output?}"]
         assert "Your last answer was refused" in model.requests[1].messages[-1]["content"]
         (closed,) = of_kind(world, shown["id"], AgentClosed)
         assert closed.output.v["reasoning"] == "A table is free."
-
-    stage(story)
-
-
-def test_an_answer_that_a_provider_has_filtered_is_paid_for(stage: Stage) -> None:
-    async def story(world: World, books: Books) -> None:
-        Desk(world)
-        refusal = ModelFailure("content_policy", "filtered", Usage(input=1_000, output=5))
-        world.models = Scripted(in_turn(refusal))
-        shown = await ran(world, document(node=", on_failure: fail"), {"a": 1})
-        assert (shown["error"]["code"], shown["spent_usd"]) == ("content_policy", 0.00105)
 
     stage(story)
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from baton.core.decide.outcomes import APPROVAL, Outcome
 from baton.core.decide.spending import SpendingLimits
+from baton.core.documents.compile import compile_document
 from baton.core.effects.approvals import request_for
 from baton.core.log import events as ev
-from baton.core.log.agents import Segment
+from baton.core.log.agents import Agent, Segment
 from baton.core.log.fold import apply
 from baton.core.log.state import ANSWER, status_of
+from baton.core.models.usage import Usage
 from baton.core.nodes.agent import EXHAUSTED, NOT_ALLOWED, TOO_MANY
+from baton.errors import InvalidDefinition
 from tests.core.asked import needs_of, steps_of
 from tests.core.build import T0, Saga, done, failed, ready, replay
 from tests.core.nodes.thinking import TOOLS, answered, at_work, call, outcome, refused, thinking
@@ -309,3 +313,57 @@ def test_a_model_is_one_step_and_has_fallbacks() -> None:
     (step,) = steps_of(saga.decision)
     assert step.way is not None
     saga.go(outcome("a", "hello"))
+
+
+def test_what_a_person_gives_in_place_of_a_turn_is_its_answer() -> None:
+    saga = thinking()
+    kind = saga.program.kinds["agent"]
+    assert kind.instead("t1", {"n": 3}) == {
+        "text": '{"n":3}',
+        "calls": [],
+        "data": {"n": 3},
+        "tokens": [0, 0],
+    }
+    assert kind.instead("t1", "three")["text"] == "three"
+    assert kind.instead("t1-0", 3) == kind.instead("", 3) == 3
+
+
+def test_tokens_of_a_refused_answer_count() -> None:
+    saga = thinking()
+    before = saga.state
+    wrong = ev.AttemptFailed(
+        node="a",
+        item="t1",
+        attempt=1,
+        failure=ev.Failure("answer_invalid", "no"),
+        started_at=1,
+        ended_at=2,
+        tool="std.model",
+        tool_version="1",
+        schema_hash="",
+        usage=(Usage(model="m", input=100, output=10),),
+    )
+    work = apply(before, wrong).open["a"]
+    assert isinstance(work, Agent)
+    assert work.used.tokens == 110
+    gone = replace(before, open={})
+    assert apply(gone, wrong).open == {}
+
+
+def test_a_message_for_which_no_turn_is_left_leaves_the_answer() -> None:
+    saga = thinking(more=", turns: 1, signal: more")
+    saga.signal("more", "and for four", "k")
+    saga.go(answered("a#t1", data="done"))
+    assert saga.kinds == ["step_succeeded", "agent_closed", "saga_ended"]
+
+
+def test_the_limit_of_its_cost_goes_with_its_turns() -> None:
+    saga = thinking(node=", limits: {cost_usd: 1, wall_time: 1h}, output_schema: {type: string}")
+    (turn,) = steps_of(saga.decision)
+    assert list(turn.node.limits) == ["cost"]
+    assert turn.node.output_schema == {"type": "string"}
+
+
+def test_a_pattern_that_names_no_tool_is_a_problem() -> None:
+    with pytest.raises(InvalidDefinition, match=r"no tool has a name like `pays\.\*`"):
+        compile_document("name: w\nnodes: {a: {agent: {model: m, prompt: x, tools: ['pays.*']}}}", TOOLS)

@@ -17,16 +17,18 @@ import msgspec
 from baton.core.conditions.schema import violations
 from baton.core.decide.builder import RunStep
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.log.agents import Agent, Segment, Turn, call_digest, call_item
+from baton.core.log.agents import Agent, Segment, Turn, answer_of, call_digest, call_item
 from baton.core.log.events import Value
 from baton.core.log.state import State, owner_of
+from baton.core.log.workflow_limits import TERMINATE, failure_of
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
 from baton.core.models.tool import MODEL, SHARE
 from baton.core.models.usage import Price, Usage, cost_of, most_of
-from baton.core.money import MICRO, Assumed
+from baton.core.money import MICRO, Assumed, micro_dollars
 from baton.ports import Performer, StepContext, StepFailure
 from baton.ports.models import LENGTH, ModelAnswer, ModelCall, ModelFailure, ModelRequest, Models, ToolOffer
+from baton.runtime.attempt import tool_called
 from baton.runtime.context import InvocationContext
 from baton.runtime.ledger import Ledger
 from baton.runtime.values import Values
@@ -76,24 +78,28 @@ class ModelCaller:
         self._step = step
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
+        is_turn = "#" in self._step.slot
         if tool != MODEL:
-            return await self._performer.perform(tool, arguments, context)
+            result = await self._performer.perform(tool, arguments, context)
+            return answer_of(result) if is_turn and tool == tool_called(self._step) else result
         if self._models is None:
             raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
-        if "#" not in self._step.slot:
+        if not is_turn:
             return await self._single(self._models, arguments, context)
         work = self._state.open[owner_of(self._step.slot)]
         assert isinstance(work, Agent), "only an agent has turns"
         return await self._turn(self._models, work, arguments, context)
 
     async def _single(self, models: Models, given: Mapping[str, Any], context: StepContext) -> Any:
+        given = _priced(given, self._step.node.arguments["model"])
         answer = await self._ask(models, given, self._corrected(said.opening(given)), (), context)
         return self._data(answer)
 
     async def _turn(
         self, models: Models, work: Agent, changed: Mapping[str, Any], context: StepContext
     ) -> dict[str, Any]:
-        given = {**await self._content(work.given), **changed}
+        written = await self._content(work.given)
+        given = _priced({**written, **changed}, written["model"])
         names = said.wire_names(self._step.node.arguments["tools"])
         messages, made, segments = await self._transcript(work, given, names)
         messages += await self._heard(work.heard)
@@ -126,9 +132,12 @@ class ModelCaller:
         context: StepContext,
         work: Agent | None = None,
     ) -> ModelAnswer:
-        model, most_output = str(given["model"]), int(given.get("max_output") or USUAL_OUTPUT)
-        step = self._step
-        price = self._price(models, given, model)
+        model, step = str(given["model"]), self._step
+        try:  # a policy or a person may have put others in their place
+            most_output = int(given.get("max_output") or USUAL_OUTPUT)
+            price = self._price(models, given, model)
+        except (TypeError, ValueError) as error:
+            raise StepFailure("input_invalid", f"`max_output` or `price` is not usable: {error}") from error
         if price is None:
             text = f"the price of `{model}` is not known here, so that no money can be held for it"
             raise StepFailure("model_unavailable", text)
@@ -137,6 +146,7 @@ class ModelCaller:
         counted = 0 if work is None or not work.tail else work.used.read
         size = said.size_of(messages, [msgspec.to_builtins(offers), schema])
         most = most_of(price, max(size, counted), most_output)
+        self._within_limit(most, context)
         await self._ledger.cover(self._state, step, MODEL, most, is_billed=True)
         request = ModelRequest(
             model=model,
@@ -167,11 +177,21 @@ class ModelCaller:
         )
         return msgspec.structs.replace(answer, text=said.plain(answer.text), calls=calls)
 
+    def _within_limit(self, most: int, context: StepContext) -> None:
+        """Raises `StepFailure` where the request may cost more than `limits.cost_usd` of the node leaves."""
+        node = self._step.node
+        cap, used = node.limits.get("cost"), self._state.used.get(node.name)
+        if cap is None or used is None or cap.then != TERMINATE:
+            return
+        found = used.cost + micro_dollars(context.spent) + most
+        if found > cap.most:
+            failure = failure_of("cost", cap, node.name, found)
+            raise StepFailure(failure.code, f"{failure.message} with what the next request may cost")
+
     def _price(self, models: Models, given: Mapping[str, Any], model: str) -> Price | None:
-        """What the document says of the model that it names, or else what the deployment knows."""
+        """What the document says, or else what the deployment knows."""
         own = given.get("price")
-        is_own = self._step.way is None or "model" not in self._step.way.arguments
-        return Price(**own) if own is not None and is_own else models.price(model)
+        return models.price(model) if own is None else Price(**own)
 
     def _count(self, usage: Usage, price: Price, context: StepContext, model: str) -> None:
         cost = cost_of(usage, price)
@@ -302,6 +322,11 @@ class ModelCaller:
             told = "; ".join(f"at {one.path or '/'}: {one.message}" for one in problems[:_WORST])
             raise StepFailure(INVALID, f"it does not match the schema of the answer: {told}")
         return data
+
+
+def _priced(given: Mapping[str, Any], named: str) -> Mapping[str, Any]:
+    """The document's price is that of the model which it names, and of no other that is asked in its place."""
+    return given if given["model"] == named else {**given, "price": None}
 
 
 def _repeating(call: dict[str, Any], made: Mapping[str, str]) -> dict[str, Any]:

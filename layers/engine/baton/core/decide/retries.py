@@ -92,7 +92,8 @@ def _is_answered(builder: DecisionBuilder, at: Activation, failing: Failing, ask
     by_policy = "" if found is not None or not ask.escalate else _escalate(builder, at, ask)
     if found is not None or by_policy:
         said: Mapping[str, Any] = {"action": by_policy} if found is None else found[1]
-        action, output = said["action"], ev.Value(v=said.get("output"))
+        kind = builder.program.kinds[at.node.kind]
+        action, output = said["action"], ev.Value(v=kind.instead(at.item, said.get("output")))
         is_recorded = action == USE and failing.failure.code == UNKNOWN_OUTCOME
         closed = ev.QuestionClosed(
             ask=ask.id,

@@ -165,6 +165,12 @@ class AgentClosed(Gives, frozen=True, tag="agent_closed", omit_defaults=True, kw
     used: Progress = Progress()
 
 
+def answer_of(output: Any) -> dict[str, Any]:
+    """The answer of a turn that no model has given: a person has, or a tool that stands in."""
+    text = output if isinstance(output, str) else _encode(output).decode()
+    return {"text": text, "calls": [], "data": output, "tokens": [0, 0]}
+
+
 def told(failure: Failure) -> Value:
     """A failure as a model is told of it."""
     return Value(v={"error": {"code": failure.code, "message": failure.message}})

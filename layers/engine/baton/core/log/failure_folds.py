@@ -26,6 +26,7 @@ from baton.core.log.answers import (
     question_of_key,
 )
 from baton.core.log.callbacks import callback_over
+from baton.core.log.open_folds import agent_used
 from baton.core.log.recovery_folds import without_running
 from baton.core.log.signal_folds import remember, signal_key
 from baton.core.log.state import (
@@ -49,6 +50,8 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         return state
     if e.callback:
         state = callback_over(state, slot, e.callback, e.failure.code)
+    if e.item and e.usage:
+        state = agent_used(state, e)
     failing = Failing(
         attempts=e.attempt,
         failure=e.failure,

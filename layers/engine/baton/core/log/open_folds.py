@@ -83,3 +83,13 @@ def calls_began(state: State, e: ev.CallsBegan) -> State:
         return state
     given = {slot_of(e.node, e.iteration, one.item): one.result for one in e.calls if one.result is not None}
     return replace(state, items={**state.items, **given}, open={**state.open, slot: with_calls(work, e)})
+
+
+def agent_used(state: State, e: ev.AttemptFailed) -> State:
+    """With the tokens of an attempt of a turn that has failed: an answer that is refused was read and written all the same."""
+    slot = slot_of(e.node, e.iteration)
+    work = state.open.get(slot)
+    if not isinstance(work, Agent):
+        return state
+    tokens = work.used.tokens + sum(one.input + one.output for one in e.usage)
+    return replace(state, open={**state.open, slot: replace(work, used=replace(work.used, tokens=tokens))})

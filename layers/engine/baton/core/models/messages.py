@@ -66,7 +66,7 @@ def turn(
             "id": id_,
             "type": "function",
             "function": {
-                "name": names.get(call["tool"], call["tool"]),
+                "name": names.get(call["tool"]) or _plain(call["tool"]) or "_",
                 "arguments": call.get("text") or text_of(call["arguments"]),
             },
         }
@@ -129,7 +129,7 @@ def wire_names(tools: Iterable[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     taken: set[str] = set()
     for tool in tools:
-        plain = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in tool)[:60]
+        plain = _plain(tool)
         name, number = plain, 1
         while name in taken:
             number += 1
@@ -137,6 +137,11 @@ def wire_names(tools: Iterable[str]) -> dict[str, str]:
         taken.add(name)
         names[tool] = name
     return names
+
+
+def _plain(tool: str) -> str:
+    """Providers refuse a request with any other name in it, also where it repeats what a model has called."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in tool)[:60]
 
 
 def _cut(text: str) -> str:

@@ -17,6 +17,7 @@ from baton.core.log.agents import (
     Agent,
     Progress,
     Segment,
+    answer_of,
     call_digest,
     call_item,
     is_turn,
@@ -42,17 +43,19 @@ class AgentKind(TaskKind):
     def part(self, node: Node, work: Open | None, item: str) -> Node:
         parts = _parts(node)
         if is_turn(item):
-            return (
-                parts.turn
-                if node.output_schema is None
-                else replace(parts.turn, output_schema=node.output_schema)
-            )
+            cost = {name: cap for name, cap in node.limits.items() if name == "cost"}
+            if node.output_schema is None and not cost:
+                return parts.turn
+            return replace(parts.turn, output_schema=node.output_schema, limits=cost)
         tool = work.calls.get(item, "") if isinstance(work, Agent) else ""
         # A graph that was edited at a fork may not allow it any more.
         return next((call for call in parts.calls if call.tool == tool), node)
 
     def keeps_failure(self, item: str) -> bool:
         return bool(item) and not is_turn(item)
+
+    def instead(self, item: str, output: Any) -> Any:
+        return answer_of(output) if item and is_turn(item) else output
 
     def begin(self, at: Activation, desk: Desk) -> Next | None:
         if not at.item:
@@ -94,7 +97,9 @@ class AgentKind(TaskKind):
             used = Progress(calls=used.calls + begun, tokens=used.tokens, read=used.read)
             return Moved(ev.CallsBegan(node=at.node.name, iteration=at.iteration, calls=calls, used=used))
         if _heard(work, desk):  # it has an answer, and its user has said something else meanwhile
-            return _next_turn(at, work, answer, used, desk)
+            more = _next_turn(at, work, answer, used, desk)
+            if not isinstance(more, Failed):  # without a turn left, the answer is the answer
+                return more
         output = ev.Value(v=answer["data"])
         return Done(
             ev.AgentClosed(

@@ -167,6 +167,10 @@ class Kind:
         """Whether the failure of this item is what it gives, so that its node goes on."""
         return False
 
+    def instead(self, item: str, output: Any) -> Any:
+        """The output of a step as this kind reads it, where a person has given it."""
+        return output
+
     def template(self, node: Node) -> Any:
         """All templates of a node that are rendered when it is ready."""
         return node.arguments

@@ -66,14 +66,11 @@ def allows(source: Source, place: str, patterns: Sequence[str]) -> Iterator[Prob
     """Tools that a node may call as it likes: each must exist and be allowed."""
     yield from known(place, patterns, source)
     for index, pattern in enumerate(patterns):
-        if "*" in pattern and not any(may_run(tool, [pattern]) for tool in source.tools):
-            yield Problem(
-                f"{place}/{index}", f"no tool has a name like `{pattern}`", source.hint(pattern, source.tools)
-            )
-        refused = next(
-            (tool for tool in source.tools if may_run(tool, [pattern]) and tool not in source.allowed), ""
-        )
-        if refused:
+        meant = [tool for tool in source.tools if may_run(tool, [pattern])]
+        if "*" in pattern and not meant:
+            hint = source.hint(pattern, source.tools)
+            yield Problem(f"{place}/{index}", f"no tool has a name like `{pattern}`", hint)
+        if refused := next((tool for tool in meant if tool not in source.allowed), ""):
             message = f"`{refused}` may not run: `guardrails.allowed_tools` does not name it"
             yield Problem(f"{place}/{index}", message, _add(refused))
 
