@@ -15,6 +15,10 @@ def span(ms: int | None) -> str:
     return f"{ms} ms"
 
 
+def test_a_kind_that_guesses_nothing_says_nothing() -> None:
+    assert NodeDocument().meant("x") == ""
+
+
 def summary(kind: str, **node: Any) -> str:
     return kind_named(kind).summary({"kind": kind, **node}, span)
 

@@ -19,6 +19,7 @@ from tests.kit.virtual import VirtualClock
 from tests.kit.world import TENANT, USER, World
 from tests.runtime.conftest import Stage
 from tests.runtime.desk import LIMITS, NOON, Desk, graph, run, state, step
+from tests.runtime.test_agents import Desk as AgentsDesk
 from tests.runtime.test_agents import document, of_kind, ran
 
 MODEL = "name: w\nnodes: {ask: {model: {name: m, prompt: hi, max_output: 100}%s}}\noutput: ${ctx.ask.output}"
@@ -57,8 +58,9 @@ def test_a_request_that_dies_with_its_worker_is_spent_in_full_and_the_revival_sa
 
 def test_an_agents_node_and_its_saga_have_what_was_assumed_in_their_limits(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
+        AgentsDesk(world)
         world.models = model = Scripted(dies_at_first)
-        shown = await ran(world, document(node=", limits: {cost_usd: 0.02}, on_failure: fail"), {"a": 1})
+        shown = await ran(world, document(node=", limits: {cost_usd: 0.05}, on_failure: fail"), {"a": 1})
         (revived,) = of_kind(world, shown["id"], Revived)
         assert revived.assumed.keys() == {"find#t1"}
         assert (shown["status"], shown["error"]["code"]) == ("failed", "limit_cost"), shown["error"]

@@ -88,7 +88,7 @@ def test_a_missing_credential_is_said_with_where_it_belongs_and_nothing_is_sent(
     server.page(HERE, body=b"{}")
     code, message = refusal(with_api(server, secured(BEARER)), parameters={"city": "Graz", "days": 1})
     assert (code, message) == (
-        "missing_credentials", "the API `weather` has no credential: put it into the drawer `weather`",
+        "missing_credentials", "the API `weather` has no credential; it belongs into the drawer `weather`",
     )  # fmt: skip
     assert server.seen[-1][1] == "/openapi.json"
 

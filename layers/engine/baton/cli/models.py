@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from baton.cli.tables import usd
 from baton.client.text import counted
 
 if TYPE_CHECKING:
@@ -56,6 +55,8 @@ def _asked(graph: Graph, node: Node, step: Node) -> dict[str, Any]:
 
 def told(one: Mapping[str, Any]) -> str:
     """A line about one of them."""
+    from baton.cli.tables import usd  # with what draws tables: not for who asks for help
+
     models = ", else ".join([one["model"], *one["fallbacks"]])
     answers = f"{one['max_output']:,} tokens of an answer"
     said = [answers]
