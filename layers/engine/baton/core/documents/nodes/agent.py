@@ -7,22 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from baton.core.documents.nodes.asked import WORDS
-from baton.core.documents.nodes.base import FAILING, Compiler, Known, NodeDocument, Words
+from baton.core.documents.nodes.asked import WORDS, AsksModel
+from baton.core.documents.nodes.base import FAILING, Compiler, Words
 from baton.core.documents.parts.fields import Given, Model, NodeName, ToolPatterns, between, counted
 from baton.core.documents.parts.models import (
     Asking,
     ModelName,
     PriceModel,
-    choice_of,
     given,
     shorter_turns,
-    spoken,
     step_of,
 )
 from baton.core.effects.approvals import Approval
 from baton.core.graph.graph import AgentParts, Node
-from baton.core.models.tool import MODEL, model_tool
+from baton.core.models.tool import model_tool
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -60,7 +58,7 @@ class AgentModel(Asking):
     )
 
 
-class Agent(NodeDocument):
+class Agent(AsksModel):
     kind = "agent"
     key = "agent"
     title = "Agent"
@@ -103,18 +101,6 @@ class Agent(NodeDocument):
 
     def meant(self, value: Any) -> str:
         return f"write `agent: {{model: {value}, prompt: …}}`" if isinstance(value, str) and value else ""
-
-    def tool(self, node: NodeModel) -> str:
-        return MODEL
-
-    def gives(self, known: Known, node: NodeModel, declared: Any) -> Any:
-        return {"type": "string"} if declared is None else declared
-
-    def answers(self, node: NodeModel) -> Any:
-        return choice_of(node)
-
-    def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
-        yield from spoken(self.key, self.of(node))
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
         """An agent chooses its tools itself: all that it may call have to be allowed."""

@@ -39,7 +39,23 @@ class ModelModel(Asking):
     name: ModelName = Field(description="The model, as the deployment knows it: `NAME` or `PROFILE/NAME`.")
 
 
-class AskedModel(NodeDocument):
+class AsksModel(NodeDocument):
+    """What nodes have alike whose steps ask a model."""
+
+    def tool(self, node: NodeModel) -> str:
+        return MODEL
+
+    def gives(self, known: Known, node: NodeModel, declared: Any) -> Any:
+        return {"type": "string"} if declared is None else declared
+
+    def answers(self, node: NodeModel) -> Any:
+        return choice_of(node)
+
+    def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
+        yield from spoken(self.key, self.of(node))
+
+
+class AskedModel(AsksModel):
     kind = "model"
     key = "model"
     title = "Model"
@@ -64,18 +80,6 @@ class AskedModel(NodeDocument):
 
     def meant(self, value: Any) -> str:
         return f"write `model: {{name: {value}, prompt: …}}`" if isinstance(value, str) and value else ""
-
-    def tool(self, node: NodeModel) -> str:
-        return MODEL
-
-    def gives(self, known: Known, node: NodeModel, declared: Any) -> Any:
-        return {"type": "string"} if declared is None else declared
-
-    def answers(self, node: NodeModel) -> Any:
-        return choice_of(node)
-
-    def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
-        yield from spoken(self.key, self.of(node))
 
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
         asking: ModelModel = self.of(node)
