@@ -11,7 +11,7 @@ from typing import Any
 from baton.core.models import messages
 from baton.ports.models import ModelAnswer, ModelRequest
 from baton.runtime.account_queue import AccountQueue
-from baton.runtime.models.request import Asking
+from baton.runtime.model_request import Asking
 from tests.kit.bugs import replaced
 from tests.kit.faults import Crash
 from tests.kit.thinking import ModelsOf

@@ -1,4 +1,8 @@
-"""What is performed where the tool of a step is a model: the one request of a `model` node, or a turn of an agent."""
+"""What is performed where the tool of a step is a model: the one request of a `model` node, or a turn of an agent.
+
+The money is in model_request.py, what was said in transcript.py, what an answer comes to in model_answers.py. Whether a turn is
+due, and what becomes of its calls, is decided in core/nodes/agent.py. Loaded with the first request.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +20,9 @@ from baton.ports.models import Models, ToolOffer
 from baton.runtime.attempt import tool_called
 from baton.runtime.context import InvocationContext
 from baton.runtime.ledger import Ledger
-from baton.runtime.models.answers import INVALID, calls_of, data_of, refuse_wrong
-from baton.runtime.models.request import Asking, as_priced
-from baton.runtime.models.transcript import Transcript
+from baton.runtime.model_answers import INVALID, calls_of, data_of, refuse_wrong
+from baton.runtime.model_request import Asking, as_priced
+from baton.runtime.transcript import Transcript
 from baton.runtime.values import Values
 
 MOST_CALLS = 64
