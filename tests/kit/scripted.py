@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from baton.core.models.usage import Price, Usage
-from baton.ports.models import CALLS, STOP, ModelAnswer, ModelCall, ModelRequest
+from baton.ports.models import CALLS, STOP, ModelAnswer, ModelCall, ModelFailure, ModelRequest
 
 Script = Callable[[ModelRequest, int], ModelAnswer]
 PRICE = Price(input=1_000_000, output=10_000_000)  # a micro-dollar for a token read, ten for one written
@@ -28,6 +28,15 @@ def asks_for(*calls: tuple[str, Any], read: int = 100, written: int = 10) -> Mod
     return ModelAnswer(calls=wanted, finish=CALLS, usage=Usage(input=read, output=written), model="scripted")
 
 
+@dataclass(frozen=True)
+class Given:
+    """A request in the background: which it was, and when it has its answer, in seconds of the loop."""
+
+    request: ModelRequest
+    number: int
+    at: float
+
+
 @dataclass
 class Scripted:
     """`script` is given the request and its number, from 0; what it raises is raised."""
@@ -36,12 +45,35 @@ class Scripted:
     takes_s: float = 1.0
     requests: list[ModelRequest] = field(default_factory=list)
     known: tuple[str, ...] = ("m",)
+    thinks_s: float = 20.0
+    given: dict[str, Given] = field(default_factory=dict)
+    looks: list[tuple[float, str]] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
 
     async def answer(self, request: ModelRequest) -> ModelAnswer:
         self.requests.append(request)
         number = len(self.requests) - 1
         await asyncio.sleep(self.takes_s)
         return self.script(request, number)
+
+    async def submit(self, request: ModelRequest) -> str:
+        """A request in the background takes `thinks_s`; each is a response of its own."""
+        self.requests.append(request)
+        await asyncio.sleep(self.takes_s)
+        number = len(self.requests) - 1
+        at = asyncio.get_running_loop().time() + self.thinks_s
+        self.given[f"resp_{number}"] = Given(request, number, at)
+        return f"resp_{number}"
+
+    async def collect(self, model: str, response: str) -> ModelAnswer | None:
+        now, given = asyncio.get_running_loop().time(), self.given[response]
+        self.looks.append((now, response))
+        if response in self.cancelled:
+            raise ModelFailure("service_unavailable", "cancelled", None)
+        return self.script(given.request, given.number) if now >= given.at else None
+
+    async def cancel(self, model: str, response: str) -> None:
+        self.cancelled.append(response)
 
     def price(self, model: str) -> Price | None:
         return PRICE if model in self.known else None

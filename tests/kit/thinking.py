@@ -88,39 +88,83 @@ class ModelsOf:
         return self._models.price(model)
 
     async def answer(self, request: ModelRequest) -> ModelAnswer:
+        asked, fate = await self._begun("answer", request)
+        try:
+            answer = await self._models.answer(request)
+        except Crash:
+            self._process.die()
+        finally:
+            self._process.check()  # it may have died meanwhile
+        await self._ended(fate, request.until)
+        asked.bill[:] = [_cost(answer, self.price(request.model))]
+        return answer
+
+    async def submit(self, request: ModelRequest) -> str:
+        asked, fate = await self._begun("submit", request)
+        try:
+            response = await self._models.submit(request)
+        except Crash:
+            self._process.die()
+        finally:
+            self._process.check()
+        self._process.world.thinking[response] = asked
+        await self._ended(fate, request.until)
+        return response
+
+    async def collect(self, model: str, response: str) -> ModelAnswer | None:
+        process, asked = self._process, self._process.world.thinking[response]
+        fate = await self._fate("collect", asked.place[0])
+        answer = await self._models.collect(model, response)
+        await self._ended(fate, process.clock.now())
+        if answer is not None:
+            process.spends.append([*asked.bill])  # it may die before it gives anything back
+            asked.bill[:] = [_cost(answer, self.price(model))]
+        return answer
+
+    async def cancel(self, model: str, response: str) -> None:
+        await self._fate("cancel", self._process.world.thinking[response].place[0])
+        await self._models.cancel(model, response)
+
+    async def _begun(self, what: str, request: ModelRequest) -> tuple[Asked, Any]:
+        """The request, for which the provider may bill the most that it can cost."""
         process, world = self._process, self._process.world
         price = self.price(request.model) or Price(input=0, output=0)
         read = size_of(request.messages, [request.tools, request.schema])
         bill = [Decimal(most_of(price, read, request.most_output)) / MICRO]
         asked = Asked(asyncio.get_running_loop().time(), process, request, bill)
-        world.starts.append((asked.at, process.id, asked.place[0]))
-        await process.thawed()
-        fate = world.plan.next("answer", True)
-        if fate in (CRASH_BEFORE, CRASH_AFTER, HANG, LATE, STALL, FREEZE, THROTTLE):
-            world.faults.append(f"{process.id}: {fate} at a model's answer")
-        if fate == CRASH_BEFORE:
-            process.die()
-        if fate == THROTTLE:
-            raise StepFailure("rate_limited", "slow down")
+        fate = await self._fate(what, asked.place[0])
         world.asked.append(asked)
         process.spends.append(bill)
         if fate in (STALL, FREEZE):
             process.freeze()
         if fate == HANG:
             await asyncio.sleep(TOO_LATE_S)
-        try:
-            answer = await self._models.answer(request)
-        except Crash:
-            process.die()
-        finally:
-            process.check()  # it may have died meanwhile
-        if fate == LATE:
-            await asyncio.sleep(max(request.until - process.clock.now(), 0) / 1_000 - 0.001)
+        return asked, fate
+
+    async def _fate(self, what: str, saga: str) -> Any:
+        """What goes wrong with a call of the provider; it may be that it is never made."""
+        process, world = self._process, self._process.world
+        world.starts.append((asyncio.get_running_loop().time(), process.id, saga))
         await process.thawed()
-        if fate == CRASH_AFTER:
+        fate = world.plan.next(what, True)
+        if fate in (CRASH_BEFORE, CRASH_AFTER, HANG, LATE, STALL, FREEZE, THROTTLE):
+            world.faults.append(f"{process.id}: {fate} at a model's {what}")
+        if fate == CRASH_BEFORE:
             process.die()
-        bill[:] = [Decimal(cost_of(answer.usage, price)) / MICRO]
-        return answer
+        if fate == THROTTLE:
+            raise StepFailure("rate_limited", "slow down")
+        return fate
+
+    async def _ended(self, fate: Any, until: int) -> None:
+        if fate == LATE:
+            await asyncio.sleep(max(until - self._process.clock.now(), 0) / 1_000 - 0.001)
+        await self._process.thawed()
+        if fate == CRASH_AFTER:
+            self._process.die()
+
+
+def _cost(answer: ModelAnswer, price: Price | None) -> Decimal:
+    return Decimal(cost_of(answer.usage, price or Price(input=0, output=0))) / MICRO
 
 
 def model() -> Scripted:

@@ -115,6 +115,7 @@ class World:
         self.starts: list[tuple[float, str, str]] = []
         self.deeds: list[Deed] = []
         self.asked: list[Asked] = []
+        self.thinking: dict[str, Asked] = {}  # by the id that the provider gave a request in the background
         self.acknowledged: list[Acknowledged] = []
         self.told = Told()
         self.running: dict[tuple[str, str], Process] = {}

@@ -39,7 +39,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     `tool_calls` and `tool_call_id`; equal beginnings are sent as equal bytes. `schema`: the JSON Schema of the answer, which
     is then JSON text. `most_output` tokens, reasoning inside, are generated at most (0: the model's own limit). `until`: when
     the answer has to be there, whatever the stream does, in epoch milliseconds (0: in ten minutes). `key` names the request:
-    a repetition has the same.
+    a repetition has the same. `token`: what a request in the background carries, so that it is known again when it is over.
     """
 
     model: str
@@ -50,6 +50,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = None
     until: int = 0
     key: str = ""
+    token: str = ""
 
 
 class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +82,26 @@ class Models(Protocol):
         `quota_exceeded`, `model_unavailable` …), its status and what `Retry-After` said.
         With `happened=True` the provider bills the request all the same; a request that is cancelled counts as billed, too.
         """
+        ...
+
+    async def submit(self, request: ModelRequest) -> str:
+        """Hands the request over to the provider, which works on it while no caller waits. Returns its id there.
+
+        `request.until` is of the handover, not of the answer. Raises as `answer` does; `model_unavailable` also where the
+        profile offers nothing of the kind. With `happened=True` the provider may have the request all the same.
+        """
+        ...
+
+    async def collect(self, model: str, response: str) -> ModelAnswer | None:
+        """The answer to a request that was handed over; None while the provider works on it.
+
+        Raises `ModelFailure` for a request that has ended without an answer, or of which the provider knows nothing any more, and
+        `StepFailure` where nothing could be found out.
+        """
+        ...
+
+    async def cancel(self, model: str, response: str) -> None:
+        """Has the provider stop working on it; changes nothing where it is over. Raises `StepFailure`."""
         ...
 
     def price(self, model: str) -> Price | None:

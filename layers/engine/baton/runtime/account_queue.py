@@ -33,19 +33,20 @@ def short(name: str) -> str:
 
 
 class _Request(Struct, frozen=True):
-    """A change, the wishes that it grants, and what is `counted` and `served` once it is made."""
+    """A change, the wishes that it grants, and what is `counted`, `served` and `returned` once it is made."""
 
     change: Change
     wishes: tuple[_Wish, ...]
     counted: int
     served: int
+    returned: int
 
 
 class AccountQueue:
     """One reservation of one account, for all attempts of an invocation together.
 
-    `_amount` is what attempts under way hold, `_billed` what of it is billed whatever becomes of them, `_spent` what all have spent, `_asked` how often either was changed; `_counted`
-    and `_served` are how far the account has that, `_known` is the reservation there.
+    `_amount` is what attempts under way hold, `_billed` what of it is billed whatever becomes of them, `_spent` what all have spent, `_back` what they have given back of what was counted before, `_asked` how often any was changed; `_counted`,
+    `_returned` and `_served` are how far the account has that, `_known` is the reservation there.
 
     A request without an answer can still be made while the reservation is as it was before. Each is in `_possible`,
     under the number by which the account shows it. One that leaves no reservation shows nothing, so it stays `_closing` and is
@@ -65,6 +66,7 @@ class AccountQueue:
         self._until = until
         self._numbers = itertools.count(1)
         self._amount = self._spent = self._asked = self._counted = self._served = self._failures = 0
+        self._back = self._returned = 0
         self._billed: dict[str, int] = {}
         self._wishes: list[_Wish] = []
         self._known: Reservation | None = None
@@ -81,7 +83,7 @@ class AccountQueue:
     async def ask(
         self, now: int, less: int = 0, spent: int = 0, more: int = 0, billed: str = ""
     ) -> Sums | None:
-        """Hold less, count what was spent, and hold more. What is over at `now` may be freed.
+        """Hold less, count what was spent, and hold more. What is over at `now` may be freed. Less than nothing is given back.
 
         `billed`: what is held, and was held until now, is for this, and is spent whatever becomes of the caller.
 
@@ -92,7 +94,8 @@ class AccountQueue:
         """
         self._amount -= less
         self._billed.pop(billed, None)
-        self._spent += spent
+        self._spent += max(spent, 0)
+        self._back -= min(spent, 0)
         self._asked += (is_sure := bool(less or spent or not more))
         mine, failures, wish = self._asked if is_sure else 0, self._failures, _Wish(more, billed)
         self._wishes += [wish] if more else []
@@ -136,6 +139,7 @@ class AccountQueue:
         if made is not None:
             self._counted = max(made.counted, self._counted)
             self._served = max(made.served, self._served)
+            self._returned = max(made.returned, self._returned)
             for wish in set(made.wishes).intersection(self._wishes):
                 self._wishes.remove(wish)
                 self._amount += wish.more
@@ -157,9 +161,10 @@ class AccountQueue:
 
     def _next(self) -> _Request | None:
         """The request for all that is asked for now. None: there is nothing to say."""
-        before, owed, wishes = self._known, self._owed, tuple(self._wishes)
+        before, wishes = self._known, tuple(self._wishes)
+        owed = self._owed - (back := self._back - self._returned)
         amount = self._amount + sum(wish.more for wish in wishes)
-        if not (before or amount or owed):
+        if not (before or amount or owed or back):
             before = next((one.change.after for one in self._possible.values()), None)  # it may be there
             if not before:
                 return None
@@ -167,10 +172,11 @@ class AccountQueue:
         billed = {**self._billed, **{wish.billed: wish.more for wish in wishes if wish.billed}}
         is_there = amount or opens
         after = Reservation(next(self._numbers), amount, self._until, billed=billed) if is_there else None
-        limit = self._limit - (owed if opens else 0) if wishes else None
+        limit = self._limit - (max(owed, 0) if opens else 0) if wishes else None
         change = Change(self._holder, before, after, 0 if opens else owed, limit)
-        served = self._served if opens and owed else self._asked
-        return _Request(change, wishes, self._counted + change.spent, served)
+        served = self._served if opens and (owed or back) else self._asked
+        counted, returned = (self._counted, self._returned) if opens else (self._counted + owed + back, self._back)
+        return _Request(change, wishes, counted, served, returned)
 
     def _made(self, request: _Request, there: Reservation | None) -> _Request | None:
         """The request by which the reservation is now `there`; None: it is none of those without an answer."""

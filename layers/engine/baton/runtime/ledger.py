@@ -84,8 +84,8 @@ class Ledger:
     """The money of the steps of one invocation.
 
     `_seen` are the last states of the sagas, `_unlogged` the costs of their attempts that are not in these states, by
-    slot. `_wanted`: the amount that an attempt under way lacked while others held the rest; it begins with that. `_left`:
-    accounts that gave no answer, with the sagas that had asked.
+    slot. `_wanted`: the amount that an attempt under way lacked while others held the rest; it begins with that. `_returning`: what attempts
+    give back of what was counted, which the log does not have yet. `_left`: accounts that gave no answer, with the sagas that had asked.
     """
 
     def __init__(self, context: InvocationContext, cache: LedgerCache) -> None:
@@ -104,6 +104,7 @@ class Ledger:
         self._seen: dict[str, State] = {}
         self._unlogged: dict[str, dict[str, int]] = {}
         self._wanted: dict[tuple[str, str, int], int] = {}
+        self._returning: dict[tuple[str, str], tuple[_AttemptSpending, int]] = {}
 
     def see(self, state: State, running: Collection[str]) -> None:
         """Take in the present state of the saga. It includes the costs of attempts that are not `running`."""
@@ -111,6 +112,8 @@ class Ledger:
         self._seen[saga] = state
         if found := self._unlogged.get(saga):
             self._unlogged[saga] = {slot: cost for slot, cost in found.items() if slot in running}
+        for place in [place for place in self._returning if place[0] == saga and place[1] not in running]:
+            self._close_soon(saga, *self._returning.pop(place))
         for place in list(self._under_way):
             if place[0] == saga and self._under_way[place].rests and place[1] not in state.tokens:
                 self._leave(place)
@@ -149,6 +152,18 @@ class Ledger:
         except NoRoom:
             del self._under_way[place]
             raise
+
+    def reopen(self, state: State, step: RunStep, spent: list[Decimal], day: int) -> None:
+        """An attempt goes on whose cost was counted on this day, as the most that it may be: there it gives back what is left."""
+        if self._cache.terms.user_day or self._cache.terms.saga:
+            account = self._account(Account(state.origin.tenant, state.origin.user, day))
+            self._seen.setdefault(_key(state), state)
+            self._under_way[_key(state), step.slot] = _AttemptSpending(_key(state), account, spent)
+
+    def day(self, state: State, step: RunStep) -> int:
+        """The day on which the cost of an attempt under way is counted."""
+        attempt = self._under_way.get((_key(state), step.slot))
+        return attempt.account.account.day if attempt is not None else 0
 
     async def cover(
         self, state: State, step: RunStep, tool: str, cost: int, *, is_billed: bool = False
@@ -208,6 +223,9 @@ class Ledger:
                 extra={"saga": state.origin.saga, "declared": attempt.closed + attempt.cover, "cost": cost},
             )
         self._owe(saga, step.slot, cost)
+        if cost < 0:
+            self._returning[saga, step.slot] = attempt, cost  # once the log has it: a worker that dies gives nothing back twice
+            return ()
         try:
             await self._close(attempt, cost)
         except EngineFault:
@@ -264,7 +282,10 @@ class Ledger:
         saga, slot = place
         cost = micro_dollars(attempt.spent)
         self._owe(saga, slot, cost)
-        task = asyncio.create_task(self._close(attempt, cost), name=f"settle {saga}/{slot}")
+        self._close_soon(saga, attempt, cost)
+
+    def _close_soon(self, saga: str, attempt: _AttemptSpending, cost: int) -> None:
+        task = asyncio.create_task(self._close(attempt, cost), name=f"settle {saga}")
         self._closing[task] = saga
         task.add_done_callback(self._closed)
 
@@ -324,7 +345,7 @@ class Ledger:
     async def _close(self, attempt: _AttemptSpending, cost: int) -> None:
         """Count what an attempt has cost in all, and hold nothing for it any more."""
         is_open = (attempt.saga, attempt.account) in self._left and not attempt.account.is_settled
-        if attempt.held or cost > attempt.closed or is_open:
+        if attempt.held or cost != attempt.closed or is_open:
             await self._move(attempt, cost)
 
     async def _move(self, attempt: _AttemptSpending, cost: int, cover: int = 0) -> Sums | None:

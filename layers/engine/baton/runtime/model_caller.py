@@ -12,11 +12,13 @@ from typing import Any
 from baton.core.decide.builder import RunStep
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.log.agents import Agent, answer_of
+from baton.core.log.records import Response
 from baton.core.log.state import State, owner_of
+from baton.core.log.work import Callback
 from baton.core.models import messages as said
 from baton.core.models.tool import MODEL, SHARE
 from baton.ports import Performer, StepContext, StepFailure
-from baton.ports.models import Models, ToolOffer
+from baton.ports.models import ModelAnswer, Models, ToolOffer
 from baton.runtime.attempt import tool_called
 from baton.runtime.context import InvocationContext
 from baton.runtime.ledger import Ledger
@@ -61,17 +63,31 @@ class ModelCaller:
         asking = Asking(self._models, self._ledger, self._state, self._step, context)
         if not is_turn:
             return await self._single(asking, arguments)
-        work = self._state.open[owner_of(self._step.slot)]
-        assert isinstance(work, Agent), "only an agent has turns"
-        return await self._turn(asking, work, arguments)
+        return await self._turn(asking, arguments)
+
+    async def collect(self, work: Callback, context: StepContext) -> Any:
+        """What the answer comes to of a request that was handed over. Raises `StepFailure`, `UnfinishedError`."""
+        if self._models is None or work.response is None:
+            raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
+        asking = Asking(self._models, self._ledger, self._state, self._step, context)
+        changed = {**self._step.arguments, "model": work.response.model}
+        if "#" in self._step.slot:
+            return await self._turn(asking, changed, work)
+        given = as_priced({**self._step.node.arguments, **changed}, self._step.node.arguments["model"])
+        answer = await asking.collect(work, given, self._context.clock.now())
+        return data_of(answer, self._step.node.output_schema)
 
     async def _single(self, asking: Asking, given: Mapping[str, Any]) -> Any:
         given = as_priced(given, self._step.node.arguments["model"])
         answer = await asking.answer(given, self._corrected(said.opening(given)))
-        return data_of(answer, self._step.node.output_schema)
+        return answer if isinstance(answer, Response) else data_of(answer, self._step.node.output_schema)
 
-    async def _turn(self, asking: Asking, work: Agent, changed: Mapping[str, Any]) -> dict[str, Any]:
-        node = self._step.node
+    async def _turn(
+        self, asking: Asking, changed: Mapping[str, Any], handed: Callback | None = None
+    ) -> dict[str, Any] | Response:
+        """What a turn comes to. `handed`: its request, which the provider has; else it is made."""
+        node, work = self._step.node, self._state.open[owner_of(self._step.slot)]
+        assert isinstance(work, Agent), "only an agent has turns"
         transcript = Transcript(self._context, self._values, self._state.origin)
         written = await transcript.content(work.given)
         given = as_priced({**written, **changed}, written["model"])
@@ -82,7 +98,12 @@ class ModelCaller:
             messages = said.cut(messages, len(said.opening(given)), share)
         # It begins with what the turn before it has read, and that was counted.
         counted = work.used.read if work.tail else 0
-        answer = await asking.answer(given, self._corrected(messages), offers, counted)
+        if handed is not None:
+            answer: ModelAnswer | Response = await asking.collect(handed, given, self._context.clock.now())
+        else:
+            answer = await asking.answer(given, self._corrected(messages), offers, counted)
+        if isinstance(answer, Response):
+            return answer
         asked = answer.calls[:MOST_CALLS]
         calls = calls_of(asked, names, self._specs, made)
         refuse_wrong(calls, work.wrong)

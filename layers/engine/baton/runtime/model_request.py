@@ -10,7 +10,9 @@ from typing import Any
 import msgspec
 
 from baton.core.decide.builder import RunStep
+from baton.core.log.records import Response
 from baton.core.log.state import State
+from baton.core.log.work import Callback
 from baton.core.log.workflow_limits import TERMINATE, failure_of
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
@@ -19,6 +21,7 @@ from baton.core.models.usage import Price, Usage, cost_of, most_of
 from baton.core.money import MICRO, Assumed, micro_dollars
 from baton.ports import StepContext, StepFailure
 from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest, Models, ToolOffer
+from baton.runtime.background import given_back, look
 from baton.runtime.ledger import Ledger
 
 USUAL_OUTPUT = 4_096
@@ -43,11 +46,60 @@ class Asking:
         messages: Sequence[Message],
         offers: tuple[ToolOffer, ...] = (),
         counted: int = 0,
-    ) -> ModelAnswer:
-        """`given` has the model and its settings. `counted`: so many tokens the beginning of the messages is known to have.
+    ) -> ModelAnswer | Response:
+        """Its answer, or what the provider works on if the node is asked in the background.
+
+        `given` has the model and its settings. `counted`: so many tokens the beginning of the messages is known to have.
 
         Raises `StepFailure`, also for settings that are not usable and for money that there is not.
         """
+        request, price, most = await self._covered(given, messages, offers, counted)
+        context = self._context
+        try:
+            if request.token:
+                handed = await self._models.submit(request)
+                context.spent.append(Assumed(Decimal(most) / MICRO))
+                day = self._ledger.day(self._state, self._step)
+                return Response(id=handed, model=request.model, held=most, day=day)
+            answer = await self._models.answer(request)
+        except asyncio.CancelledError:  # the provider has the request, and bills it
+            context.spent.append(Assumed(Decimal(most) / MICRO))
+            raise
+        except StepFailure as failure:
+            usage = failure.usage if isinstance(failure, ModelFailure) else None
+            if usage is not None:
+                self._count(usage, price, request.model)
+            elif failure.happened:
+                context.spent.append(Assumed(Decimal(most) / MICRO))
+            raise
+        self._count(answer.usage, price, answer.model or request.model)
+        return _storable(answer)
+
+    async def collect(self, work: Callback, given: Mapping[str, Any], now: int) -> ModelAnswer:
+        """The answer to a request that the provider has. Raises `StepFailure`, `UnfinishedError`."""
+        response = work.response
+        assert response is not None, "nothing else is handed over"
+        price = self._price(given, response.model)
+        try:
+            answer = await look(self._models, work, self._context, now)
+        except ModelFailure as failure:
+            if failure.usage is not None and price is not None:
+                given_back(response, self._context)
+                self._count(failure.usage, price, response.model)
+            raise
+        if price is not None:  # else it is no longer known, and what was held stays spent
+            given_back(response, self._context)
+            self._count(answer.usage, price, answer.model or response.model)
+        return _storable(answer)
+
+    async def _covered(
+        self,
+        given: Mapping[str, Any],
+        messages: Sequence[Message],
+        offers: tuple[ToolOffer, ...],
+        counted: int,
+    ) -> tuple[ModelRequest, Price, int]:
+        """The request, and the most that it may cost, which is held."""
         model, step, context = str(given["model"]), self._step, self._context
         try:  # a policy or a person may have put others in their place
             most_output = int(given.get("max_output") or USUAL_OUTPUT)
@@ -71,21 +123,9 @@ class Asking:
             temperature=given.get("temperature"),
             until=context.deadline_ms,
             key=f"{context.saga}/{step.slot}/{step.attempt}",
+            token=context.callback_token,
         )
-        try:
-            answer = await self._models.answer(request)
-        except asyncio.CancelledError:  # the provider has the request, and bills it
-            context.spent.append(Assumed(Decimal(most) / MICRO))
-            raise
-        except StepFailure as failure:
-            usage = failure.usage if isinstance(failure, ModelFailure) else None
-            if usage is not None:
-                self._count(usage, price, model)
-            elif failure.happened:
-                context.spent.append(Assumed(Decimal(most) / MICRO))
-            raise
-        self._count(answer.usage, price, answer.model or model)
-        return _storable(answer)
+        return request, price, most
 
     def _within_limit(self, most: int) -> None:
         """Raises `StepFailure` where the request may cost more than `limits.cost_usd` of the node leaves."""

@@ -134,6 +134,7 @@ class Parts:
         self.log, self.blobs, self.clock, self.limits = engine.log, engine.blobs, engine.clock, engine.limits
         self.inbox = engine.store.inbox
         self.durations, self.sandbox, self.metrics = engine.durations, engine.sandbox, engine.metrics
+        self.models = engine.models
         self.terms, self.row_room = engine.ledger_cache.terms, engine.store.limits.rows
         give_up = invocation.deadline - engine.limits.answer_ms
         self.call = StoreRetrier(

@@ -19,8 +19,8 @@ from baton.runtime.notices import Teller
 class Run(Struct):
     """The saga as this invocation knows it, and the work under way.
 
-    `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at, or need not. `heard`:
-    the count of the inbox that was taken in. `looked_at`: when the head was read last. `looks_at`: when it is to be read
+    `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at, or need not. `looked`: by slot, when it has
+    looked at work elsewhere (core/decide/context.py). `heard`: the count of the inbox that was taken in. `looked_at`: when the head was read last. `looks_at`: when it is to be read
     again; None while no child is open. `outcomes`: those
     that the log does not have yet, with the costs of stopped steps. `sent`: so many of them are in the entry that is
     being appended. `cancelled`: children that this invocation has asked to stop. `in_turn`: there is time for what comes
@@ -38,6 +38,7 @@ class Run(Struct):
     absent: dict[str, str] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
+    looked: dict[str, tuple[int, bool]] = field(default_factory=dict)
     heard: int = 0
     looked_at: int = 0
     looks_at: int | None = None

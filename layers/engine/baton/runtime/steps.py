@@ -11,25 +11,25 @@ from collections.abc import Coroutine, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
 from baton.core.decide.builder import RunStep
-from baton.core.decide.outcomes import APPROVAL, MONEY, Outcome
+from baton.core.decide.outcomes import APPROVAL, MONEY, STOPPED, Outcome
 from baton.core.effects.keys import KeyIncomplete, KeyRule, about, key_of, parameters_of, relevant
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE, ToolSpec
 from baton.core.failures import quoted
-from baton.core.failures.doubts import leaves_doubt
 from baton.core.failures.retryafter import parse_retry_after
 from baton.core.log.callbacks import callback_of
-from baton.core.log.events import Failure, Value
+from baton.core.log.events import Failure, Response, Value
 from baton.core.log.state import State, item_of
+from baton.core.log.work import Callback
 from baton.core.models.tool import MODEL, TIMEOUT_MS
-from baton.core.models.usage import Usage
 from baton.core.money import assumed_in, micro_dollars
-from baton.ports import Blocked, NoRoom, Performer, StepContext, StepFailure
+from baton.ports import NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.alarm import Alarm
 from baton.runtime.approvals import Approved, Unapproved, check, check_first, may_ask
+from baton.runtime.attempt_input import AttemptInput, Doubt
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.claims import OfClaim
 from baton.runtime.context import InvocationContext
@@ -43,55 +43,6 @@ if TYPE_CHECKING:
     from baton.ports.models import Models
 
 T = TypeVar("T")
-
-
-class _Doubt(msgspec.Struct):
-    """Whether an effect that may happen only once may have happened. `is_met`: its claim is looked at.
-
-    `acting`: an earlier invocation may have come further with it than this one. `is_recorded`: it had happened
-    before.
-    """
-
-    before: bool
-    acting: bool = False
-    is_met: bool = False
-    is_recorded: bool = False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it may have, if this attempt says nothing about it."""
-        return self.is_met or self.before or self.acting
-
-    def after(self, failure: StepFailure) -> bool:
-        if not self.is_met:  # what has no key now had none before, either
-            return self.before or (self.acting and failure.code != "key_incomplete")
-        return failure.code not in _OWN and leaves_doubt(failure.code, failure.kind, failure.happened)
-
-
-_OWN = frozenset({"in_progress", "unknown_outcome"})
-"""Codes that the claim itself raises: another attempt holds it, or a person has to find out the outcome."""
-
-
-class _AttemptInput(msgspec.Struct, eq=False):
-    """What one attempt is given: the step, of which saga, since when, and where to note what it spends and what holds it up.
-
-    `doubt` is about an effect that may happen only once: an earlier doubt remains until its claim is looked at.
-    `callback` and its `token`: where the tool only hands its work over.
-    `may_ask`: a person may have to approve a call of it.
-    """
-
-    state: State
-    step: RunStep
-    spec: ToolSpec | None
-    traceparent: str
-    spent: list[Decimal]
-    started: int
-    doubt: _Doubt
-    may_ask: bool = False
-    blocked: list[Blocked] = []
-    callback: str = ""
-    token: str = ""
-    usage: list[Usage] = []
 
 
 _PLAIN = KeyRule()
@@ -150,17 +101,21 @@ class Steps:
         spec = self._tools.get(tool_called(step))
         if step.given is not None:
             return await self._settled(state, step, spec, step.given)
+        work = state.open.get(step.slot) if state.open else None
+        if isinstance(work, Callback):
+            one = AttemptInput(state, step, spec, traceparent, spent, started, Doubt(before=False), work=work)
+            return await self._looked(one, work)
         try:
             if asks := may_ask(step, spec):
                 check_first(step, self._tools)
             await self._ledger.reserve(state, step, spent, foreseen(step, self._tools))
-            doubt = _Doubt(
+            doubt = Doubt(
                 before=step.failure is not None and step.failure.doubt,
                 acting=spec is not None
                 and spec.effect == ONCE
                 and step.slot in state.recovery.possibly_running,
             )
-            one = _AttemptInput(state, step, spec, traceparent, spent, started, doubt, asks)
+            one = AttemptInput(state, step, spec, traceparent, spent, started, doubt, asks)
             return await self._begun(one)
         except Unapproved as refusal:
             cost = micro_dollars(spent)
@@ -197,7 +152,24 @@ class Steps:
             self._ledger.abandon(state, step)
             raise
 
-    async def _begun(self, one: _AttemptInput) -> Outcome:
+    async def _looked(self, one: AttemptInput, work: Callback) -> Outcome:
+        """The end of an attempt whose request a provider of models has, if it has come."""
+        from baton.runtime.background import UnfinishedError
+
+        state, step = one.state, one.step
+        self._ledger.reopen(state, step, one.spent, work.response.day if work.response is not None else 0)
+        try:
+            ended = await self._attempt(one)
+        except UnfinishedError:
+            await self._ledger.settle(state, step, 0)
+            now = self._clock.now()
+            return Outcome(slot=step.slot, attempt=step.attempt, started_at=one.started, ended_at=now, why=STOPPED)
+        except asyncio.CancelledError:
+            self._ledger.abandon(state, step)
+            raise
+        return replace(await self._ended(one, *ended), callback=work.id)
+
+    async def _begun(self, one: AttemptInput) -> Outcome:
         """The outcome of an attempt that there is money for, so far. Raises `NoRoom` if that comes to an end."""
         step, spec = one.step, one.spec
         if step.node.callback is not None:
@@ -206,7 +178,21 @@ class Steps:
             one.callback, of = callback_of(one.state, step.slot), one.state.origin
             holder = Holder(tenant=of.tenant, saga=of.saga, callback=one.callback)
             one.token = await token_for(self._context_of, self._secrets, holder)
-        output, failure, retry_after_ms, rows = await self._attempt(one)
+        ended = await self._attempt(one)
+        is_handed = step.node.tool != MODEL or one.response is not None
+        handed = one.callback if is_handed else ""
+        return replace(await self._ended(one, *ended), handed=handed, response=one.response)
+
+    async def _ended(
+        self,
+        one: AttemptInput,
+        output: Value | None,
+        failure: Failure | None,
+        retry_after_ms: int | None,
+        rows: tuple[Row, ...],
+    ) -> Outcome:
+        """The outcome of an attempt that has come to its end here."""
+        step, spec = one.step, one.spec
         cost = micro_dollars(one.spent)
         return Outcome(
             slot=step.slot,
@@ -224,13 +210,12 @@ class Steps:
             recorded=one.doubt.is_recorded,
             blocked_ms=own_ms(one.blocked) if one.blocked else 0,
             retry_after_ms=retry_after_ms,
-            handed=one.callback,
             usage=tuple(one.usage),
             notices=await self._ledger.settle(one.state, step, cost),
         )
 
     async def _attempt(
-        self, one: _AttemptInput
+        self, one: AttemptInput
     ) -> tuple[Value | None, Failure | None, int | None, tuple[Row, ...]]:
         """Output or failure, the pause that was asked for, and the tool's rows."""
         node, timeout = one.step.node.name, self.timeout(one.step)
@@ -260,7 +245,7 @@ class Steps:
         return None, failure, None, ()
 
     async def _perform(
-        self, one: _AttemptInput, context: StepContext
+        self, one: AttemptInput, context: StepContext
     ) -> tuple[Value | None, tuple[Row, ...]]:
         """The output (None when it is too large), and rows. Raises `StepFailure`, `NoRoom`."""
         step, spec, tools = one.step, one.spec, self._tools
@@ -269,12 +254,17 @@ class Steps:
         if step.node.tool == MODEL:
             from baton.runtime.model_caller import ModelCaller  # most sagas ask none
 
-            performer = ModelCaller(
+            caller = performer = ModelCaller(
                 performer, self._models, self._context_of, self._ledger, self._values, tools, one.state, step
             )
+            if one.work is not None:
+                result = await caller.collect(one.work, context)
+                return await self._values.value(one.state.origin, result), ()
         if spec is None or spec.effect != ONCE:
             result = await self._in_time(context, carry_out(performer, tools, step, context))
-            if one.callback:  # the output is what the callback brings
+            if isinstance(result, Response):
+                one.response = result
+            if one.callback and (spec is not None or one.response is not None):  # the output is what the callback brings
                 return Value(), tuple(context.rows)
             return await self._values.value(one.state.origin, result), tuple(context.rows)
 
@@ -325,7 +315,7 @@ class Steps:
         if spec is not None and spec.effect == ONCE:
             try:
                 context = self._context(
-                    _AttemptInput(state, step, spec, "", [], now, _Doubt(before=False)), now
+                    AttemptInput(state, step, spec, "", [], now, Doubt(before=False)), now
                 )
             except StepFailure as error:  # a deploy in between has made another key of it
                 failure = Failure(error.code, error.message, step.node.name, kind=error.kind)
@@ -344,7 +334,7 @@ class Steps:
             output=given,
         )
 
-    def _context(self, one: _AttemptInput, started: int) -> StepContext:
+    def _context(self, one: AttemptInput, started: int) -> StepContext:
         """What the tool may know. Raises `StepFailure` when its idempotency key cannot be made."""
         state, step, spec = one.state, one.step, one.spec
         tool = tool_called(step)

@@ -138,6 +138,9 @@ class DecisionBuilder(Struct):
     def content(self, at: Activation, value: ev.Value) -> Any:
         return self.context(at.slot).content(value)
 
+    def looked(self, at: Activation) -> tuple[int, bool] | None:
+        return self.found.looked.get(at.slot)
+
     def may_spend(self, at: Activation) -> bool:
         node, terms = at.node, self.terms
         if not terms.saga or (not node.cost and self.state.money.spent < terms.saga):

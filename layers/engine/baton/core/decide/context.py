@@ -39,12 +39,14 @@ class Found(Struct, frozen=True):
     """What was fetched for a decision: decoded blobs by reference, answers by the key of their question.
 
     `absent` has the blobs that cannot be had, with the reason. A condition that needs one of those breaks; where the
-    log names one, nothing can be said any more.
+    log names one, nothing can be said any more. `looked`: by slot, when this worker has looked at work elsewhere, and whether that
+    was said to be over then.
     """
 
     blobs: Mapping[str, Any] = {}
     answers: Mapping[str, Answer] = {}
     absent: Mapping[str, str] = {}
+    looked: Mapping[str, tuple[int, bool]] = {}
 
     def lacks(self, refs: Iterable[str]) -> set[str]:
         """Those of them that are to be fetched. Raises `CorruptLog` for one that cannot be had."""

@@ -33,6 +33,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     `tool`: the one that ran, where it was not the node's own. `recorded`: its once-only effect had happened before.
     `blocked_ms`: how long it held the event loop. `handed`: the callback that the tool got, where it has handed its work over
     and the output is not the step's; `callback`: the one with which an attempt has ended.
+    `response`: what it has handed over to a provider of models.
     `assumed`: how much of the cost is the most that a request to a model can have cost.
     `why` it came no further, where it was not cut off (core/log/events.py): then only its cost counts, and `halt`, if the saga
     has to be parked. `usage`: what models have read and written. `request`: what a person has to approve before the step can go on. `notices`: what is to be sent besides.
@@ -60,6 +61,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     notices: tuple[ev.Notice, ...] = ()
     handed: str = ""
     callback: str = ""
+    response: ev.Response | None = None
     usage: tuple[Usage, ...] = ()
 
 
@@ -214,12 +216,15 @@ def _handed_over(
     says is how the attempt ended.
     """
     at = activation(program, state, outcome.slot)
-    if outcome.handed != callback_of(state, outcome.slot):
+    kind, callback = program.kinds[at.node.kind], callback_of(state, outcome.slot)
+    more: dict[str, Any] = {"recorded": outcome.recorded, "skew_ms": program.skew_ms}
+    if outcome.response is not None:  # whatever has become of the callback, the provider has it
+        return kind.returned(at, callback, {**ran, **more, "response": outcome.response})
+    if outcome.handed != callback:
         return None
     if outcome.failure is not None and said_of(state, outcome.handed) is None:
         return None
-    more = {"recorded": outcome.recorded, "skew_ms": program.skew_ms}
-    return program.kinds[at.node.kind].returned(at, outcome.handed, {**ran, **more})
+    return kind.returned(at, callback, {**ran, **more})
 
 
 def _handling(context: EvaluationContext, failing: Failing, outcome: Outcome) -> list[ev.Event]:

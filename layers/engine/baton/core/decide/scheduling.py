@@ -32,6 +32,7 @@ from baton.core.nodes.base import (
     Escalated,
     Failed,
     Granted,
+    Later,
     Moved,
     Next,
     Opened,
@@ -224,6 +225,10 @@ def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> Non
         builder.note(event)
 
 
+def _later(builder: DecisionBuilder, at: Activation, said: Later) -> None:
+    builder.due_by(said.at)
+
+
 def _tend(builder: DecisionBuilder, at: Activation, said: Tend) -> None:
     builder.children.append((at.slot, said.child))
 
@@ -302,6 +307,7 @@ def _fail(
 _FOLLOWS: dict[type, Callable[[DecisionBuilder, Activation, Any], None]] = {
     Run: _run,
     Completed: _completed,
+    Later: _later,
     Tend: _tend,
     Spread: _spread,
     Opened: _opened,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from baton.core.log.agents import Agent
-from baton.core.log.records import About, Ask, Value
+from baton.core.log.records import About, Ask, Response, Value
 from baton.core.log.work import CHILDREN_IN_A_WINDOW, Callback, Child, Open, Question, Wait
 
 
@@ -64,7 +64,8 @@ class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=Tr
     """A tool has handed its work over, and returned: the attempt goes on elsewhere, until the callback or until its time is over.
 
     It has what any event has that ends the run of a tool. `heartbeat_ms` 0: no sign of life is expected; `skew_ms`: silence is
-    judged so much later, because clocks differ.
+    judged so much later, because clocks differ. `response`: a provider of models has it; the cost is then what is held, and
+    `assumed`.
     """
 
     callback: str
@@ -80,10 +81,13 @@ class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=Tr
     recorded: bool = False
     cost: int = 0
     blocked_ms: int = 0
+    assumed: int = 0
+    response: Response | None = None
 
     def work(self) -> Open:
         return Callback(
             id=self.callback,
+            response=self.response,
             since=self.ended_at,
             until=self.until,
             heartbeat_ms=self.heartbeat_ms,

@@ -13,6 +13,18 @@ from msgspec.structs import replace
 from baton.core.failures import quoted
 
 
+class Response(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What a provider of models works on while no caller waits: its `id` there, and the model that was asked.
+
+    `held`: the most that it may cost, in micro-dollars, which counts as spent until it is over; `day`: of which account.
+    """
+
+    id: str
+    model: str
+    held: int = 0
+    day: int = 0
+
+
 class Value(msgspec.Struct, frozen=True, omit_defaults=True):
     """A JSON value: inline as `v`, or as a blob (`ref`, `size` in bytes) when that is cheaper."""
 

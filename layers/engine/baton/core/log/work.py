@@ -6,14 +6,14 @@ and limits is said here, so that these need not know which it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 import msgspec
 from msgspec.structs import replace
 
 from baton.core.log.agents import Agent
-from baton.core.log.records import Ask, Failure, Value
+from baton.core.log.records import Ask, Failure, Response, Value
 
 CHILDREN_IN_A_WINDOW = 64
 """So many report to one window of an inbox: a window is one page of a query, and many windows are many partitions."""
@@ -125,7 +125,7 @@ class Callback(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, ta
     """For work elsewhere, which a tool has handed over with a token. `heartbeat_ms` 0: no sign of life is expected.
 
     `heard_at`: the last sign of life, at first the time when it was handed over. `skew_ms`: how far apart the clocks may be of
-    those who write and judge it.
+    those who write and judge it. `response`: a provider of models has it, and is asked how it is; a callback only says that it is over.
     """
 
     arguments: ClassVar[dict[str, Any]] = {}
@@ -135,6 +135,7 @@ class Callback(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, ta
     heartbeat_ms: int = 0
     heard_at: int = 0
     skew_ms: int = 0
+    response: Response | None = None
 
     @property
     def signal(self) -> str:
@@ -166,6 +167,20 @@ class Callback(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, ta
         """One that is open on both sides goes on. Any other is over elsewhere, and handed over anew."""
         is_kept = not is_ending and isinstance(before, Callback) and before.id == self.id
         return before if is_kept else None
+
+
+def responses_left(
+    before: Mapping[str, Open], after: Mapping[str, Open], ended: Collection[str]
+) -> list[Response]:
+    """Those that were worked on `before`, and that nothing waits for `after`. `ended`: the callbacks of attempts that have ended."""
+    return [
+        work.response
+        for slot, work in before.items()
+        if isinstance(work, Callback)
+        and work.response is not None
+        and work.id not in ended
+        and after.get(slot) != work
+    ]
 
 
 Open = Wait | Child | Question | Callback | Agent

@@ -10,6 +10,10 @@ MODEL: Final = "std.model"
 DOMAIN: Final = "model_call"
 TIMEOUT_MS: Final = 300_000
 """How long an answer may take where the document does not say: a model that thinks takes longer than other tools."""
+LONGEST_MS: Final = 3_600_000
+"""The same of a request in the background, for which no worker waits."""
+HANDOVER_MS: Final = 30_000
+"""How long it may take to hand such a request over, or to fetch its answer."""
 LEAST_COST: Final = 1
 """Micro-dollars: so much is held for any request before more is known."""
 

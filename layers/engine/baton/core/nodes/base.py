@@ -103,13 +103,19 @@ class Completed(Struct, frozen=True):
     failure: ev.Failure | None = None
 
 
+class Later(Struct, frozen=True):
+    """Its open work is looked at again at this moment."""
+
+    at: int
+
+
 class Tend(Struct, frozen=True):
     """To be performed: the child saga is started, or asked how it is."""
 
     child: Child
 
 
-Next = Opened | Escalated | Spread | Done | Failed | Granted | Moved | Ended | Run | Completed | Tend
+Next = Opened | Escalated | Spread | Done | Failed | Granted | Moved | Ended | Run | Completed | Later | Tend
 
 
 class UnfitError(Exception):
@@ -139,6 +145,9 @@ class Desk(Protocol):
 
     def content(self, at: Activation, value: ev.Value) -> Any:
         """The JSON value that a value of the log stands for."""
+
+    def looked(self, at: Activation) -> tuple[int, bool] | None:
+        """When this worker has last looked at work elsewhere, and whether that was said to be over then. None: not yet."""
 
     def may_spend(self, at: Activation) -> bool:
         """Whether there is money for the node now. If not, it is asked again when there may be."""

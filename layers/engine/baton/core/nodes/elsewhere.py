@@ -14,12 +14,15 @@ from baton.core.log import events as ev
 from baton.core.log.callbacks import callback_of, said_of
 from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.core.log.work import Callback
-from baton.core.nodes.base import Activation, Completed, Desk
+from baton.core.nodes import thinking
+from baton.core.nodes.base import Activation, Completed, Desk, Later, Run
 from baton.core.times import iso
 
 
-def resumed(at: Activation, work: Callback, desk: Desk) -> Completed | None:
-    """How the attempt has ended, if it has."""
+def resumed(at: Activation, work: Callback, desk: Desk) -> Completed | Run | Later | None:
+    """How the attempt has ended, if it has; or a look whether it has."""
+    if work.response is not None:
+        return thinking.resumed(at, work, desk)
     if (said := told(at, desk)) is not None:
         return said
     if desk.now < (work.due or 0):
@@ -39,6 +42,8 @@ def shown(work: Callback) -> dict[str, Any]:
 
 
 def in_words(work: Callback) -> str:
+    if work.response is not None:
+        return f"the answer of `{work.response.model}`, until {iso(work.until)} at most"
     often = f", with a heartbeat every {lasting(work.heartbeat_ms)}" if work.heartbeat_ms else ""
     return f"the callback `{work.id}`, until {iso(work.until)} at most{often}"
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from baton.core.decide.commands import RunSteps
+from baton.core.log.callbacks import said_of
+from baton.core.log.work import Callback
 from baton.runtime.parts import Parts
 from baton.runtime.run import Run
 
@@ -17,4 +19,9 @@ class StepStarter:
         state = run.history.state
         if run.steps.start(state, command.steps, self._p.traceparent(state.origin.traceparent)):
             run.wants_more = True
+        for step in command.steps if state.open else ():
+            work = state.open.get(step.slot)
+            if isinstance(work, Callback) and step.slot in run.steps.slots:
+                is_said = said_of(state, work.id) is not None
+                run.looked[step.slot] = (self._p.clock.now(), is_said)
         return False

@@ -39,6 +39,7 @@ from baton.runtime.log_writer import LogWriter, Superseded
 from baton.runtime.parts import Parts
 from baton.runtime.performers.base import CommandPerformer
 from baton.runtime.performers.cancel_children import ChildCanceller
+from baton.runtime.performers.cancel_responses import ResponseCanceller
 from baton.runtime.performers.fetch_values import ValueFetcher
 from baton.runtime.performers.judge_conditions import ConditionJudge
 from baton.runtime.performers.run_steps import StepStarter
@@ -64,7 +65,7 @@ class Runner:
         self._deadline = deadline or parts.deadline
         self._log = log = LogWriter(parts)
         self._stop, self._cancel = StepStopper(), ChildCanceller(parts)
-        self._tender = ChildTender(parts, log)
+        self._tender, self._responses = ChildTender(parts, log), ResponseCanceller(parts)
         self._performers: dict[type[Command], CommandPerformer[Any]] = {
             FetchValues: ValueFetcher(parts),
             JudgeConditions: ConditionJudge(parts),
@@ -269,6 +270,7 @@ class Runner:
                 return step.decision
             slim = run.teller.with_news(await self._p.slim(run.history.state.origin, events))
             run.sent, after = step.taken, step.state if slim is step.events else None
+            before = run.history.state.open
             try:
                 appended = not slim or await self._log.append(run.lease, run.history, slim, step.rows, after)
             except RowsRefused as error:
@@ -280,6 +282,8 @@ class Runner:
             run.sent = 0
             if appended:
                 run.outcomes = run.outcomes[step.taken :]
+                if before:
+                    await self._responses.left(run, before, slim)
                 if not (run.teller.noted(slim) or step.more or cancel is not None):
                     return step.decision
                 if step.more and not run.outcomes and self._deadline.is_spent(self._p.clock.now()):
@@ -311,7 +315,7 @@ class Runner:
             run.outcomes[:size],
             self._p.clock.now(),
             {*run.steps.slots, *(one.slot for one in later)} if later else run.steps.slots,
-            Found(run.blobs, run.answers, run.absent),
+            Found(run.blobs, run.answers, run.absent, run.looked),
             limits.entry_bytes,
             limits.max_deaths,
             limits.result_bytes,

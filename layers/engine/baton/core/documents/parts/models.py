@@ -27,7 +27,8 @@ from baton.core.documents.parts.fields import (
 from baton.core.failures.alternatives import Alternative, ways_of
 from baton.core.failures.policy import Change
 from baton.core.failures.retry import FIXED, RetryChange
-from baton.core.models.tool import MODEL, SHARE, model_tool
+from baton.core.graph.graph import CallbackTimes
+from baton.core.models.tool import HANDOVER_MS, LONGEST_MS, MODEL, SHARE, model_tool
 
 if TYPE_CHECKING:
     from baton.core.documents.parts.node import NodeModel
@@ -111,6 +112,10 @@ class Asking(Model):
         default=3,
         description="How often an answer that is not as `output_schema` has it is asked for again. Then a person is asked.",
     )
+    background: bool = Field(
+        default=False,
+        description="The provider works on a request while no worker waits, if it can; the answer has an hour, or the `timeout`.",
+    )
     price: Annotated[PriceModel | None, Given, defined("modelPrice")] = Field(
         default=None, description="What the model costs, where the deployment does not know it."
     )
@@ -169,6 +174,10 @@ def step_of(
 ) -> dict[str, Any]:
     """The fields of the graph's node whose step asks the model. `context`: the argument that can be shortened."""
     spec = model_tool(tuple(asking.fallbacks or ()), context)
+    elsewhere = {"callback": CallbackTimes(timeout_ms=timeout or LONGEST_MS)} if asking.background else {}
+    ways = (*ways, *ways_of(MODEL, {MODEL: spec}))
+    if asking.background:  # one handover has one answer
+        ways, timeout = tuple(way for way in ways if not way.chunk), HANDOVER_MS
     again = Change(retry=RetryChange(max_attempts=asking.corrections + 1, backoff=FIXED, base_ms=0))
     return {
         "tool": MODEL,
@@ -180,5 +189,6 @@ def step_of(
         "cost": spec.cost,
         **attempts,
         "failures": {INVALID: again, **attempts["failures"]},
-        "ways": (*ways, *ways_of(MODEL, {MODEL: spec}), *attempts["ways"]),
+        "ways": (*ways, *attempts["ways"]),
+        **elsewhere,
     }
