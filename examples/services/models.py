@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 from examples.services.books import Books
 from examples.services.desk import Sleep
+from examples.services.responses import Responses
 from examples.services.serve import Options, options, serve
 
 DELAYS = {"chat": 0.4}
@@ -121,24 +122,13 @@ class Provider:
     def __init__(self, books: Books, script: Script, sleep: Sleep = asyncio.sleep, delay: float = 0) -> None:
         self.books, self.asked, self.streaming = books, list[Asked](), 0
         self._script, self._sleep, self._delay = script, sleep, delay
+        self.responses = Responses(self)
 
     async def chat(self, http: HttpRequest) -> Response:
         """`POST /v1/chat/completions`."""
-        key = http.headers.get("idempotency-key", "")
-        request = self.books.receive("chat", key or None, http.headers.get("traceparent"))
-        raw = await http.body()
-        if len(raw) > MAX_BODY_BYTES:
-            return _refused(Refusal(413, "request_too_large", "The request is too large."))
-        asked = _asked(request.n, json.loads(raw), dict(http.headers))
-        self.asked.append(asked)
-        answer = self._script(asked)
-        reply = answer if isinstance(answer, Reply | Refusal) else await answer
-        await self._sleep(self._delay + reply.after)
+        asked, reply = await self.received(http)
         if isinstance(reply, Refusal):
-            request.status = 200 if reply.late else reply.status
-            return _refused(reply)
-        request.status = 200
-        self.books.carried_out(request, "answer", {"key": key or f"request-{request.n}"})
+            return refused(reply)
         if reply.fault == "packed":
             packed = gzip.compress(_event(_part(asked, {"content": _text(reply.text)}, "stop")))
             return Response(packed, media_type="text/event-stream", headers={"content-encoding": "gzip"})
@@ -147,6 +137,27 @@ class Provider:
         if not asked.body.get("stream"):
             return JSONResponse(_whole(asked, reply))
         return StreamingResponse(self._counted(asked, reply), media_type="text/event-stream")
+
+    async def received(self, http: HttpRequest) -> tuple[Asked, Reply | Refusal]:
+        """What is asked, and what the script says, once its time is over; a request in the background is answered at once."""
+        key = http.headers.get("idempotency-key", "")
+        request = self.books.receive("chat", key or None, http.headers.get("traceparent"))
+        raw = await http.body()
+        if len(raw) > MAX_BODY_BYTES:
+            return _asked(request.n, {"model": ""}, {}), Refusal(
+                413, "request_too_large", "The request is too large."
+            )
+        asked = _asked(request.n, json.loads(raw), dict(http.headers))
+        self.asked.append(asked)
+        answer = self._script(asked)
+        reply = answer if isinstance(answer, Reply | Refusal) else await answer
+        await self._sleep(0 if asked.body.get("background") else self._delay + reply.after)
+        if isinstance(reply, Refusal):
+            request.status = 200 if reply.late else reply.status
+        else:
+            request.status = 200
+            self.books.carried_out(request, "answer", {"key": key or f"request-{request.n}"})
+        return asked, reply
 
     async def _counted(self, asked: Asked, reply: Reply) -> AsyncIterator[bytes]:
         self.streaming += 1
@@ -175,12 +186,29 @@ class Provider:
 
 
 def _asked(n: int, body: Mapping[str, Any], headers: Mapping[str, str]) -> Asked:
-    schema = (body.get("response_format") or {}).get("json_schema", {}).get("schema")
-    tools = [tool["function"]["name"] for tool in body.get("tools", ())]
-    return Asked(n, str(body["model"]), body["messages"], tools, schema, headers, body)
+    form = (
+        (body.get("response_format") or {}).get("json_schema") or (body.get("text") or {}).get("format") or {}
+    )
+    tools = [(tool.get("function") or tool)["name"] for tool in body.get("tools", ())]
+    messages = body["messages"] if "messages" in body else [_message(item) for item in body.get("input", ())]
+    return Asked(n, str(body["model"]), messages, tools, form.get("schema"), headers, body)
 
 
-def _refused(reply: Refusal) -> Response:
+def _message(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An item of the responses API as the message that says the same."""
+    if item.get("type") == "function_call_output":
+        return {"role": "tool", "tool_call_id": item["call_id"], "content": item["output"]}
+    if item.get("type") == "function_call":
+        function = {"name": item["name"], "arguments": item["arguments"]}
+        return {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": item["call_id"], "function": function}],
+        }
+    return item
+
+
+def refused(reply: Refusal) -> Response:
     if reply.late:
         return Response(_event(reply.body()), media_type="text/event-stream")
     return JSONResponse(reply.body(), reply.status, headers=dict(reply.headers))
@@ -210,7 +238,7 @@ def _finish(reply: Reply) -> str:
     return reply.finish or ("tool_calls" if reply.calls else "stop")
 
 
-def _usage(asked: Asked, reply: Reply) -> dict[str, Any]:
+def usage_of(asked: Asked, reply: Reply) -> dict[str, Any]:
     written = _text(reply.text) + "".join(name + _text(arguments) for name, arguments in reply.calls)
     given = -(-len(json.dumps(asked.messages).encode()) // 4) if reply.input is None else reply.input
     output = -(-len(written.encode()) // 4) + reply.reasoning if reply.output is None else reply.output
@@ -235,7 +263,7 @@ def _whole(asked: Asked, reply: Reply) -> dict[str, Any]:
         "created": _CREATED,
         "model": asked.model,
     }
-    return {**shared, "choices": [choice], **({"usage": _usage(asked, reply)} if reply.counted else {})}
+    return {**shared, "choices": [choice], **({"usage": usage_of(asked, reply)} if reply.counted else {})}
 
 
 def _part(
@@ -268,7 +296,7 @@ def _parts(asked: Asked, reply: Reply) -> Iterator[dict[str, Any]]:
     if reply.fault != "open":
         yield _part(asked, {}, _finish(reply))
     if reply.counted and (asked.body.get("stream_options") or {}).get("include_usage"):
-        yield _part(asked, None, usage=_usage(asked, reply))
+        yield _part(asked, None, usage=usage_of(asked, reply))
 
 
 def _pieces(text: str) -> list[str]:
@@ -288,10 +316,9 @@ def each_tool_once(asked: Asked) -> Reply:
         call["function"]["name"] for message in asked.messages for call in message.get("tool_calls") or ()
     }
     for tool in asked.body.get("tools", ()):
-        if tool["function"]["name"] not in called:
-            return Reply(
-                calls=[(tool["function"]["name"], example_of(tool["function"].get("parameters") or {}))]
-            )
+        offer = tool.get("function") or tool
+        if offer["name"] not in called:
+            return Reply(calls=[(offer["name"], example_of(offer.get("parameters") or {}))])
     if asked.schema is not None:
         return Reply(example_of(asked.schema))
     return Reply(f"{len(called)} tools were called.")
@@ -342,6 +369,9 @@ def application(provider: Provider) -> Starlette:
             Route("/health", health),
             Route("/books", books),
             Route("/v1/chat/completions", provider.chat, methods=["POST"]),
+            Route("/v1/responses", provider.responses.create, methods=["POST"]),
+            Route("/v1/responses/{id}", provider.responses.fetch),
+            Route("/v1/responses/{id}/cancel", provider.responses.cancel, methods=["POST"]),
         ]
     )
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from baton.core.models.usage import Price, Usage
-from baton.ports.models import CALLS, STOP, ModelAnswer, ModelCall, ModelFailure, ModelRequest
+from baton.ports.models import CALLS, STOP, ModelAnswer, ModelCall, ModelFailure, ModelRequest, Over
 
 Script = Callable[[ModelRequest, int], ModelAnswer]
 PRICE = Price(input=1_000_000, output=10_000_000)  # a micro-dollar for a token read, ten for one written
@@ -74,6 +74,12 @@ class Scripted:
 
     async def cancel(self, model: str, response: str) -> None:
         self.cancelled.append(response)
+
+    async def heard(self, profile: str, headers: Mapping[str, str], body: bytes) -> Over | None:
+        """The body is the id of the response; no signature is needed."""
+        given = self.given.get(body.decode())
+        over = given is not None and asyncio.get_running_loop().time() >= given.at
+        return Over(response=body.decode(), token=given.request.token) if given is not None and over else None
 
     def price(self, model: str) -> Price | None:
         return PRICE if model in self.known else None

@@ -26,7 +26,7 @@ from baton.core.models.usage import Price, cost_of, most_of
 from baton.core.money import MICRO
 from baton.errors import NotAllowedNow, NotFound
 from baton.ports import SagaRef
-from baton.ports.models import ModelAnswer, ModelRequest, Models
+from baton.ports.models import ModelAnswer, ModelRequest, Models, Over
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, STALL, THROTTLE, Crash
 from tests.kit.process import Process
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
@@ -124,6 +124,9 @@ class ModelsOf:
     async def cancel(self, model: str, response: str) -> None:
         await self._fate("cancel", self._process.world.thinking[response].place[0])
         await self._models.cancel(model, response)
+
+    async def heard(self, profile: str, headers: Mapping[str, str], body: bytes) -> Over | None:
+        return await self._models.heard(profile, headers, body)
 
     async def _begun(self, what: str, request: ModelRequest) -> tuple[Asked, Any]:
         """The request, for which the provider may bill the most that it can cost."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from baton import StepFailure
 from baton.core.log.events import AgentClosed, AttemptFailed, CallbackOpened, StepSucceeded
 from baton.ports import Account, Sums
-from baton.ports.models import ModelAnswer, ModelFailure
+from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, in_turn, says
 from tests.kit.toolbox import Books
@@ -94,7 +96,8 @@ def test_each_turn_of_an_agent_is_handed_over_and_says_what_it_would_have_said(s
         assert sorted(desk.calls) == [("add", (1, 2)), ("add", (3, 4))]
         first, second = model.requests
         assert second.messages[: len(first.messages)] == first.messages
-        assert first.token and second.token and first.token != second.token
+        assert first.token != second.token
+        assert all(one.token for one in model.requests)
         assert [one.item for one in of_kind(world, shown["id"], CallbackOpened)] == ["t1", "t2"]
         (closed,) = of_kind(world, shown["id"], AgentClosed)
         assert (closed.turns, closed.used.tokens, closed.used.calls) == (2, 220, 2)
@@ -214,5 +217,74 @@ def test_a_fork_to_where_it_was_open_gives_nothing_back_twice(stage: Stage) -> N
         assert (again["status"], len(model.requests)) == ("completed", 2)
         assert again["spent_usd"] == 0.0004
         assert sums(world) == Sums(400, 400, 0)
+
+    stage(story)
+
+
+async def announced(world: World, response: str) -> bool:
+    return await world.service().announced("openai", {}, response.encode())
+
+
+def test_what_the_provider_announces_wakes_the_saga_once(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        world.models = model = Scripted(in_turn(says("hello")), thinks_s=65)
+        saga = await start(world, ASK % "", {}, "w")
+        await world.settle(20)
+        assert not await announced(world, "resp_0"), "it is not over"
+        assert not await announced(world, "resp_9"), "it is none of ours"
+        await world.settle(60)
+        assert [await announced(world, "resp_0") for _ in range(3)] == [True, False, False]
+        await world.settle(5)
+        shown = await world.queries().show(saga)
+        assert (shown["status"], shown["result"]) == ("completed", "hello")
+        assert not await announced(world, "resp_0"), "its saga has ended"
+        assert sums(world) == Sums(200, 200, 0)
+        assert len(model.looks) == 3, "two that were due, and the one that was announced"
+
+    stage(story)
+
+
+def test_what_is_announced_before_the_log_knows_of_it_is_looked_at_as_soon_as_it_does(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        class Quick(Scripted):
+            async def submit(self, request: ModelRequest) -> str:
+                response = await super().submit(request)
+                await announced(world, response)
+                return response
+
+        world.models = model = Quick(in_turn(says("hello")), thinks_s=0)
+        saga = await start(world, ASK % "", {}, "w")
+        await world.settle(5)
+        shown = await world.queries().show(saga)
+        assert (shown["status"], len(model.looks)) == ("completed", 1)
+
+    stage(story)
+
+
+def test_what_is_announced_for_a_request_that_was_cancelled_changes_nothing(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        world.models = Scripted(in_turn(says("hello")), thinks_s=10)
+        saga = await start(world, ASK % "", {}, "w")
+        await world.settle(3)
+        await world.service().cancel(saga, "enough", 0)
+        await world.settle(60)
+        before = len(world.entries(saga))
+        assert not await announced(world, "resp_0")
+        assert len(world.entries(saga)) == before
+
+    stage(story)
+
+
+def test_a_token_of_another_deployment_and_one_of_another_saga_wake_nothing(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        world.models = model = Scripted(in_turn(says("hello")), thinks_s=10)
+        saga = await start(world, ASK % "", {}, "w")
+        await world.settle(3)
+        first = model.given["resp_0"]
+        model.given["resp_7"] = replace(first, at=0, request=structs.replace(first.request, token="x.y"))
+        model.given["resp_8"] = replace(first, at=0)
+        assert not await announced(world, "resp_7")
+        assert not await announced(world, "resp_8"), "the saga waits for another response"
+        assert len(world.entries(saga)) == 2
 
     stage(story)

@@ -179,14 +179,6 @@ class Outside:
             "any, each with a port or any. Addresses that are not public are called only if they, or their networks, are named.",
         ),
     ] = ""
-    plain_http_hosts: Annotated[
-        str,
-        Meta(
-            pattern="^[^/@,]*$",
-            description="Hosts that the standard tools and models may be called at without TLS, besides loopback, separated by spaces; "
-            "`*` is any.",
-        ),
-    ] = ""
     open_apis: Annotated[
         str,
         Meta(
@@ -210,6 +202,14 @@ class Outside:
 class Models:
     """Where language models are."""
 
+    plain_http_hosts: Annotated[
+        str,
+        Meta(
+            pattern="^[^/@,]*$",
+            description="Hosts that the standard tools and models may be called at without TLS, besides loopback, separated by spaces; "
+            "`*` is any.",
+        ),
+    ] = ""
     model_profiles: Annotated[
         str,
         Meta(
@@ -279,7 +279,19 @@ class Channels:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ApiSettings(
-    Callers, LastResort, Money, Lifetime, Values, Signals, Tenants, Stores, Estimates, Standard, App, Settings
+    Callers,
+    Models,
+    LastResort,
+    Money,
+    Lifetime,
+    Values,
+    Signals,
+    Tenants,
+    Stores,
+    Estimates,
+    Standard,
+    App,
+    Settings,
 ):
     """The api function's."""
 
@@ -358,7 +370,7 @@ def local_key(kind: str, name: str) -> str:
 
 def local_key_variable(kind: str, name: str) -> str:
     """The variable that holds it: of a profile (`MODEL`) or of an API (`API`)."""
-    return f"{PREFIX}{kind}_KEY_{name.upper()}"
+    return f"{PREFIX}{kind}_KEY_{name.upper().replace('-', '_')}"
 
 
 def variable_of(name: str) -> str:

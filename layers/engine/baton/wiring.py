@@ -119,7 +119,7 @@ def _channels(aws: Aws, config: settings.WorkerSettings) -> Sequence[Notices]:
     return channels
 
 
-def _models(aws: Aws, config: settings.WorkerSettings) -> Models:
+def _models(aws: Aws, config: settings.Models) -> Models:
     """The models, of which nothing is imported before one is called, but what their setting says is checked at once."""
     from baton.adapters.models.profiles import Profiles
 
@@ -240,7 +240,7 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates]:
     blobs = S3Blobs(aws.s3, config.bucket)
     tools = with_standard(load_app(config.app), grants=Grants.of(config.standard_tools))
     engine = _engine(aws, _store(aws, config), blobs, config, _NoTools(), tools.specs())
-    engine = replace(engine, kinds=NODE_KINDS)
+    engine = replace(engine, kinds=NODE_KINDS, models=_models(aws, config))
     return engine, config, engine.store.rates
 
 

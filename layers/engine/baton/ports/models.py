@@ -6,6 +6,7 @@ and limits of agents are in core/ and runtime/.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -72,6 +73,13 @@ class ModelFailure(StepFailure):
         self.usage = usage
 
 
+class Over(msgspec.Struct, frozen=True, kw_only=True):
+    """A request in the background that is over: its id at the provider, and the token that it carried."""
+
+    response: str
+    token: str
+
+
 class Models(Protocol):
     """The models that a deployment may call."""
 
@@ -102,6 +110,14 @@ class Models(Protocol):
 
     async def cancel(self, model: str, response: str) -> None:
         """Has the provider stop working on it; changes nothing where it is over. Raises `StepFailure`."""
+        ...
+
+    async def heard(self, profile: str, headers: Mapping[str, str], body: bytes) -> Over | None:
+        """What a provider announces by a webhook; None where it is nothing that this deployment has asked for.
+
+        Names of headers are in small letters. Raises `Unauthenticated` for what is not signed by the profile's secret, or too
+        long ago, and `StepFailure` where the provider could not be asked what it is about.
+        """
         ...
 
     def price(self, model: str) -> Price | None:

@@ -175,7 +175,9 @@ class AccountQueue:
         limit = self._limit - (max(owed, 0) if opens else 0) if wishes else None
         change = Change(self._holder, before, after, 0 if opens else owed, limit)
         served = self._served if opens and (owed or back) else self._asked
-        counted, returned = (self._counted, self._returned) if opens else (self._counted + owed + back, self._back)
+        counted, returned = (
+            (self._counted, self._returned) if opens else (self._counted + owed + back, self._back)
+        )
         return _Request(change, wishes, counted, served, returned)
 
     def _made(self, request: _Request, there: Reservation | None) -> _Request | None:

@@ -5,18 +5,21 @@ Tokens are in tokens.py, what a callback means to a saga in core/log/callbacks.p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from baton.core.conditions.schema import violations
 from baton.core.decide.program import Program
 from baton.core.log.callbacks import CALLBACK, HEARTBEAT, Said, completed_with, slot_in, why_over
-from baton.core.log.events import CallbackHeartbeat, Event, SignalReceived
+from baton.core.log.events import CallbackHeartbeat, Event, SignalReceived, Value
 from baton.core.log.signal_folds import fingerprint
 from baton.core.log.state import State, item_of, node_of
 from baton.core.log.work import Callback
 from baton.core.times import iso
-from baton.errors import CallbackOver, InvalidInput, NotAllowedNow, NotFound
+from baton.errors import CallbackOver, InvalidInput, NotAllowedNow, NotFound, StoreUnavailable
+from baton.ports import StepFailure
+from baton.ports.models import ModelFailure
 from baton.runtime.history import History
 from baton.runtime.request import Caller, Request
 from baton.runtime.tokens import Holder, claims_of
@@ -45,6 +48,43 @@ async def take(request: Request, token: str, said: Said) -> dict[str, Any]:
     if said.status == HEARTBEAT:
         return await _hear(request, history, holder.callback)
     return await _complete(request, history, holder.callback, said)
+
+
+async def announced(request: Request, profile: str, headers: Mapping[str, str], body: bytes) -> bool:
+    """See `Service.announced`. What is announced is no answer: a worker fetches that, as it does when nothing is announced."""
+    models = request.engine.models
+    try:
+        over = await models.heard(profile, headers, body) if models is not None else None
+    except ModelFailure:
+        return False  # it is gone
+    except StepFailure as error:  # the provider announces it again
+        raise StoreUnavailable(f"the provider of models: {error}") from error
+    context, secrets = request.parts.context, request.engine.secrets
+    holder = await claims_of(context, secrets, Holder, over.token) if over is not None else None
+    if over is None or holder is None:
+        return False
+    caller = replace(request.caller, tenant=holder.tenant, user=profile)
+    mine = Request(request.engine, caller, request.parts.invocation.deadline)
+    try:
+        _, history = await mine.read(holder.saga)
+        return await _hear_end(mine, history, holder.callback, over.response)
+    except NotFound:
+        return False
+
+
+async def _hear_end(request: Request, history: History, callback: str, response: str) -> bool:
+    """Wakes the saga, unless it does not wait for this response, or has heard so."""
+
+    def is_known(state: State) -> bool:
+        work = state.open.get(slot_in(callback))
+        asked = work.response if isinstance(work, Callback) else None
+        is_another = asked is not None and asked.id != response
+        return is_another or bool(why_over(state, callback))
+
+    def make(state: State, now: int) -> Event:
+        return SignalReceived(name=CALLBACK, key=callback, payload=Value(), by=request.caller.by, at=now)
+
+    return await request.put(history, make, is_known)
 
 
 async def _holder(request: Request, token: str) -> Holder:

@@ -224,7 +224,10 @@ class Ledger:
             )
         self._owe(saga, step.slot, cost)
         if cost < 0:
-            self._returning[saga, step.slot] = attempt, cost  # once the log has it: a worker that dies gives nothing back twice
+            self._returning[saga, step.slot] = (
+                attempt,
+                cost,
+            )  # once the log has it: a worker that dies gives nothing back twice
             return ()
         try:
             await self._close(attempt, cost)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -336,6 +336,15 @@ class Service:
         from baton.runtime.callbacks import take  # few deployments have any
 
         return await take(self._request, token, said)
+
+    async def announced(self, profile: str, headers: Mapping[str, str], body: bytes) -> bool:
+        """Take in what a provider of models announces: a saga is woken whose request is over. False where none is.
+
+        Raises `Unauthenticated` for what the provider has not signed.
+        """
+        from baton.runtime.callbacks import announced  # few deployments have any
+
+        return await announced(self._request, profile, headers, body)
 
     async def confirm(self, token: str, answer: Answer) -> dict[str, Any]:
         """Answer the question that a token is for, for the caller who shows it. No id of a question is needed.

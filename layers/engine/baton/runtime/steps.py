@@ -163,7 +163,9 @@ class Steps:
         except UnfinishedError:
             await self._ledger.settle(state, step, 0)
             now = self._clock.now()
-            return Outcome(slot=step.slot, attempt=step.attempt, started_at=one.started, ended_at=now, why=STOPPED)
+            return Outcome(
+                slot=step.slot, attempt=step.attempt, started_at=one.started, ended_at=now, why=STOPPED
+            )
         except asyncio.CancelledError:
             self._ledger.abandon(state, step)
             raise
@@ -171,7 +173,7 @@ class Steps:
 
     async def _begun(self, one: AttemptInput) -> Outcome:
         """The outcome of an attempt that there is money for, so far. Raises `NoRoom` if that comes to an end."""
-        step, spec = one.step, one.spec
+        step = one.step
         if step.node.callback is not None:
             from baton.runtime.tokens import Holder, token_for  # most sagas hand nothing over
 
@@ -244,9 +246,7 @@ class Steps:
         failure = Failure("result_too_large", f"the result is larger than {limit} bytes", node)
         return None, failure, None, ()
 
-    async def _perform(
-        self, one: AttemptInput, context: StepContext
-    ) -> tuple[Value | None, tuple[Row, ...]]:
+    async def _perform(self, one: AttemptInput, context: StepContext) -> tuple[Value | None, tuple[Row, ...]]:
         """The output (None when it is too large), and rows. Raises `StepFailure`, `NoRoom`."""
         step, spec, tools = one.step, one.spec, self._tools
         paying = Paying(self._performer, tools, self._ledger, one.state, step)
@@ -264,7 +264,8 @@ class Steps:
             result = await self._in_time(context, carry_out(performer, tools, step, context))
             if isinstance(result, Response):
                 one.response = result
-            if one.callback and (spec is not None or one.response is not None):  # the output is what the callback brings
+            if one.callback and (step.node.tool != MODEL or one.response is not None):
+                # The output is what the callback brings.
                 return Value(), tuple(context.rows)
             return await self._values.value(one.state.origin, result), tuple(context.rows)
 

@@ -19,7 +19,7 @@ from baton.core.models.messages import size_of, wire_names
 from baton.core.models.tool import MODEL
 from baton.core.models.usage import Price, Usage
 from baton.ports import StepFailure
-from baton.ports.models import CALLS, ModelAnswer, ModelCall, ModelRequest, ToolOffer
+from baton.ports.models import CALLS, ModelAnswer, ModelCall, ModelRequest, Over, ToolOffer
 
 Script = Callable[[ModelRequest], Any]
 PRICE = Price(input=1_000_000, output=10_000_000)  # of any model: $1 and $10 for a million tokens
@@ -126,6 +126,7 @@ class ScriptedModels:
     def __init__(self) -> None:
         self._scripts: Mapping[str, Script] = {}
         self._wrong: BaseException | None = None
+        self._handed: dict[str, ModelRequest] = {}
 
     def read(self, models: Any, nodes: Mapping[str, Collection[str]]) -> None:
         """Raises `ValueError` for nodes that ask a model and have no script. `nodes`: the tools that each may call."""
@@ -163,6 +164,24 @@ class ScriptedModels:
             # It is about the test: `check` raises it once the worker is done.
             self._wrong = self._wrong or error
             raise StepFailure("bad_request", f"the script of the test: {error!r}", kind="permanent") from None
+
+    async def submit(self, request: ModelRequest) -> str:
+        """As the port has it: the answer is there as soon as it is looked for."""
+        self._handed[request.key] = request
+        return request.key.replace("/", "_")
+
+    async def collect(self, model: str, response: str) -> ModelAnswer | None:
+        """As the port has it."""
+        return await self.answer(
+            next(one for key, one in self._handed.items() if key.replace("/", "_") == response)
+        )
+
+    async def cancel(self, model: str, response: str) -> None:
+        """As the port has it: nothing is under way."""
+
+    async def heard(self, profile: str, headers: Mapping[str, str], body: bytes) -> Over | None:
+        """As the port has it: nothing is announced."""
+        return None
 
     def price(self, model: str) -> Price | None:
         """As the port has it."""

@@ -124,6 +124,14 @@ class Accepted(Answer):
     changed: bool = Field(description="False: it was so before, and nothing was written.")
 
 
+class Announced(Answer):
+    """What became of an announcement."""
+
+    woken: bool = Field(
+        description="Whether a saga was woken by it; not by a repeated one, nor by one that no saga waits for."
+    )
+
+
 class CalledBack(Answer):
     """It was heard, now or before."""
 

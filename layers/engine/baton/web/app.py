@@ -139,6 +139,7 @@ class Api:
             query=query,
             body=read_body(route.body, text) if route.body is not None else None,
             text=text,
+            headers=headers,
             is_json="json" in headers.get("content-type", "").lower(),
             key=idempotency_key(headers) if route.has_key else "",
             describe=lambda: self._description,

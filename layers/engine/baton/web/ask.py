@@ -14,7 +14,7 @@ B = TypeVar("B")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask(Generic[B]):
-    """`path` and `query` by name; `body` as the route's model, `text` as it came; `key` is the Idempotency-Key."""
+    """`path` and `query` by name; `body` as the route's model, `text` and `headers` as they came; `key` is the Idempotency-Key."""
 
     service: Service
     queries: Queries
@@ -22,6 +22,7 @@ class Ask(Generic[B]):
     query: Mapping[str, Any]
     body: B
     text: str
+    headers: Mapping[str, str]
     is_json: bool
     key: str
     describe: Callable[[], dict[str, Any]]

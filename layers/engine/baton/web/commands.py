@@ -54,6 +54,11 @@ async def callback(ask: Ask[CallbackBody]) -> Reply:
     return Reply(HTTPStatus.ACCEPTED, await ask.service.callback(ask.path["token"], ask.body.said()))
 
 
+async def announced(ask: Ask[None]) -> Reply:
+    woken = await ask.service.announced(ask.path["profile"], ask.headers, ask.text.encode())
+    return Reply(HTTPStatus.ACCEPTED, {"woken": woken})
+
+
 async def answer(ask: Ask[AnswerBody]) -> Reply:
     return Reply(HTTPStatus.ACCEPTED, await ask.service.answer(ask.path["saga"], ask.body.answer(), ask.key))
 

@@ -85,6 +85,13 @@ _DIGEST = words(
     "The 64 digits of its `cas://sha256/…`.",
 )
 _TOKEN = words("token", "[^/]+", "the token of a callback", "What the tool got as `context.callback_token`.")
+_PROFILE = words(
+    "profile",
+    "[a-z][a-z0-9_]{0,31}",
+    "the name of a profile of models",
+    "A profile of `ModelProfiles`.",
+    example="openai",
+)
 _NODE = words("node", "[^/]{1,128}", "the name of a node", "A node of the saga's workflow.", example="pay")
 
 _LIMIT = whole(
@@ -215,6 +222,11 @@ ROUTES: tuple[Route[Any], ...] = (
         method="POST", path="/callbacks/{token}", id="callBack", handler=commands.callback, roles=(), by_token=CALLBACKS,
         summary="Work elsewhere says that it is done, has failed or is alive; the same completion again changes nothing.",
         parameters=(_TOKEN,), body=CallbackBody, answers={202: "CalledBack"}, refusals=(404, 409, 410),
+    ),
+    Route(
+        method="POST", path="/models/{profile}/webhook", id="announceModel", handler=commands.announced, roles=(),
+        summary="A provider of models announces, signed, that a request in the background is over; again, it changes nothing.",
+        parameters=(_PROFILE,), takes_text=True, answers={202: "Announced"}, refusals=(401,),
     ),
     Route(
         method="POST", path="/sagas/{saga}/claim", id="claimQuestion", handler=commands.claim,

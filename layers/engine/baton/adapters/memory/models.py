@@ -9,7 +9,7 @@ import msgspec
 
 from baton.core.models.usage import Price, Usage
 from baton.ports import Clock, StepFailure
-from baton.ports.models import CALLS, STOP, ModelAnswer, ModelRequest
+from baton.ports.models import CALLS, STOP, ModelAnswer, ModelFailure, ModelRequest, Over
 
 Script = Callable[[ModelRequest], ModelAnswer | Awaitable[ModelAnswer]]
 
@@ -26,6 +26,8 @@ class MemoryModels:
         """prices: by the model's name, or of any."""
         self._script, self._clock, self._prices = script, clock, prices
         self.requests: list[ModelRequest] = []
+        self._ids: dict[str, str] = {}
+        self._handed: dict[str, tuple[ModelRequest, asyncio.Future[ModelAnswer]]] = {}
 
     async def answer(self, request: ModelRequest) -> ModelAnswer:
         self.requests.append(request)
@@ -41,6 +43,45 @@ class MemoryModels:
                 "timeout", f"the model did not give the whole answer within {left} ms", happened=True
             ) from error
         return _filled(request, found, len(self.requests))
+
+    async def submit(self, request: ModelRequest) -> str:
+        """The script is asked at once, and what it says is found by the first look."""
+        response = self._ids.setdefault(
+            request.key or f"request-{len(self.requests)}", f"resp-{len(self._ids) + 1}"
+        )
+        if response not in self._handed:
+            self.requests.append(request)
+            self._handed[response] = (request, asyncio.ensure_future(self._later(request)))
+        return response
+
+    async def _later(self, request: ModelRequest) -> ModelAnswer:
+        answer = self._script(request)
+        return answer if isinstance(answer, ModelAnswer) else await answer
+
+    async def collect(self, model: str, response: str) -> ModelAnswer | None:
+        if response not in self._handed:
+            raise ModelFailure("invalid_response", f"there is no response `{response}`", None)
+        request, answer = self._handed[response]
+        await asyncio.sleep(0)
+        if not answer.done():
+            return None
+        if answer.cancelled():
+            raise ModelFailure("service_unavailable", "the request was cancelled", None)
+        if (error := answer.exception()) is not None:
+            code = error.code if isinstance(error, StepFailure) else "server_error"
+            raise ModelFailure(code, str(error), None) from error
+        return _filled(request, answer.result(), len(self.requests))
+
+    async def cancel(self, model: str, response: str) -> None:
+        if response in self._handed:
+            self._handed[response][1].cancel()
+
+    async def heard(self, profile: str, headers: Mapping[str, str], body: bytes) -> Over | None:
+        """The body is the id of a response, and needs no signature."""
+        request, answer = self._handed.get(body.decode(), (None, None))
+        if request is None or answer is None or not answer.done():
+            return None
+        return Over(response=body.decode(), token=request.token)
 
     def price(self, model: str) -> Price | None:
         return self._prices.get(model) if isinstance(self._prices, Mapping) else self._prices

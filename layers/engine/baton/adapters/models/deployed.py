@@ -6,22 +6,31 @@ As cheap as nothing until a model is called: the client and the prices are impor
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from baton.adapters.credentials import Credentials
 from baton.adapters.models.profiles import Profile, Profiles
 from baton.core.models.usage import Price
+from baton.errors import Unauthenticated
 from baton.ports import Clock, Offload, StepFailure
-from baton.ports.models import ModelAnswer, ModelRequest
+from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest, Over
 
 if TYPE_CHECKING:
     from baton.adapters.models.openai_exchange import OpenAIExchange
     from baton.adapters.models.prices import Prices
+    from baton.adapters.models.responses import Found
 
+T = TypeVar("T")
+WEBHOOK: Final = "-webhook"
+"""What comes behind the name of a profile in that of the secret by which it signs what it announces."""
+CALL_MS: Final = 20_000  # of a call that says no end and waits for no model
+_PAUSE_MS: Final = 10_000  # before a secret is looked for again that was not there
 LONGEST_MS: Final = 600_000  # of a request that says no end
-_UNAUTHORIZED: Final = 401
+_UNAUTHORIZED, _NOT_FOUND = 401, 404
+_OFFERS_NONE, _REFUSES, _OVER = frozenset({404, 405, 501}), frozenset({400, 422}), frozenset({400, 404, 409})
+_UNSIGNED: Final = "the signature is not that of a provider of this deployment"
 
 
 class DeployedModels:
@@ -42,27 +51,112 @@ class DeployedModels:
         self._make_prices = prices
         self._exchange: OpenAIExchange | None = None
         self._prices: Prices | None = None
+        self._unread_until: dict[str, int] = {}
 
     async def answer(self, request: ModelRequest) -> ModelAnswer:
         profile, model = self._profiles.of(request.model)
-        left = (request.until - self._clock.now()) if request.until else LONGEST_MS
+
+        async def ask(credential: str) -> ModelAnswer:
+            from baton.adapters.models.requests import body_of
+
+            return await (await self._opened()).ask(profile, credential, body_of(request, model), request.key)
+
+        return await self._in_time(profile, request.until, ask)
+
+    async def submit(self, request: ModelRequest) -> str:
+        from baton.adapters.models.responses import body_of, found_in
+
+        profile, model = self._profiles.of(request.model)
+        body = body_of(request, model)
+        try:
+            data = await self._called(profile, "/responses", model, body, request.key, until=request.until)
+        except StepFailure as failure:
+            is_none = failure.status in _OFFERS_NONE
+            if is_none or (failure.status in _REFUSES and "background" in failure.message):
+                text = f"{failure.message}; `background` needs `POST /responses` of the responses API, which not every provider offers"
+                code = "model_unavailable" if is_none else failure.code
+                raise StepFailure(code, text, status=failure.status, happened=False) from failure
+            raise
+        return found_in(data, profile.host).id
+
+    async def collect(self, model: str, response: str) -> ModelAnswer | None:
+        from baton.adapters.models.responses import answer_of
+
+        profile, name = self._profiles.of(model)
+        found = await self._found(profile, response, name)
+        return answer_of(found, profile.host) if found.is_over else None
+
+    async def cancel(self, model: str, response: str) -> None:
+        profile, name = self._profiles.of(model)
+        try:
+            await self._called(profile, f"{_path(response)}/cancel", name, {})
+        except StepFailure as failure:
+            if failure.status not in _OVER:
+                raise
+
+    async def heard(self, profile: str, headers: Mapping[str, str], body: bytes) -> Over | None:
+        from baton.adapters.models.webhook import is_signed, over_in
+
+        if profile not in self._profiles.names():
+            raise Unauthenticated(_UNSIGNED)
+        of, name, now = self._profiles.named(profile), f"{profile}{WEBHOOK}", self._clock.now()
+        if now < self._unread_until.get(name, 0):  # whoever knows the address cannot have it read again and again
+            raise Unauthenticated(_UNSIGNED)
+        secret = await self._credentials.of(name, is_optional=True)
+        if not secret:
+            self._unread_until[name] = now + _PAUSE_MS
+            raise Unauthenticated(_UNSIGNED)
+        if not is_signed(headers, body, secret, now):  # it may have been replaced since it was read
+            secret = await self._credentials.of(name, is_optional=True, is_refused=True)
+            if not is_signed(headers, body, secret, now):
+                raise Unauthenticated(_UNSIGNED)
+        if not (response := over_in(body)):
+            return None
+        found = await self._found(of, response, "")
+        return Over(response=response, token=found.token) if found.is_over and found.token else None
+
+    async def _found(self, profile: Profile, response: str, model: str) -> Found:
+        """Raises `StepFailure`; `ModelFailure` where the provider knows nothing of it."""
+        from baton.adapters.models.responses import found_in
+
+        try:
+            data = await self._called(profile, _path(response), model, None)
+        except StepFailure as failure:
+            if failure.status != _NOT_FOUND:
+                raise
+            text = f"{profile.host} has no response `{response[:200]}` any more"
+            raise ModelFailure("invalid_response", text, None) from failure
+        return found_in(data, profile.host)
+
+    async def _called(
+        self,
+        profile: Profile,
+        place: str,
+        model: str,
+        body: Mapping[str, Any] | None,
+        key: str = "",
+        until: int = 0,
+    ) -> Any:
+        async def call(credential: str) -> Any:
+            return await (await self._opened()).call(profile, credential, place, model, body, key)
+
+        return await self._in_time(profile, until or self._clock.now() + CALL_MS, call)
+
+    async def _in_time(self, profile: Profile, until: int, ask: Callable[[str], Awaitable[T]]) -> T:
+        left = (until - self._clock.now()) if until else LONGEST_MS
         if left <= 0:
             raise StepFailure("timeout", f"there was no time left to ask {profile.host}")
         try:
             async with asyncio.timeout(left / 1_000):
-                return await self._ask(request, profile, model)
+                return await self._with_credential(profile, ask)
         except TimeoutError as error:
             what = f"{profile.host} did not give the whole answer within {left} ms"
             raise StepFailure("timeout", what, happened=True) from error
 
-    async def _ask(self, request: ModelRequest, profile: Profile, model: str) -> ModelAnswer:
-        from baton.adapters.models.requests import body_of
-
-        body = body_of(request, model)
-        exchange = await self._opened()
+    async def _with_credential(self, profile: Profile, ask: Callable[[str], Awaitable[T]]) -> T:
         credential = await self._credentials.of(profile.name, is_optional=profile.is_private)
         try:
-            return await exchange.ask(profile, credential, body, request.key)
+            return await ask(credential)
         except StepFailure as error:
             if error.status != _UNAUTHORIZED or not credential:
                 raise
@@ -72,7 +166,7 @@ class DeployedModels:
             )
             if renewed == credential:
                 raise
-        return await exchange.ask(profile, renewed, body, request.key)
+        return await ask(renewed)
 
     def price(self, model: str) -> Price | None:
         if self._prices is None:
@@ -94,3 +188,11 @@ class DeployedModels:
             self._exchange = module.OpenAIExchange()
         assert self._exchange is not None
         return self._exchange
+
+
+def _path(response: str) -> str:
+    from baton.adapters.models.responses import IS_ID
+
+    if not IS_ID(response):
+        raise ModelFailure("invalid_response", "what the provider calls a response is no id", None)
+    return f"/responses/{response}"

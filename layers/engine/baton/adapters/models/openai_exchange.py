@@ -41,6 +41,7 @@ _SENT: Final = frozenset(
         "transfer-encoding",
     }
 )
+_UNCERTAIN: Final = frozenset({"connection_failed", "invalid_response"})
 _USER_AGENT: Final = f"Baton/{VERSION}"
 
 
@@ -58,15 +59,12 @@ class OpenAIExchange:
 
     async def ask(self, profile: Profile, credential: str, body: Mapping[str, Any], key: str) -> ModelAnswer:
         """Asks once. Raises `StepFailure`; one of 401 says that the credential was refused."""
-        headers = {"Authorization": f"Bearer {credential}" if credential else openai.Omit()}
-        if key:
-            headers["Idempotency-Key"] = key
         collected = Collected(profile.host, body)
         try:
             stream = await self._client(profile).post(
                 "/chat/completions",
                 body=body,
-                options={"headers": headers},
+                options={"headers": _headers(credential, key)},
                 cast_to=object,
                 stream=True,
                 stream_cls=openai.AsyncStream[object],
@@ -79,6 +77,31 @@ class OpenAIExchange:
             failure.happened = collected.has_begun  # an answer that breaks off is billed
             raise failure from None
         return collected.answer()
+
+    async def call(
+        self,
+        profile: Profile,
+        credential: str,
+        place: str,
+        model: str,
+        body: Mapping[str, Any] | None,
+        key: str = "",
+    ) -> Any:
+        """The JSON that the address `place` of the profile answers: to a `body` sent there, or to a read where there is none.
+
+        Raises `StepFailure`; `happened` says that the provider may have got what was sent.
+        """
+        options: Any = {"headers": _headers(credential, key)}
+        client = self._client(profile)
+        try:
+            if body is None:
+                return await client.get(place, options=options, cast_to=object)
+            return await client.post(place, body=body, options=options, cast_to=object)
+        except (openai.OpenAIError, httpx2.HTTPError, ValueError, RecursionError) as error:
+            failure = failure_of(error, profile.host, model, credential)
+            reached = not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
+            failure.happened = (failure.code in _UNCERTAIN and reached) or None
+            raise failure from None
 
     async def aclose(self) -> None:
         """Ends the connections of this event loop. A process that lives as long as its loop need not."""
@@ -109,6 +132,11 @@ class OpenAIExchange:
                 ),
             )
         return self._clients[profile.name]
+
+
+def _headers(credential: str, key: str) -> dict[str, Any]:
+    named = {"Idempotency-Key": key} if key else {}
+    return {"Authorization": f"Bearer {credential}" if credential else openai.Omit(), **named}
 
 
 @cache

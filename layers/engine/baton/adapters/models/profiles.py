@@ -49,6 +49,10 @@ class Profiles:
             return self._named[name], rest
         return self._first, model
 
+    def named(self, name: str) -> Profile:
+        """The profile of this name. Raises `KeyError`."""
+        return self._named[name]
+
     def names(self) -> list[str]:
         return sorted(self._named)
 

@@ -16,7 +16,9 @@ from baton.core.nodes.base import Activation, Desk, Later, Run
 
 FIRST_MS: Final = 15_000
 LONGEST_MS: Final = 300_000
-_JITTER: Final = 4  # a pause is up to a fourth longer, so that requests that began together are not looked at together
+_JITTER: Final = (
+    4  # a pause is up to a fourth longer, so that requests that began together are not looked at together
+)
 
 
 def resumed(at: Activation, work: Callback, desk: Desk) -> Run | Later:

@@ -1,0 +1,194 @@
+"""A request in the background as the responses API has it, and what its end comes to. Pure; who sends it is openai_exchange.py."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from baton.adapters.models.requests import is_enforced
+from baton.core.models.usage import Usage
+from baton.ports.models import CALLS, LENGTH, STOP, ModelAnswer, ModelCall, ModelFailure, ModelRequest
+
+IS_ID: Final = re.compile("[A-Za-z0-9_-]{1,200}").fullmatch
+_MARK: Final = "baton"  # the key of what a request carries; behind the first part, numbered ones
+_MOST_VALUE, _MOST_PARTS = 512, 8  # characters of a value of the metadata, and values
+_UNDER_WAY: Final = frozenset({"queued", "in_progress"})
+_FAILURES: Final = {"rate_limit_exceeded": "rate_limited", "context_length_exceeded": "context_exceeded"}
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class _Content(msgspec.Struct):
+    type: str = ""
+    text: str | None = None
+    refusal: str | None = None
+
+
+class _Item(msgspec.Struct):
+    type: str = ""
+    content: list[_Content] | None = None
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _Why(msgspec.Struct):
+    code: str | None = None
+    message: str | None = None
+    reason: str | None = None
+
+
+class _OfInput(msgspec.Struct):
+    cached_tokens: _Count | None = None
+
+
+class _OfOutput(msgspec.Struct):
+    reasoning_tokens: _Count | None = None
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: _Count = 0
+    output_tokens: _Count = 0
+    input_tokens_details: _OfInput | None = None
+    output_tokens_details: _OfOutput | None = None
+
+
+class Found(msgspec.Struct):
+    """A response, as far as it is read."""
+
+    id: str
+    status: str
+    model: str = ""
+    output: list[_Item] | None = None
+    usage: _Usage | None = None
+    error: _Why | None = None
+    incomplete_details: _Why | None = None
+    metadata: dict[str, str] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.status not in _UNDER_WAY
+
+    @property
+    def token(self) -> str:
+        """What the request carried; empty for one of others."""
+        said = self.metadata or {}
+        return "".join(said.get(name, "") for name in _names())
+
+
+def found_in(data: Any, host: str) -> Found:
+    """Raises `ModelFailure` for what is no response."""
+    try:
+        found = msgspec.convert(data, Found)
+    except msgspec.ValidationError as error:
+        raise _unreadable(host, str(error), None) from error
+    if not IS_ID(found.id):
+        raise _unreadable(host, "its id is none", None)
+    return found
+
+
+def body_of(request: ModelRequest, model: str) -> dict[str, Any]:
+    """The body. What the requests of one conversation share comes first, so that their bytes begin alike."""
+    body: dict[str, Any] = {"model": model, "background": True, "store": True}
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+                "strict": False,
+            }
+            for tool in request.tools
+        ]
+    if request.schema is not None:
+        strict = is_enforced(request.schema)
+        answer = {"type": "json_schema", "name": "answer", "schema": request.schema, "strict": strict}
+        body["text"] = {"format": answer}
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.most_output:
+        body["max_output_tokens"] = request.most_output
+    body["input"] = [item for message in request.messages for item in _items(message)]
+    if request.token:
+        parts = range(0, len(request.token), _MOST_VALUE)
+        body["metadata"] = {
+            name: request.token[at : at + _MOST_VALUE] for name, at in zip(_names(), parts, strict=False)
+        }
+    return body
+
+
+def answer_of(found: Found, host: str) -> ModelAnswer:
+    """The answer of a response that is over. Raises `ModelFailure`."""
+    usage = _used(found)
+    if found.status == "failed":
+        why = found.error or _Why()
+        code = _FAILURES.get(why.code or "", "server_error")
+        raise ModelFailure(code, f"{host}: {(why.message or why.code or 'it failed')[:500]}", usage)
+    if found.status == "cancelled":
+        raise ModelFailure("service_unavailable", f"the request was cancelled at {host}", usage)
+    reason = (found.incomplete_details or _Why()).reason or ""
+    if reason == "content_filter":
+        raise ModelFailure("content_policy", f"{host} has filtered the answer", usage)
+    is_cut = found.status == "incomplete" and reason == "max_output_tokens"
+    if not is_cut and found.status != "completed":
+        raise _unreadable(host, f"it ended as `{(reason or found.status)[:40]}`", usage)
+    said = [part for item in found.output or () if item.type == "message" for part in item.content or ()]
+    if refusal := "".join(part.refusal or "" for part in said):
+        raise ModelFailure("content_policy", f"the model refuses to answer: {refusal[:500]}", usage)
+    text = "".join(part.text or "" for part in said)
+    calls = tuple(_call(item, host, usage) for item in found.output or () if item.type == "function_call")
+    if usage is None:  # the most that it can be: no token is shorter than a byte
+        raise _unreadable(host, "it does not say what it has used", None)
+    finish = LENGTH if is_cut else CALLS if calls else STOP
+    return ModelAnswer(text=text, calls=calls, finish=finish, usage=usage, model=found.model, id=found.id)
+
+
+def _names() -> Iterable[str]:
+    return (_MARK if not number else f"{_MARK}_{number}" for number in range(_MOST_PARTS))
+
+
+def _items(message: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+    """The items that stand for a message of the chat completions API."""
+    if message["role"] == "tool":
+        yield {
+            "type": "function_call_output",
+            "call_id": message["tool_call_id"],
+            "output": message["content"],
+        }
+        return
+    if message["content"] is not None:
+        yield {"role": message["role"], "content": message["content"]}
+    for call in message.get("tool_calls") or ():
+        said = call["function"]
+        yield {
+            "type": "function_call",
+            "call_id": call["id"],
+            "name": said["name"],
+            "arguments": said["arguments"],
+        }
+
+
+def _call(item: _Item, host: str, usage: Usage | None) -> ModelCall:
+    if not item.call_id or not item.name:
+        raise _unreadable(host, "a call in it has no name", usage)
+    return ModelCall(id=item.call_id, name=item.name, arguments=item.arguments or "")
+
+
+def _used(found: Found) -> Usage | None:
+    used = found.usage
+    if used is None:
+        return None
+    return Usage(
+        model=found.model,
+        input=used.input_tokens,
+        cached=(used.input_tokens_details or _OfInput()).cached_tokens or 0,
+        output=used.output_tokens,
+        reasoning=(used.output_tokens_details or _OfOutput()).reasoning_tokens or 0,
+    )
+
+
+def _unreadable(host: str, why: str, usage: Usage | None) -> ModelFailure:
+    return ModelFailure("invalid_response", f"the answer of {host} cannot be read: {why}", usage)
