@@ -14,7 +14,7 @@ from typing import Any
 from baton.core.log.agents import is_turn
 from baton.core.log.state import UNKNOWN_OUTCOME, node_of, owner_of, slot_of
 from baton.core.read.explain import explain
-from baton.core.read.timeline import FAILED, PASSED, RAN, WAITED, Story
+from baton.core.read.timeline import ANSWERED, FAILED, PASSED, RAN, WAITED, Story
 from baton.testing.turns import Turn, failure_text, item_in, short, turns_at, turns_of
 
 _FAILING = "attempt_failed"
@@ -38,7 +38,7 @@ _STATUS = {
 _ATTEMPTS = frozenset({"step_succeeded", _FAILING, "step_failed"})
 _MADE = {"attempt": 1}
 
-DID = frozenset({RAN, PASSED, WAITED, FAILED})
+DID = frozenset({RAN, PASSED, WAITED, ANSWERED, FAILED})
 _ROOM = 1_000_000_000  # bytes of answers: a test has time
 
 
@@ -97,7 +97,11 @@ class Result:
     @property
     def way(self) -> list[str]:
         places = [self.story.places[slot] for slot in self.story.ended]
-        return [place.slot for place in places if place.end is not None and place.end.became in DID]
+        return [
+            place.slot
+            for place in places
+            if not place.item and place.end is not None and place.end.became in DID
+        ]
 
     @property
     def failing(self) -> Sequence[Mapping[str, Any]]:
