@@ -195,10 +195,11 @@ class Unanswered(AssertionError):
         codes = {step["code"] for step in asks["failing"] if step["node"] == node}
         # Of an effect in doubt only a rule that names it is heard.
         rule = f"{{{UNKNOWN_OUTCOME}: fail}}" if UNKNOWN_OUTCOME in codes else "fail"
+        risk = f" ({question['risk']} risk)" if question.get("risk") else ""
         said = f'"{question["options"][0]}"' if question["schema"] is None else '{"data": …}'
         place = f"`{node}`" + (f" of `{asks['workflow']}`" if asks is not result.view else "")
         super().__init__(
-            f"{place} asks, and the test gives no answer: {question['title'] or question['message']}\n"
+            f"{place} asks{risk}, and the test gives no answer: {question['title'] or question['message']}\n"
             f'  to answer:      run(…, answers={{"{node}": {said}}}), or another of {options}\n'
             f'  to let it pass: run(…, answers={{"{node}": None}})\n'
             + (f"  never to ask:   `on_failure: {rule}` in the document, or at the node\n" if codes else "")
