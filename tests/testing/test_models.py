@@ -357,7 +357,9 @@ def test_an_answer_that_is_a_list_stands_in_a_list() -> None:
 
 
 def test_tools_are_called_as_the_document_calls_them() -> None:
-    with pytest.raises(ValueError, match="`table.serch`, which is not offered. Did you mean `table.search`"):
+    with pytest.raises(
+        ValueError, match=r"`table\.serch`, which is not offered\. Did you mean `table\.search`"
+    ):
         of([call("table.serch", city="Wien")])
-    with pytest.raises(ValueError, match="There are: table.broken, table.hold, table.search"):
+    with pytest.raises(ValueError, match=r"There are: table\.broken, table\.hold, table\.search"):
         of([call("zzz")])

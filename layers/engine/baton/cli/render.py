@@ -52,6 +52,8 @@ _QUIET = frozenset(
         "started_at",
         "ended_at",
         "due_at",
+        "ends_by",
+        "expires",
     ]
 )
 
