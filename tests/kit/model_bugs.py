@@ -11,7 +11,7 @@ from typing import Any
 from baton.core.models import messages
 from baton.ports.models import ModelAnswer, ModelRequest
 from baton.runtime.account_queue import AccountQueue
-from baton.runtime.models import ModelCaller
+from baton.runtime.model_request import Asking
 from tests.kit.bugs import replaced
 from tests.kit.faults import Crash
 from tests.kit.thinking import ModelsOf
@@ -33,17 +33,16 @@ def a_request_dies_with_its_caller() -> Iterator[None]:
 def what_is_given_up_costs_nothing() -> Iterator[None]:
     """Spend row: a request that was cut off is taken for one that was never made."""
 
-    async def ask(self: ModelCaller, *arguments: Any) -> Any:
-        context = next(one for one in arguments if hasattr(one, "spent"))
-        before = len(context.spent)
+    async def ask(self: Asking, *arguments: Any) -> Any:
+        before = len(self._context.spent)
         try:
             return await real(self, *arguments)
         except asyncio.CancelledError:
-            del context.spent[before:]
+            del self._context.spent[before:]
             raise
 
-    real = ModelCaller._ask
-    with replaced(ModelCaller, "_ask", ask):
+    real = Asking.answer
+    with replaced(Asking, "answer", ask):
         yield
 
 

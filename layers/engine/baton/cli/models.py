@@ -29,7 +29,8 @@ def asked(graph: Graph) -> list[dict[str, Any]]:
 def _asked(graph: Graph, node: Node, step: Node) -> dict[str, Any]:
     from baton.core.models.usage import Price, most_of
     from baton.core.money import MICRO
-    from baton.runtime.models import INVALID, USUAL_OUTPUT
+    from baton.runtime.model_answers import INVALID
+    from baton.runtime.model_request import USUAL_OUTPUT
 
     given: Mapping[str, Any] = node.arguments
     found: dict[str, Any] = {"node": node.name, "model": given["model"]}

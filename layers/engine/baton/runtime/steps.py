@@ -267,7 +267,7 @@ class Steps:
         paying = Paying(self._performer, tools, self._ledger, one.state, step)
         performer: Performer = Approved(paying, tools, step) if one.may_ask else paying
         if step.node.tool == MODEL:
-            from baton.runtime.models import ModelCaller  # most sagas ask none
+            from baton.runtime.model_caller import ModelCaller  # most sagas ask none
 
             performer = ModelCaller(
                 performer, self._models, self._context_of, self._ledger, self._values, tools, one.state, step

@@ -1,0 +1,111 @@
+"""What is performed where the tool of a step is a model: the one request of a `model` node, or a turn of an agent.
+
+The money is in model_request.py, what was said in transcript.py, what an answer comes to in model_answers.py. Whether a turn is
+due, and what becomes of its calls, is decided in core/nodes/agent.py. Loaded with the first request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from baton.core.decide.builder import RunStep
+from baton.core.effects.toolspec import ToolSpec
+from baton.core.log.agents import Agent, answer_of
+from baton.core.log.state import State, owner_of
+from baton.core.models import messages as said
+from baton.core.models.tool import MODEL, SHARE
+from baton.ports import Performer, StepContext, StepFailure
+from baton.ports.models import Models, ToolOffer
+from baton.runtime.attempt import tool_called
+from baton.runtime.context import InvocationContext
+from baton.runtime.ledger import Ledger
+from baton.runtime.model_answers import INVALID, calls_of, data_of, refuse_wrong
+from baton.runtime.model_request import Asking, as_priced
+from baton.runtime.transcript import Transcript
+from baton.runtime.values import Values
+
+MOST_CALLS = 64
+
+
+class ModelCaller:
+    """A performer that calls a model where a step's tool is that, and passes on everything else."""
+
+    def __init__(
+        self,
+        performer: Performer,
+        models: Models | None,
+        context: InvocationContext,
+        ledger: Ledger,
+        values: Values,
+        specs: Mapping[str, ToolSpec],
+        state: State,
+        step: RunStep,
+    ) -> None:
+        self._performer = performer
+        self._models = models
+        self._context = context
+        self._ledger = ledger
+        self._values = values
+        self._specs = specs
+        self._state = state
+        self._step = step
+
+    async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
+        is_turn = "#" in self._step.slot
+        if tool != MODEL:
+            result = await self._performer.perform(tool, arguments, context)
+            return answer_of(result) if is_turn and tool == tool_called(self._step) else result
+        if self._models is None:
+            raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
+        asking = Asking(self._models, self._ledger, self._state, self._step, context)
+        if not is_turn:
+            return await self._single(asking, arguments)
+        work = self._state.open[owner_of(self._step.slot)]
+        assert isinstance(work, Agent), "only an agent has turns"
+        return await self._turn(asking, work, arguments)
+
+    async def _single(self, asking: Asking, given: Mapping[str, Any]) -> Any:
+        given = as_priced(given, self._step.node.arguments["model"])
+        answer = await asking.answer(given, self._corrected(said.opening(given)))
+        return data_of(answer, self._step.node.output_schema)
+
+    async def _turn(self, asking: Asking, work: Agent, changed: Mapping[str, Any]) -> dict[str, Any]:
+        node = self._step.node
+        transcript = Transcript(self._context, self._values, self._state.origin)
+        written = await transcript.content(work.given)
+        given = as_priced({**written, **changed}, written["model"])
+        names = said.wire_names(node.arguments["tools"])
+        offers = tuple(self._offer(tool, name) for tool, name in names.items())
+        messages, made, segments = await transcript.messages(work, given, names)
+        if share := int(changed.get(SHARE, 0)):
+            messages = said.cut(messages, len(said.opening(given)), share)
+        # It begins with what the turn before it has read, and that was counted.
+        counted = work.used.read if work.tail else 0
+        answer = await asking.answer(given, self._corrected(messages), offers, counted)
+        asked = answer.calls[:MOST_CALLS]
+        calls = calls_of(asked, names, self._specs, made)
+        refuse_wrong(calls, work.wrong)
+        return {
+            "text": answer.text,
+            "calls": calls,
+            **({"left_out": len(answer.calls) - MOST_CALLS} if len(answer.calls) > MOST_CALLS else {}),
+            "data": None if asked else data_of(answer, node.output_schema),
+            "tokens": [answer.usage.input, answer.usage.output],
+            **({} if segments is None else {"segments": [[one.ref, one.turns] for one in segments]}),
+        }
+
+    def _corrected(self, messages: list[said.Message]) -> list[said.Message]:
+        """With what was wrong about the last answer to the same messages."""
+        failure = self._step.failure
+        if failure is None or failure.code != INVALID:
+            return messages
+        return [*messages, said.correction(failure.message)]
+
+    def _offer(self, tool: str, name: str) -> ToolOffer:
+        spec = self._specs.get(tool)
+        if spec is None:
+            raise StepFailure(
+                "tool_missing", f"this deployment has no tool `{tool}`, which the agent may call"
+            )
+        return ToolOffer(name=name, description=spec.description, parameters=spec.parameters)

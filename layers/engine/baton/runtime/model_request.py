@@ -1,0 +1,122 @@
+"""One request to a model: what it may cost is held before it, and what it has cost is counted after it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from baton.core.decide.builder import RunStep
+from baton.core.log.state import State
+from baton.core.log.workflow_limits import TERMINATE, failure_of
+from baton.core.models import messages as said
+from baton.core.models.messages import Message
+from baton.core.models.tool import MODEL
+from baton.core.models.usage import Price, Usage, cost_of, most_of
+from baton.core.money import MICRO, Assumed, micro_dollars
+from baton.ports import StepContext, StepFailure
+from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest, Models, ToolOffer
+from baton.runtime.ledger import Ledger
+
+USUAL_OUTPUT = 4_096
+"""Tokens that an answer has at most where the document does not say."""
+
+
+class Asking:
+    """A model is asked for one attempt of a step."""
+
+    def __init__(
+        self, models: Models, ledger: Ledger, state: State, step: RunStep, context: StepContext
+    ) -> None:
+        self._models = models
+        self._ledger = ledger
+        self._state = state
+        self._step = step
+        self._context = context
+
+    async def answer(
+        self,
+        given: Mapping[str, Any],
+        messages: Sequence[Message],
+        offers: tuple[ToolOffer, ...] = (),
+        counted: int = 0,
+    ) -> ModelAnswer:
+        """`given` has the model and its settings. `counted`: so many tokens the beginning of the messages is known to have.
+
+        Raises `StepFailure`, also for settings that are not usable and for money that there is not.
+        """
+        model, step, context = str(given["model"]), self._step, self._context
+        try:  # a policy or a person may have put others in their place
+            most_output = int(given.get("max_output") or USUAL_OUTPUT)
+            price = self._price(given, model)
+        except (TypeError, ValueError) as error:
+            raise StepFailure("input_invalid", f"`max_output` or `price` is not usable: {error}") from error
+        if price is None:
+            text = f"the price of `{model}` is not known here, so that no money can be held for it"
+            raise StepFailure("model_unavailable", text)
+        schema = step.node.output_schema
+        size = said.size_of(messages, [msgspec.to_builtins(offers), schema])
+        most = most_of(price, max(size, counted), most_output)
+        self._within_limit(most)
+        await self._ledger.cover(self._state, step, MODEL, most, is_billed=True)
+        request = ModelRequest(
+            model=model,
+            messages=tuple(messages),
+            tools=offers,
+            schema=schema,
+            most_output=most_output,
+            temperature=given.get("temperature"),
+            until=context.deadline_ms,
+            key=f"{context.saga}/{step.slot}/{step.attempt}",
+        )
+        try:
+            answer = await self._models.answer(request)
+        except asyncio.CancelledError:  # the provider has the request, and bills it
+            context.spent.append(Assumed(Decimal(most) / MICRO))
+            raise
+        except StepFailure as failure:
+            usage = failure.usage if isinstance(failure, ModelFailure) else None
+            if usage is not None:
+                self._count(usage, price, model)
+            elif failure.happened:
+                context.spent.append(Assumed(Decimal(most) / MICRO))
+            raise
+        self._count(answer.usage, price, answer.model or model)
+        return _storable(answer)
+
+    def _within_limit(self, most: int) -> None:
+        """Raises `StepFailure` where the request may cost more than `limits.cost_usd` of the node leaves."""
+        node = self._step.node
+        cap, used = node.limits.get("cost"), self._state.used.get(node.name)
+        if cap is None or used is None or cap.then != TERMINATE:
+            return
+        found = used.cost + micro_dollars(self._context.spent) + most
+        if found > cap.most:
+            failure = failure_of("cost", cap, node.name, found)
+            raise StepFailure(failure.code, f"{failure.message} with what the next request may cost")
+
+    def _price(self, given: Mapping[str, Any], model: str) -> Price | None:
+        """What the document says, or else what the deployment knows."""
+        own = given.get("price")
+        return self._models.price(model) if own is None else Price(**own)
+
+    def _count(self, usage: Usage, price: Price, model: str) -> None:
+        cost = cost_of(usage, price)
+        self._context.usage.append(msgspec.structs.replace(usage, model=usage.model or model, cost=cost))
+        self._context.spend(Decimal(cost) / MICRO)
+
+
+def as_priced(given: Mapping[str, Any], named: str) -> Mapping[str, Any]:
+    """The document's price is that of the model which it names, and of no other that is asked in its place."""
+    return given if given["model"] == named else {**given, "price": None}
+
+
+def _storable(answer: ModelAnswer) -> ModelAnswer:
+    calls = tuple(
+        msgspec.structs.replace(one, name=said.plain(one.name), arguments=said.plain(one.arguments))
+        for one in answer.calls
+    )
+    return msgspec.structs.replace(answer, text=said.plain(answer.text), calls=calls)
