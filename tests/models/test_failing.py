@@ -12,8 +12,8 @@ from baton.core.failures.codes import CODES
 from baton.core.models.usage import Usage
 from baton.ports.models import ModelFailure
 from examples.services.models import Refusal, Reply
-from tests.kit.provider import KEY, Served
-from tests.models.asking import a_request, adapter_of, ask, failure, models
+from tests.kit.provider import KEY, Served, models
+from tests.models.asking import a_request, adapter_of, ask, failure
 
 REFUSALS = [
     (Refusal(429, "rate_limit_exceeded"), "rate_limited"),
