@@ -15,7 +15,13 @@ from tests.deploy.stack import Stack, stack
 JWT = {"AuthMode": "jwt", "JwtIssuer": "https://issuer.example/", "JwtAudience": "baton,console"}
 
 
-_OPEN = {"GET /health", "GET /openapi.json", "POST /callbacks/{token}", "POST /confirm"}
+_OPEN = {
+    "GET /health",
+    "GET /openapi.json",
+    "POST /callbacks/{token}",
+    "POST /confirm",
+    "POST /models/{profile}/webhook",
+}
 
 
 def routes(of: Stack) -> dict[str, dict[str, Any]]:

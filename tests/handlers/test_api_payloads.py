@@ -16,6 +16,7 @@ IAM_ACCOUNT = "123456789012"
 
 # status, and the problem's code where it is one
 EXPECTED: dict[str, tuple[int, str]] = {
+    "announce-model": (401, "unauthenticated"),
     "answer": (202, ""),
     "answer-no-option": (422, "invalid-input"),
     "budget": (200, ""),
@@ -86,7 +87,7 @@ def test_every_route_has_a_request() -> None:
     answered = [
         payload("api", name)
         for name, (status, _) in EXPECTED.items()
-        if status < 400 or name in {"resume", "callback", "confirm"}
+        if status < 400 or name in {"resume", "callback", "confirm", "announce-model"}
     ]
     asked = {(event["requestContext"]["http"]["method"], event["rawPath"]) for event in answered}
     without = [

@@ -277,45 +277,18 @@ class Channels:
     ] = ""
 
 
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class Sagas(Standard, Models, LastResort, Money, Lifetime, Values, Tenants, Stores, App):
+    """What both have to know that begin sagas and that run them."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ApiSettings(
-    Callers,
-    Models,
-    LastResort,
-    Money,
-    Lifetime,
-    Values,
-    Signals,
-    Tenants,
-    Stores,
-    Estimates,
-    Standard,
-    App,
-    Settings,
-):
+class ApiSettings(Callers, Sagas, Signals, Estimates, Settings):
     """The api function's."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class WorkerSettings(
-    Standard,
-    Outside,
-    Models,
-    Channels,
-    Execution,
-    Failing,
-    LastResort,
-    Effects,
-    Money,
-    Liveness,
-    Lifetime,
-    Values,
-    People,
-    Tenants,
-    Stores,
-    App,
-    Settings,
-):
+class WorkerSettings(Sagas, Outside, Channels, Execution, Failing, Effects, Liveness, People, Settings):
     """The worker function's."""
 
     queue_url: Annotated[Name, Meta(description="Queue of wakes.")]

@@ -77,11 +77,14 @@ class Asking(NodeFields, total=False):
     temperature: float | None
     corrections: int | None
     price: Prices | None
+    background: bool | None
     timeout: Duration | None
     retry: Retries | None
     on_failure: Reactions | None
     failover: Policies | None
 
 
-OF_MODEL = frozenset({"instructions", "fallbacks", "max_output", "temperature", "corrections", "price"})
+OF_MODEL = frozenset(
+    {"instructions", "fallbacks", "max_output", "temperature", "corrections", "price", "background"}
+)
 """Of these, what stands with the model; the rest stands with the node."""

@@ -12,8 +12,6 @@ import logging
 from collections.abc import Collection, Mapping
 from decimal import Decimal
 
-from msgspec import Struct
-
 from baton.core.decide.builder import RunStep
 from baton.core.decide.spending import (
     WAITS,
@@ -31,6 +29,7 @@ from baton.core.money import micro_dollars
 from baton.errors import EngineFault
 from baton.ports import Account, NoRoom, SagaRef, Sums
 from baton.runtime.account_queue import AccountQueue, short
+from baton.runtime.attempt_spending import AttemptSpending, Halt, Halted
 from baton.runtime.context import InvocationContext
 from baton.runtime.ledger_cache import LedgerCache
 
@@ -39,45 +38,6 @@ logger = logging.getLogger("baton.ledger")
 LONGEST_LIFE_MS = 960_000  # of an invocation, with the grace of its lease
 BRIEFLY_S = 0.5
 """So long an append or a reservation waits, at most, for the accounts to have what stopped attempts have spent."""
-
-
-class Halt(Struct, frozen=True):
-    """The attempt comes no further: the saga has to be parked, and the notices are to be sent."""
-
-    parked: ev.Parked
-    notices: tuple[ev.Notice, ...]
-
-
-class Halted(NoRoom):
-    """There is no money for a call, and no other attempt holds any that would come back."""
-
-    def __init__(self, halt: Halt) -> None:
-        super().__init__(halt.parked.message)
-        self.halt = halt
-
-
-class _AttemptSpending(Struct, eq=False):
-    """An attempt under way: `cover` is what it may spend beyond what has been `closed`, which is counted.
-
-    `held` of it is reserved. `sums` are the last known ones of the account. `rests`: there was no room for it in its
-    process. `billed`: what is held for it is for a request that is billed whatever becomes of its caller, and this is its
-    name.
-    """
-
-    saga: str
-    account: AccountQueue
-    spent: list[Decimal]
-    cover: int = 0
-    closed: int = 0
-    held: int = 0
-    sums: Sums | None = None
-    rests: bool = False
-    billed: str = ""
-
-    @property
-    def most(self) -> int:
-        """The cost so far, or the most that it may come to."""
-        return max(micro_dollars(self.spent), self.closed + self.cover)
 
 
 class Ledger:
@@ -98,13 +58,13 @@ class Ledger:
             AccountQueue, cache.budgets, context.call, context.invocation.id, until, limit
         )
         self._account = functools.cache(queue)
-        self._under_way: dict[tuple[str, str], _AttemptSpending] = {}
+        self._under_way: dict[tuple[str, str], AttemptSpending] = {}
         self._left: set[tuple[str, AccountQueue]] = set()
         self._closing: dict[asyncio.Task[None], str] = {}  # with their sagas
         self._seen: dict[str, State] = {}
         self._unlogged: dict[str, dict[str, int]] = {}
         self._wanted: dict[tuple[str, str, int], int] = {}
-        self._returning: dict[tuple[str, str], tuple[_AttemptSpending, int]] = {}
+        self._returning: dict[tuple[str, str], tuple[AttemptSpending, int]] = {}
 
     def see(self, state: State, running: Collection[str]) -> None:
         """Take in the present state of the saga. It includes the costs of attempts that are not `running`."""
@@ -146,7 +106,7 @@ class Ledger:
             return
         self._leave(place)
         await self.closed(saga)
-        attempt = self._under_way[place] = _AttemptSpending(saga, account, spent)
+        attempt = self._under_way[place] = AttemptSpending(saga, account, spent)
         try:
             await self._hold(state, step.node.name, step.node.name, attempt, amount)
         except NoRoom:
@@ -158,7 +118,7 @@ class Ledger:
         if self._cache.terms.user_day or self._cache.terms.saga:
             account = self._account(Account(state.origin.tenant, state.origin.user, day))
             self._seen.setdefault(_key(state), state)
-            self._under_way[_key(state), step.slot] = _AttemptSpending(_key(state), account, spent)
+            self._under_way[_key(state), step.slot] = AttemptSpending(_key(state), account, spent)
 
     def day(self, state: State, step: RunStep) -> int:
         """The day on which the cost of an attempt under way is counted."""
@@ -189,7 +149,7 @@ class Ledger:
             self._wanted[_key(state), step.slot, step.attempt] = spent + cost
             raise
 
-    async def _hold(self, state: State, node: str, what: str, attempt: _AttemptSpending, cost: int) -> None:
+    async def _hold(self, state: State, node: str, what: str, attempt: AttemptSpending, cost: int) -> None:
         """Cover a call, or what an attempt begins with, and count what it has spent. Raises `NoRoom`, `Halted`."""
         if not cost:
             return
@@ -287,7 +247,7 @@ class Ledger:
         self._owe(saga, slot, cost)
         self._close_soon(saga, attempt, cost)
 
-    def _close_soon(self, saga: str, attempt: _AttemptSpending, cost: int) -> None:
+    def _close_soon(self, saga: str, attempt: AttemptSpending, cost: int) -> None:
         task = asyncio.create_task(self._close(attempt, cost), name=f"settle {saga}")
         self._closing[task] = saga
         task.add_done_callback(self._closed)
@@ -345,13 +305,13 @@ class Ledger:
         """
         return self._clock.now() - self._skew
 
-    async def _close(self, attempt: _AttemptSpending, cost: int) -> None:
+    async def _close(self, attempt: AttemptSpending, cost: int) -> None:
         """Count what an attempt has cost in all, and hold nothing for it any more."""
         is_open = (attempt.saga, attempt.account) in self._left and not attempt.account.is_settled
         if attempt.held or cost != attempt.closed or is_open:
             await self._move(attempt, cost)
 
-    async def _move(self, attempt: _AttemptSpending, cost: int, cover: int = 0) -> Sums | None:
+    async def _move(self, attempt: AttemptSpending, cost: int, cover: int = 0) -> Sums | None:
         """Count what an attempt has cost so far, and hold `cover` in place of what is held for it."""
         less, spent = attempt.held, cost - attempt.closed
         attempt.held, attempt.closed, attempt.cover = 0, cost, cover  # at once: others may ask meanwhile

@@ -29,8 +29,8 @@ from baton.core.money import assumed_in, micro_dollars
 from baton.ports import NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.alarm import Alarm
 from baton.runtime.approvals import Approved, Unapproved, check, check_first, may_ask
-from baton.runtime.attempt_input import AttemptInput, Doubt
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
+from baton.runtime.attempt_input import AttemptInput, Doubt
 from baton.runtime.claims import OfClaim
 from baton.runtime.context import InvocationContext
 from baton.runtime.effect_claims import EffectClaims

@@ -100,7 +100,9 @@ class DeployedModels:
         if profile not in self._profiles.names():
             raise Unauthenticated(_UNSIGNED)
         of, name, now = self._profiles.named(profile), f"{profile}{WEBHOOK}", self._clock.now()
-        if now < self._unread_until.get(name, 0):  # whoever knows the address cannot have it read again and again
+        if now < self._unread_until.get(
+            name, 0
+        ):  # a caller without a secret cannot have it read again and again
             raise Unauthenticated(_UNSIGNED)
         secret = await self._credentials.of(name, is_optional=True)
         if not secret:

@@ -58,7 +58,6 @@ __all__ = [  # what is declared in rooms of its own
     "Failure",
     "Gives",
     "Notice",
-    "Response",
     "NoticeDue",
     "NoticesSent",
     "Opens",
@@ -66,6 +65,7 @@ __all__ = [  # what is declared in rooms of its own
     "QuestionClosed",
     "QuestionEscalated",
     "QuestionOpened",
+    "Response",
     "Settles",
     "Shown",
     "StrategyChosen",
@@ -322,6 +322,7 @@ class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only
 
 Opening = WaitOpened | ChildOpened | QuestionOpened | CallbackOpened | AgentBegan
 Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed | AgentClosed
+Moving = TurnBegan | CallsBegan
 Event = (
     SagaStarted
     | StepSucceeded
