@@ -73,6 +73,8 @@ class Handed:
         if self.ended is not None:
             yield f"{self.id} ended twice"
         self.ended = event
+        if self.opened is not None and self.opened.response is not None:
+            return  # its answer is fetched, whether its end was reported or not
         said = self.said
         if said is None:
             if isinstance(event, StepSucceeded):

@@ -183,13 +183,49 @@ def model() -> Scripted:
     return Scripted(script)
 
 
+class Announcing(Scripted):
+    """Announces what is over: every second request twice, every third late, every fourth never."""
+
+    def __init__(self, world: World, patiently: Callable[..., Any]) -> None:
+        super().__init__(model().script)
+        self._world, self._patiently = world, patiently
+
+    async def submit(self, request: ModelRequest) -> str:
+        response = await super().submit(request)
+        self._world.spawn(self._announce(response, len(self.requests)))
+        return response
+
+    async def _announce(self, response: str, number: int) -> None:
+        await asyncio.sleep(self.thinks_s + (200 if number % 3 == 0 else 0.5))
+        for _ in range(0 if number % 4 == 0 else 2 if number % 2 == 0 else 1):
+            await self._patiently(self._world, lambda service: service.announced("m", {}, response.encode()))
+
+
+async def ponders(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
+    """The agent of `thinks`, whose model is asked in the background."""
+    said = THINKS.replace("name: thinks", "name: ponders").replace("timeout: 20s", "timeout: 10m")
+    document = said.replace("      model: m\n", "      model: m\n      background: true\n")
+    return await _through(world, start, patiently, Announcing(world, patiently), document, "ponders")
+
+
 async def thinks(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
     """An agent that calls tools of every effect, one that fails, one that is none, and one that a person approves, twice.
 
     Its user says something while it is at work.
     """
-    world.models = model()
-    saga = await start(world, THINKS, {}, "thinks")
+    return await _through(world, start, patiently, model(), THINKS, "thinks")
+
+
+async def _through(
+    world: World,
+    start: Callable[..., Awaitable[str]],
+    patiently: Callable[..., Any],
+    models: Models,
+    document: str,
+    name: str,
+) -> str:
+    world.models = models
+    saga = await start(world, document, {}, name)
     with suppress(NotAllowedNow):  # it has ended
         await patiently(world, lambda service: service.signal(saga, "word", "By the window.", "w-1"))
     while world.end(saga) is None and world.troubles is None:
