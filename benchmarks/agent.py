@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from baton.adapters.memory.blobs import MemoryBlobs
 from baton.core.models.usage import Price, Usage
 from baton.core.read.usage import Deployment as Assumed
 from baton.ports import Message, Record, SagaRef, Wake
-from baton.ports.models import CALLS, ModelAnswer, ModelCall, ModelRequest
+from baton.ports.models import CALLS, ModelAnswer, ModelCall, ModelRequest, Over
 from baton.runtime.deadline import Deadline
 from baton.runtime.history import History
 from baton.runtime.parts import Engine
@@ -33,6 +33,7 @@ from tests.kit.world import World
 AGENTS, TURNS, CALLS_A_TURN = 20, 10, 2
 SHORT, LONG, WINDOW = 20, 200, 32  # turns behind a resume; resumes that are averaged
 THINKS_S = 10.0
+CALL_S = 0.2  # of a call that hands a request over, or fetches its answer
 MEMORY_GB = Assumed().worker_mb / 1_024
 DOCUMENT = """
 name: agents
@@ -60,12 +61,37 @@ class Model:
         self._answers = [*map(_asking, range(turns)), ModelAnswer(text="done", usage=USAGE, model="m")]
         self._thinks_s = thinks_s
         self.requests = 0
+        self._handed: list[tuple[ModelRequest, float]] = []
+        self.over: Callable[[str], None] = lambda _: None
+        """Is told of a response that is over, as a webhook does."""
 
     async def answer(self, request: ModelRequest) -> ModelAnswer:
         self.requests += 1
         if self._thinks_s:
             await asyncio.sleep(self._thinks_s)
         return self._answers[(len(request.messages) - 1) // MESSAGES]
+
+    async def submit(self, request: ModelRequest) -> str:
+        self.requests += 1
+        await asyncio.sleep(CALL_S)
+        loop = asyncio.get_running_loop()
+        response = f"resp_{len(self._handed)}"
+        self._handed.append((request, loop.time() + self._thinks_s))
+        loop.call_later(self._thinks_s, self.over, response)
+        return response
+
+    async def collect(self, model: str, response: str) -> ModelAnswer | None:
+        await asyncio.sleep(CALL_S)
+        request, at = self._handed[int(response.removeprefix("resp_"))]
+        is_over = asyncio.get_running_loop().time() >= at
+        return self._answers[(len(request.messages) - 1) // MESSAGES] if is_over else None
+
+    async def cancel(self, model: str, response: str) -> None:
+        raise AssertionError("none is cancelled")
+
+    async def heard(self, profile: str, headers: Mapping[str, str], body: bytes) -> Over:
+        request, _ = self._handed[int(body.decode().removeprefix("resp_"))]
+        return Over(response=body.decode(), token=request.token)
 
     def price(self, model: str) -> Price:
         return Price(input=250_000, output=2_000_000)
@@ -168,8 +194,13 @@ async def _load(engine: Engine, ref: SagaRef, times: int = 5) -> float:
     return (time.process_time() - before) * 1_000 / times
 
 
-def _lambda_time(agents: int, turns: int, thinks_s: float, *, together: bool) -> float:
-    """GB-seconds of a turn in virtual time, where agents wait for their models: ten in an invocation, or each in its own."""
+def _lambda_time(
+    agents: int, turns: int, thinks_s: float, *, together: bool, background: bool = False
+) -> float:
+    """GB-seconds of a turn in virtual time, where agents wait for their models: ten in an invocation, or each in its own.
+
+    With `background` no worker waits, and a webhook says when a model is done.
+    """
 
     class _Timed(World):
         billed_s = 0.0
@@ -185,8 +216,12 @@ def _lambda_time(agents: int, turns: int, thinks_s: float, *, together: bool) ->
     async def story() -> float:
         world = _Timed(REGISTRY, timeout_s=60, batch=10 if together else 1)
         world.models = model = Model(turns, thinks_s)
+        model.over = lambda response: world.spawn(
+            world.service().announced("m", {}, response.encode())
+        )
         world.switch_on()
-        await world.service().register(DOCUMENT, json_only=False)
+        said = "background: true, model: m" if background else "model: m"
+        await world.service().register(DOCUMENT.replace("model: m", said), json_only=False)
         begun = await asyncio.gather(*(world.service().start("agents", {}, "") for _ in range(agents)))
         sagas = [view["id"] for view, _ in begun]
         await world.settle()
@@ -207,6 +242,7 @@ def measure(
         sample |= {f"{what} {name}": value for what, value in found.items()}
     sample["lambda"] = _lambda_time(agents, turns, THINKS_S, together=False)
     sample["lambda together"] = _lambda_time(agents, turns, THINKS_S, together=True)
+    sample["lambda background"] = _lambda_time(agents, turns, THINKS_S, together=False, background=True)
     return sample
 
 
@@ -243,6 +279,9 @@ BENCH = Bench(
             f"Lambda's time for a turn whose model thinks for {THINKS_S:g} s, alone", "GB-s", digits=2
         ),
         "lambda together": Figure("  the same, ten agents in an invocation", "GB-s", digits=2),
+        "lambda background": Figure(
+            f"  the same in the background, {CALL_S:g} s for each call of the provider", "GB-s", 1, digits=2
+        ),
     },
     measure,
     runs=5,

@@ -85,3 +85,18 @@ def test_api_secrets(deployment: Deployment) -> None:
     local = services_of_a_worker(deployment).credentials.of.__self__._secrets
     assert local.where("weather") == "the environment variable BATON_API_KEY_WEATHER"
     assert local.read("weather") == ""
+
+
+def test_the_api_asks_the_same_providers_with_the_same_credentials(deployment: Deployment) -> None:
+    given = {
+        "model_profiles": "own=http://a.example/v1",
+        "model_secrets": "/baton/models/",
+        "plain_http_hosts": "a.example",
+    }
+    changed = {variable_of(name): value for name, value in given.items()}
+    with deployment.function("api", **changed) as module:
+        models = module._api._engine.models
+        assert models.price("no-such-model") is None  # what stands for the adapter is made
+        found = models.price.__self__
+    assert found._profiles.of("m")[0].host == "a.example"
+    assert found._credentials._secrets.where("own-webhook") == "the parameter `/baton/models/own-webhook`"

@@ -92,11 +92,11 @@ class OpenAIExchange:
         Raises `StepFailure`; `happened` says that the provider may have got what was sent.
         """
         options: Any = {"headers": _headers(credential, key)}
-        client = self._client(profile)
+        provider = self._client(profile)
         try:
             if body is None:
-                return await client.get(place, options=options, cast_to=object)
-            return await client.post(place, body=body, options=options, cast_to=object)
+                return await provider.get(place, options=options, cast_to=object)
+            return await provider.post(place, body=body, options=options, cast_to=object)
         except (openai.OpenAIError, httpx2.HTTPError, ValueError, RecursionError) as error:
             failure = failure_of(error, profile.host, model, credential)
             reached = not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
