@@ -216,9 +216,7 @@ def _lambda_time(
     async def story() -> float:
         world = _Timed(REGISTRY, timeout_s=60, batch=10 if together else 1)
         world.models = model = Model(turns, thinks_s)
-        model.over = lambda response: world.spawn(
-            world.service().announced("m", {}, response.encode())
-        )
+        model.over = lambda response: world.spawn(world.service().announced("m", {}, response.encode()))
         world.switch_on()
         said = "background: true, model: m" if background else "model: m"
         await world.service().register(DOCUMENT.replace("model: m", said), json_only=False)

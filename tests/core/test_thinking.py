@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.log.records import Response
-from baton.core.log.work import Callback, Wait, responses_left
+from baton.core.log.work import Callback, Open, Wait, responses_left
 from baton.core.nodes.thinking import FIRST_MS, LONGEST_MS, next_look
 
 HOUR = 3_600_000
@@ -51,7 +51,7 @@ def test_requests_that_began_together_are_looked_at_apart() -> None:
 
 def test_left_is_what_nothing_waits_for_and_no_attempt_has_ended() -> None:
     plain = Callback(id="1.b.1", since=0, until=1)
-    before = {"ask": WORK, "b": plain, "c": Wait()}
+    before: dict[str, Open] = {"ask": WORK, "b": plain, "c": Wait()}
     assert responses_left(before, before, ()) == []
     assert responses_left(before, {}, ()) == [WORK.response]
     assert responses_left(before, {}, {"1.ask.1"}) == []

@@ -8,9 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from baton.core.log.records import Response
 from baton.core.models import messages
+from baton.ports import StepContext
 from baton.ports.models import ModelAnswer, ModelRequest
+from baton.runtime import background, model_request
 from baton.runtime.account_queue import AccountQueue
+from baton.runtime.ledger import Ledger
 from baton.runtime.model_request import Asking
 from tests.kit.bugs import replaced
 from tests.kit.faults import Crash
@@ -76,4 +80,41 @@ def a_transcript_says_when_it_was_made() -> Iterator[None]:
 
     real = messages.opening
     with replaced(messages, "opening", opening):
+        yield
+
+
+@contextmanager
+def what_was_held_is_lost() -> Iterator[None]:
+    """Background row: what a request has cost less than was held for it does not come back to the day."""
+
+    def see(self: Ledger, *arguments: Any) -> None:
+        self._returning.clear()
+        real(self, *arguments)
+
+    real = Ledger.see
+    with replaced(Ledger, "see", see):
+        yield
+
+
+@contextmanager
+def a_request_is_given_back_and_not_paid() -> Iterator[None]:
+    """Background row: the log counts an answer as free, and the provider bills it."""
+
+    def given_back(response: Response, context: StepContext) -> None:
+        real(response, context)
+        real(response, context)
+
+    real = background.given_back
+    with replaced(model_request, "given_back", given_back):
+        yield
+
+
+@contextmanager
+def what_was_held_is_paid_beside_the_answer() -> Iterator[None]:
+    """Background row: a request is in the log twice: with what was held for it, and with what it has cost."""
+
+    def given_back(response: Response, context: StepContext) -> None:
+        """Nothing comes back."""
+
+    with replaced(model_request, "given_back", given_back):
         yield

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from baton import StepFailure
 from baton.core.log.answers import Answer
-from baton.core.log.events import Entry, Forked, StepSucceeded
+from baton.core.log.events import CallbackOpened, Entry, Forked, StepSucceeded
 from baton.core.log.state import slot_of
 from baton.core.models.messages import Message, size_of
 from baton.core.models.usage import Price, cost_of, most_of
@@ -250,6 +250,8 @@ def of_requests(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
     """What is answered is not asked for again, and each request begins with all that was said before."""
     answered = {place: at for saga, entries in logs.items() for place, at in _answered(world, saga, entries)}
     talks: dict[tuple[str, str], dict[int, list[Message]]] = defaultdict(dict)
+    for entries in logs.values():
+        yield from _paid_twice(entries)
     for one in world.asked:
         saga, slot = one.place
         if one.at > answered.get(one.place, math.inf) and one.process.lost_time_at == math.inf:
@@ -263,6 +265,22 @@ def of_requests(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
         for (_, before), (turn, after) in pairwise(sorted(turns.items())):
             if after[: len(before)] != before:
                 yield f"{saga}: turn {turn} of {owner} does not begin with the messages of the turn before"
+
+
+def _paid_twice(entries: list[Entry]) -> Iterator[str]:
+    """Of a request that has its answer the log has what that has cost, and not what was held besides."""
+    held = {
+        event.callback: event.response.held
+        for entry in entries
+        for event in entry.events
+        if isinstance(event, CallbackOpened) and event.response is not None
+    }
+    for entry in entries:
+        for event in entry.events:
+            if not isinstance(event, StepSucceeded) or event.callback not in held:
+                continue
+            if event.cost != sum(one.cost for one in event.usage) - held[event.callback]:
+                yield f"the answer of {event.callback} was paid twice"
 
 
 def _answered(world: World, saga: str, entries: list[Entry]) -> Iterator[tuple[tuple[str, str], float]]:

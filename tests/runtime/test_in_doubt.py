@@ -9,7 +9,7 @@ import pytest
 
 from baton import Context, Key, StepFailure, tool
 from baton.core.log.answers import Answer
-from baton.runtime.steps import _Doubt
+from baton.runtime.attempt_input import Doubt
 from tests.kit.corpus import start
 from tests.kit.faults import Crash
 from tests.kit.toolbox import Books
@@ -219,6 +219,6 @@ def test_after_a_death_a_look_begins_with_the_claim_and_not_with_what_goes_befor
 
 
 def test_a_step_that_has_no_key_is_in_no_doubt_after_a_death() -> None:
-    assert _Doubt(before=False, acting=True).after(StepFailure("business_rule", "no", happened=False))
-    assert not _Doubt(before=False, acting=True).after(StepFailure("key_incomplete", "no id"))
-    assert _Doubt(before=True, acting=True).after(StepFailure("key_incomplete", "no id"))
+    assert Doubt(before=False, acting=True).after(StepFailure("business_rule", "no", happened=False))
+    assert not Doubt(before=False, acting=True).after(StepFailure("key_incomplete", "no id"))
+    assert Doubt(before=True, acting=True).after(StepFailure("key_incomplete", "no id"))

@@ -7,7 +7,18 @@ from functools import cache
 import pytest
 
 from tests.kit.corpus import CORPUS
-from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, DELAYED, FREEZE, HANG, LOST, STALL, THROTTLE, TWICE, Plan
+from tests.kit.faults import (
+    CRASH_AFTER,
+    CRASH_BEFORE,
+    DELAYED,
+    FREEZE,
+    HANG,
+    LOST,
+    STALL,
+    THROTTLE,
+    TWICE,
+    Plan,
+)
 from tests.kit.schedule import Schedule, trial
 from tests.kit.verdict import run
 

@@ -31,10 +31,11 @@ from baton.runtime.alarm import Alarm
 from baton.runtime.approvals import Approved, Unapproved, check, check_first, may_ask
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.attempt_input import AttemptInput, Doubt
+from baton.runtime.attempt_spending import Halted
 from baton.runtime.claims import OfClaim
 from baton.runtime.context import InvocationContext
 from baton.runtime.effect_claims import EffectClaims
-from baton.runtime.ledger import Halted, Ledger
+from baton.runtime.ledger import Ledger
 from baton.runtime.paying import Paying, foreseen
 from baton.runtime.values import Values
 from baton.runtime.watch import because_of, own_ms

@@ -98,7 +98,7 @@ class OpenAIExchange:
                 return await provider.get(place, options=options, cast_to=object)
             return await provider.post(place, body=body, options=options, cast_to=object)
         except (openai.OpenAIError, httpx2.HTTPError, ValueError, RecursionError) as error:
-            failure = failure_of(error, profile.host, model, credential)
+            failure = failure_of(error, profile, model, credential)
             reached = not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
             failure.happened = (failure.code in _UNCERTAIN and reached) or None
             raise failure from None
