@@ -37,14 +37,24 @@ class Asking:
         self._step = step
         self._context = context
 
+    @property
+    def until(self) -> int:
+        """When the attempt has to be over."""
+        return self._context.deadline_ms
+
     async def answer(
         self,
         given: Mapping[str, Any],
         messages: Sequence[Message],
         offers: tuple[ToolOffer, ...] = (),
         counted: int = 0,
+        *,
+        beside: str = "",
+        until: int = 0,
     ) -> ModelAnswer:
         """`given` has the model and its settings. `counted`: so many tokens the beginning of the messages is known to have.
+
+        `beside`: the name of a request beside the step's own, whose answer is text and has to be there by `until`.
 
         Raises `StepFailure`, also for settings that are not usable and for money that there is not.
         """
@@ -57,7 +67,7 @@ class Asking:
         if price is None:
             text = f"the price of `{model}` is not known here, so that no money can be held for it"
             raise StepFailure("model_unavailable", text)
-        schema = step.node.output_schema
+        schema = None if beside else step.node.output_schema
         size = said.size_of(messages, [msgspec.to_builtins(offers), schema])
         most = most_of(price, max(size, counted), most_output)
         self._within_limit(most)
@@ -69,8 +79,8 @@ class Asking:
             schema=schema,
             most_output=most_output,
             temperature=given.get("temperature"),
-            until=context.deadline_ms,
-            key=f"{context.saga}/{step.slot}/{step.attempt}",
+            until=until or context.deadline_ms,
+            key="/".join(filter(None, (context.saga, step.slot, str(step.attempt), beside))),
         )
         try:
             answer = await self._models.answer(request)
