@@ -20,6 +20,7 @@ from baton.ports.models import Models, ToolOffer
 from baton.runtime.attempt import tool_called
 from baton.runtime.context import InvocationContext
 from baton.runtime.ledger import Ledger
+from baton.runtime.live import LiveShow
 from baton.runtime.model_answers import INVALID, calls_of, data_of, refuse_wrong
 from baton.runtime.model_request import Asking, as_priced
 from baton.runtime.model_summary import Summary
@@ -39,6 +40,7 @@ class ModelCaller:
         context: InvocationContext,
         ledger: Ledger,
         values: Values,
+        live: LiveShow,
         specs: Mapping[str, ToolSpec],
         state: State,
         step: RunStep,
@@ -48,6 +50,7 @@ class ModelCaller:
         self._context = context
         self._ledger = ledger
         self._values = values
+        self._live = live
         self._specs = specs
         self._state = state
         self._step = step
@@ -59,7 +62,7 @@ class ModelCaller:
             return answer_of(result) if is_turn and tool == tool_called(self._step) else result
         if self._models is None:
             raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
-        asking = Asking(self._models, self._ledger, self._state, self._step, context)
+        asking = Asking(self._models, self._ledger, self._live, self._state, self._step, context)
         if not is_turn:
             return await self._single(asking, arguments)
         work = self._state.open[owner_of(self._step.slot)]

@@ -17,9 +17,10 @@ from baton.core.models.messages import Message
 from baton.core.models.tool import MODEL
 from baton.core.models.usage import Price, Usage, cost_of, most_of
 from baton.core.money import MICRO, Assumed, micro_dollars
-from baton.ports import StepContext, StepFailure
+from baton.ports import SagaRef, StepContext, StepFailure
 from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest, Models, ToolOffer
 from baton.runtime.ledger import Ledger
+from baton.runtime.live import LiveShow
 
 USUAL_OUTPUT = 4_096
 """Tokens that an answer has at most where the document does not say."""
@@ -29,10 +30,17 @@ class Asking:
     """A model is asked for one attempt of a step."""
 
     def __init__(
-        self, models: Models, ledger: Ledger, state: State, step: RunStep, context: StepContext
+        self,
+        models: Models,
+        ledger: Ledger,
+        live: LiveShow,
+        state: State,
+        step: RunStep,
+        context: StepContext,
     ) -> None:
         self._models = models
         self._ledger = ledger
+        self._live = live
         self._state = state
         self._step = step
         self._context = context
@@ -83,7 +91,7 @@ class Asking:
             key="/".join(filter(None, (context.saga, step.slot, str(step.attempt), beside))),
         )
         try:
-            answer = await self._models.answer(request)
+            answer = await (self._models.answer(request) if beside else self._shown(request))
         except asyncio.CancelledError:  # the provider has the request, and bills it
             context.spent.append(Assumed(Decimal(most) / MICRO))
             raise
@@ -96,6 +104,12 @@ class Asking:
             raise
         self._count(answer.usage, price, answer.model or model)
         return _storable(answer)
+
+    async def _shown(self, request: ModelRequest) -> ModelAnswer:
+        """The answer, which viewers see while it is written."""
+        origin = self._state.origin
+        with self._live.draft(SagaRef(origin.tenant, origin.saga), self._step.slot) as draft:
+            return await self._models.answer(msgspec.structs.replace(request, draft=draft))
 
     def _within_limit(self, most: int) -> None:
         """Raises `StepFailure` where the request may cost more than `limits.cost_usd` of the node leaves."""
