@@ -35,6 +35,7 @@ from baton.ports import (
     Effects,
     Head,
     Inbox,
+    Live,
     Log,
     NoticeRecord,
     Questions,
@@ -93,6 +94,10 @@ class Stores(Protocol):
     @property
     def incidents(self) -> NoticeRecord:
         return self.store.incidents
+
+    @property
+    def live(self) -> Live:
+        return self.store.live
 
     @property
     def questions(self) -> Questions:

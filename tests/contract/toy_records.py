@@ -1,8 +1,8 @@
-"""The toy store's accounts, incidents, questions and entities."""
+"""The toy store's accounts, incidents, questions, entities and live texts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -10,7 +10,18 @@ from msgspec.structs import replace
 
 from baton.core.log.events import Notice
 from baton.errors import ChannelRefused, Throttled
-from baton.ports import Account, Answer, Change, QuestionRow, Reservation, SagaRef, Spot, Sums
+from baton.ports import (
+    Account,
+    Answer,
+    Change,
+    Head,
+    LiveTexts,
+    QuestionRow,
+    Reservation,
+    SagaRef,
+    Spot,
+    Sums,
+)
 from baton.ports.notices import CLAIM_MS, WINDOW_MS, Incident, incident_of
 from baton.ports.outside import KEYS_KEPT, Entity, Written
 from baton.ports.questions import NEVER
@@ -225,3 +236,31 @@ class ToyEntities:
     def get(self, tenant: str, type: str, id: str) -> Entity | None:
         found = self._kept.get("entity", f"{tenant}\0{type}", id, _Versions)
         return None if found is None else found.entity
+
+
+class ToyLive:
+    """`Live`. `leave_word`: that of the log."""
+
+    def __init__(self, kept: Kept, leave_word: Callable[[Head, int], bool]) -> None:
+        self._kept, self._leave_word = kept, leave_word
+
+    def leave_word(self, head: Head, now: int, until: int) -> bool:
+        return self._leave_word(head, until)
+
+    def watch(self, ref: SagaRef, now: int, until: int, unless: int) -> bool:
+        with self._kept.alone():
+            there = self.read(ref) or LiveTexts(0)
+            if there.until < unless:
+                self._kept.put("live", str(ref), "", replace(there, until=until))
+            return there.until < unless
+
+    def put_texts(self, ref: SagaRef, epoch: int, now: int, data: bytes) -> bool:
+        with self._kept.alone():
+            there = self.read(ref) or LiveTexts(0)
+            may = there.until > now and (there.epoch, there.at) < (epoch, now)
+            if may:
+                self._kept.put("live", str(ref), "", LiveTexts(there.until, epoch, now, data))
+            return may
+
+    def read(self, ref: SagaRef) -> LiveTexts | None:
+        return self._kept.get("live", str(ref), "", LiveTexts)

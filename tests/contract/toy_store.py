@@ -17,6 +17,7 @@ from baton.adapters.rules import is_over, shard_of
 from baton.core.effects.rows import Row
 from baton.ports import (
     WORK,
+    Appended,
     Definition,
     Due,
     Effect,
@@ -31,7 +32,7 @@ from baton.ports import (
 )
 from baton.ports.effects import FREED
 from tests.contract.stores import SHARDS, LocalStores
-from tests.contract.toy_records import ToyBudgets, ToyEntities, ToyIncidents, ToyQuestions
+from tests.contract.toy_records import ToyBudgets, ToyEntities, ToyIncidents, ToyLive, ToyQuestions
 from tests.contract.toy_table import LIMITS, Kept
 
 
@@ -137,8 +138,22 @@ class ToyLog:
                 self._tell(ref, after.wake)
             return found.head
 
-    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
-        return self.append_with_rows(ref, record, (), wake)
+    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
+        with self._kept.alone():
+            if not self.append_with_rows(ref, record, (), wake):
+                return None
+            word = self._kept.get("watched", str(ref), "", Appended) or Appended()
+            self._kept.put("watched", str(ref), "", Appended())
+            return word
+
+    def leave_word(self, head: Head, until: int) -> bool:
+        if not head.owner:
+            return (
+                self._change(head.ref, lambda one: not one.owner and not one.wake, watched=until) is not None
+            )
+        with self._kept.alone():
+            self._kept.put("watched", str(head.ref), "", Appended(until))
+        return True
 
     def append_with_rows(
         self, ref: SagaRef, record: Record, rows: Sequence[Row], wake: Wake | None = None
@@ -313,6 +328,7 @@ class ToyStore:
         self.incidents = ToyIncidents(self.kept)
         self.questions = ToyQuestions(self.kept)
         self.entities = ToyEntities(self.kept)
+        self.live = ToyLive(self.kept, self.log.leave_word)
 
 
 class ToyStores(LocalStores):

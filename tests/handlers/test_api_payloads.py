@@ -34,6 +34,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "list-sagas": (200, ""),
     "list-sagas-bad-query": (400, "bad-request"),
     "list-workflows": (200, ""),
+    "live": (200, ""),
     "node-types": (200, ""),
     "openapi": (200, ""),
     "register-workflow": (201, ""),

@@ -44,7 +44,7 @@ from tests.kit.elsewhere import handed
 from tests.kit.faults import Crash
 from tests.kit.mishaps import EFFECTS, MISHAPS, answering, with_books
 from tests.kit.roles import Acknowledged
-from tests.kit.thinking import thinks
+from tests.kit.thinking import thinks, watched
 from tests.kit.virtual import VirtualClock, until_something_happens
 from tests.kit.world import World
 
@@ -390,4 +390,5 @@ CORPUS = (
     Scenario("polite", partial(start, document=POLITE, given={}, name="w")),
     Scenario("handed", partial(handed, start=start, patiently=patiently)),
     Scenario("thinks", partial(thinks, start=start, patiently=patiently)),
+    Scenario("watched", partial(watched, start=start, patiently=patiently)),
 )

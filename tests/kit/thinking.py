@@ -24,7 +24,7 @@ from baton.core.log.state import slot_of
 from baton.core.models.messages import Message, size_of
 from baton.core.models.usage import Price, cost_of, most_of
 from baton.core.money import MICRO
-from baton.errors import NotAllowedNow, NotFound
+from baton.errors import EngineFault, NotAllowedNow, NotFound
 from baton.ports import SagaRef
 from baton.ports.models import ModelAnswer, ModelRequest, Models
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, STALL, THROTTLE, Crash
@@ -133,7 +133,7 @@ def model() -> Scripted:
         heard = [one["content"] for one in request.messages if one["role"] == "tool"]
         return says(json.dumps({"heard": heard}))
 
-    return Scripted(script)
+    return Scripted(script, types="That is what it says.")
 
 
 async def thinks(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
@@ -153,6 +153,24 @@ async def thinks(world: World, start: Callable[..., Awaitable[str]], patiently: 
                 await patiently(world, said)
         await asyncio.sleep(1)
     return saga
+
+
+async def watched(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
+    """The same, with two viewers."""
+
+    async def looks(saga: str) -> None:
+        while world.end(saga) is None:
+            with suppress(Crash, EngineFault):
+                await world.queries().live(saga)
+            await asyncio.sleep(0.7)
+
+    async def began(*arguments: Any) -> str:
+        saga = await start(*arguments)
+        for _ in range(2):
+            world.spawn(looks(saga))
+        return saga
+
+    return await thinks(world, began, patiently)
 
 
 async def _shown(world: World, saga: str, _: Service) -> dict[str, Any]:

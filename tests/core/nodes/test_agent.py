@@ -303,6 +303,35 @@ def model_saga() -> Saga:
     return saga
 
 
+@pytest.mark.parametrize(
+    ("more", "first"),
+    [
+        ("", ("newer half of the transcript", {"share": 2})),
+        (
+            ", summarise: {model: n}",
+            (
+                "summary and newer half of the transcript",
+                {"share": 2, "summarise": {"model": "n", "max_output": 1_024}},
+            ),
+        ),
+        (
+            ", summarise: {max_output: 9}",
+            ("summary and newer half of the transcript", {"share": 2, "summarise": {"max_output": 9}}),
+        ),
+    ],
+)
+def test_a_transcript_that_does_not_fit_is_summarised_where_it_is_asked_for_and_then_cut(
+    more: str, first: tuple[str, dict[str, Any]]
+) -> None:
+    text = f"name: w\nnodes: {{a: {{agent: {{model: m, prompt: p{more}}}}}}}\noutput: '${{ctx.a.output}}'"
+    agent = compile_document(text, {}).nodes[0].agent
+    assert agent is not None
+    ways = agent.turn.ways
+    assert (ways[0].name, ways[0].arguments) == first
+    assert [way.arguments["share"] for way in ways] == [2, 4, 8]
+    assert ("summarise_context" in ways[0].hints) == bool(more)
+
+
 def test_a_model_is_one_step_and_has_fallbacks() -> None:
     saga = model_saga()
     (step,) = steps_of(saga.decision)

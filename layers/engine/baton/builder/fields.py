@@ -68,6 +68,13 @@ class Prices(TypedDict, total=False):
     cached: float
 
 
+class Summaries(TypedDict, total=False):
+    """Which model summarises what does not fit into a request of an agent, and in how many tokens."""
+
+    model: str
+    max_output: int
+
+
 class Asking(NodeFields, total=False):
     """What can be said of the model that a node asks, and of any node. None is the same as leaving it out."""
 

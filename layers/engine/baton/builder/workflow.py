@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from baton.builder.control import Guardrails, Limits
 from baton.builder.control import tools as tools_of
 from baton.builder.failing import Policies, Reactions, Retries, said
-from baton.builder.fields import FIELDS, HEAD, OF_MODEL, Asking, NodeFields
+from baton.builder.fields import FIELDS, HEAD, OF_MODEL, Asking, NodeFields, Summaries
 from baton.builder.parts import Writer, finished, given
 from baton.builder.references import JoinFields, LoopFields, Node, Origin, Reference, SagaFields
 from baton.builder.values import Collector, Duration
@@ -217,13 +217,15 @@ class Workflow:
         calls: int | None = None,
         calls_in_a_turn: int | None = None,
         tokens: int | None = None,
+        summarise: Summaries | None = None,
         **more: Unpack[Asking],
     ) -> Node:
         """A node that asks a model, makes the calls of `tools` that it asks for, and asks again, until it has its answer.
 
-        `tools` are names, patterns and functions below `@tool`; `signal` brings messages of its user; `turns`, `calls`, `calls_in_a_turn` and `tokens` the most of each.
+        `tools` are names, patterns and functions below `@tool`; `signal` brings messages of its user; `turns`, `calls`, `calls_in_a_turn` and `tokens` the most of each. With
+        `summarise` older messages that do not fit are summarised.
         """
-        fields = {"model": model, "prompt": prompt, "tools": tools, "signal": signal}
+        fields = {"model": model, "prompt": prompt, "tools": tools, "signal": signal, "summarise": summarise}
         limits = {"turns": turns, "calls": calls, "calls_in_a_turn": calls_in_a_turn, "tokens": tokens}
         return self._asked(name, "agent", {**fields, **limits}, more)
 

@@ -183,6 +183,27 @@ def events(
         raise Interrupted("interrupted; the saga itself goes on") from None
 
 
+@click.command(short_help="Show what the models of a saga are writing.")
+@saga_argument
+@every_option
+@json_option
+@click.pass_obj
+def live(shared: Shared, saga: str, every: float | None, as_json: bool) -> None:
+    """Show what the models of a saga are writing, while they write it, until the saga ends. With --json: a line for each change."""
+    from baton.cli import living
+
+    def print_document(found: Mapping[str, Any]) -> None:
+        print_json(found, line=True)
+
+    show = print_document if as_json else living.Writer(lambda text: click.echo(text, nl=False)).show
+    try:
+        shared.call(lambda api: living.live(api, saga, every, show))
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; the saga itself goes on") from None
+    if not as_json:
+        click.echo()
+
+
 @click.command(short_help="Show which way a saga went, or why a node did not run.")
 @saga_argument
 @click.argument("node", required=False, shell_complete=complete_nodes)

@@ -107,6 +107,10 @@ class Api:
         """`GET /sagas/{id}/cost`."""
         return await self._get_of(saga, "cost", has="usd")
 
+    async def live(self, saga: str) -> dict[str, Any]:
+        """`GET /sagas/{id}/live`."""
+        return await self._get_of(saga, "live", has="texts")
+
     async def budget(self) -> dict[str, Any]:
         """`GET /budget`."""
         return await self._get("/budget", has="spent_usd")

@@ -13,11 +13,13 @@ from baton.ports.definitions import Definition, Definitions, Rates
 from baton.ports.effects import Effect, Effects
 from baton.ports.inbox import Inbox, Report
 from baton.ports.limits import StoreLimits
+from baton.ports.live import Live, LiveTexts
 from baton.ports.log import (
     LANES,
     SWEEP,
     TIMER,
     WORK,
+    Appended,
     Due,
     Head,
     Listed,
@@ -54,6 +56,7 @@ __all__ = [
     "WORK",
     "Account",
     "Answer",
+    "Appended",
     "Blobs",
     "Blocked",
     "Budgets",
@@ -72,6 +75,8 @@ __all__ = [
     "Incidents",
     "Invoker",
     "Listed",
+    "Live",
+    "LiveTexts",
     "Log",
     "Message",
     "Meter",

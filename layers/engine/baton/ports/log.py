@@ -77,6 +77,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     nothing is): no look needs more than the log's newest entry. `start` is the encoded
     first entry, kept until entry 1 is known to exist. `armed` is the deadline of a caller that is about
     to append to a saga that may be in no index. `inbox` counts what was announced there since a holder has taken it in.
+    `watched`: until when a viewer watched, who came while the lease was free.
     """
 
     ref: SagaRef
@@ -103,6 +104,13 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     armed: int = 0
     wake: Wake | None = None
     expires: int = 0
+    watched: int = 0
+
+
+class Appended(msgspec.Struct, frozen=True):
+    """An entry is there. `watched`: until when a viewer watches its saga, where one has said so since the entry before."""
+
+    watched: int = 0
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -223,8 +231,8 @@ class Log(Protocol):
         """
         ...
 
-    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
-        """Put an entry. False when that branch has that version already."""
+    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
+        """Put an entry. None when that branch has that version already."""
         ...
 
     def append_with_rows(

@@ -6,6 +6,7 @@ and limits of agents are in core/ and runtime/.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -32,6 +33,15 @@ class ToolOffer(msgspec.Struct, frozen=True, kw_only=True):
     parameters: dict[str, Any]
 
 
+class Draft:
+    """What has come of an answer so far, for those who watch: `read` gives its text. The adapter says how, and keeps no copy for it."""
+
+    __slots__ = ("read",)
+
+    def __init__(self) -> None:
+        self.read: Callable[[], str] = str
+
+
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request. `model` is a name of the deployment's, such as `gpt-5-mini` or `PROFILE/gpt-5-mini`.
 
@@ -39,7 +49,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     `tool_calls` and `tool_call_id`; equal beginnings are sent as equal bytes. `schema`: the JSON Schema of the answer, which
     is then JSON text. `most_output` tokens, reasoning inside, are generated at most (0: the model's own limit). `until`: when
     the answer has to be there, whatever the stream does, in epoch milliseconds (0: in ten minutes). `key` names the request:
-    a repetition has the same.
+    a repetition has the same. `draft`: where the adapter says how its text can be read while it comes.
     """
 
     model: str
@@ -50,6 +60,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = None
     until: int = 0
     key: str = ""
+    draft: Draft | None = None
 
 
 class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):

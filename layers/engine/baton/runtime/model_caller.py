@@ -14,14 +14,16 @@ from baton.core.effects.toolspec import ToolSpec
 from baton.core.log.agents import Agent, answer_of
 from baton.core.log.state import State, owner_of
 from baton.core.models import messages as said
-from baton.core.models.tool import MODEL, SHARE
+from baton.core.models.tool import MODEL, SHARE, SUMMARISE
 from baton.ports import Performer, StepContext, StepFailure
 from baton.ports.models import Models, ToolOffer
 from baton.runtime.attempt import tool_called
 from baton.runtime.context import InvocationContext
 from baton.runtime.ledger import Ledger
+from baton.runtime.live import LiveShow
 from baton.runtime.model_answers import INVALID, calls_of, data_of, refuse_wrong
 from baton.runtime.model_request import Asking, as_priced
+from baton.runtime.model_summary import Summary
 from baton.runtime.transcript import Transcript
 from baton.runtime.values import Values
 
@@ -38,6 +40,7 @@ class ModelCaller:
         context: InvocationContext,
         ledger: Ledger,
         values: Values,
+        live: LiveShow,
         specs: Mapping[str, ToolSpec],
         state: State,
         step: RunStep,
@@ -47,6 +50,7 @@ class ModelCaller:
         self._context = context
         self._ledger = ledger
         self._values = values
+        self._live = live
         self._specs = specs
         self._state = state
         self._step = step
@@ -58,7 +62,7 @@ class ModelCaller:
             return answer_of(result) if is_turn and tool == tool_called(self._step) else result
         if self._models is None:
             raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
-        asking = Asking(self._models, self._ledger, self._state, self._step, context)
+        asking = Asking(self._models, self._ledger, self._live, self._state, self._step, context)
         if not is_turn:
             return await self._single(asking, arguments)
         work = self._state.open[owner_of(self._step.slot)]
@@ -77,21 +81,26 @@ class ModelCaller:
         given = as_priced({**written, **changed}, written["model"])
         names = said.wire_names(node.arguments["tools"])
         offers = tuple(self._offer(tool, name) for tool, name in names.items())
-        messages, made, segments = await transcript.messages(work, given, names)
-        if share := int(changed.get(SHARE, 0)):
-            messages = said.cut(messages, len(said.opening(given)), share)
+        talk, summary = await transcript.read(work, given, names), None
+        share = int(changed.get(SHARE, 0))
+        if share:
+            summary = Summary(asking, self._context.clock, written, given["model"], changed.get(SUMMARISE))
+            talk = await transcript.cut(work, talk, share, summary.of)
+        talk = await transcript.kept(work, talk)
         # It begins with what the turn before it has read, and that was counted.
-        counted = work.used.read if work.tail else 0
-        answer = await asking.answer(given, self._corrected(messages), offers, counted)
+        counted = work.used.read if work.tail and not share else 0
+        answer = await asking.answer(given, self._corrected(talk.messages), offers, counted)
         asked = answer.calls[:MOST_CALLS]
-        calls = calls_of(asked, names, self._specs, made)
+        calls = calls_of(asked, names, self._specs, talk.made)
         refuse_wrong(calls, work.wrong)
+        segments = talk.segments
         return {
             "text": answer.text,
             "calls": calls,
             **({"left_out": len(answer.calls) - MOST_CALLS} if len(answer.calls) > MOST_CALLS else {}),
             "data": None if asked else data_of(answer, node.output_schema),
-            "tokens": [answer.usage.input, answer.usage.output],
+            "tokens": [answer.usage.input, answer.usage.output, *(summary.tokens if summary else ())],
+            **({"no_summary": summary.failed} if summary and summary.failed else {}),
             **({} if segments is None else {"segments": [[one.ref, one.turns] for one in segments]}),
         }
 

@@ -17,9 +17,10 @@ from baton.core.models.messages import Message
 from baton.core.models.tool import MODEL
 from baton.core.models.usage import Price, Usage, cost_of, most_of
 from baton.core.money import MICRO, Assumed, micro_dollars
-from baton.ports import StepContext, StepFailure
+from baton.ports import SagaRef, StepContext, StepFailure
 from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest, Models, ToolOffer
 from baton.runtime.ledger import Ledger
+from baton.runtime.live import LiveShow
 
 USUAL_OUTPUT = 4_096
 """Tokens that an answer has at most where the document does not say."""
@@ -29,13 +30,25 @@ class Asking:
     """A model is asked for one attempt of a step."""
 
     def __init__(
-        self, models: Models, ledger: Ledger, state: State, step: RunStep, context: StepContext
+        self,
+        models: Models,
+        ledger: Ledger,
+        live: LiveShow,
+        state: State,
+        step: RunStep,
+        context: StepContext,
     ) -> None:
         self._models = models
         self._ledger = ledger
+        self._live = live
         self._state = state
         self._step = step
         self._context = context
+
+    @property
+    def until(self) -> int:
+        """When the attempt has to be over."""
+        return self._context.deadline_ms
 
     async def answer(
         self,
@@ -43,8 +56,13 @@ class Asking:
         messages: Sequence[Message],
         offers: tuple[ToolOffer, ...] = (),
         counted: int = 0,
+        *,
+        beside: str = "",
+        until: int = 0,
     ) -> ModelAnswer:
         """`given` has the model and its settings. `counted`: so many tokens the beginning of the messages is known to have.
+
+        `beside`: the name of a request beside the step's own, whose answer is text and has to be there by `until`.
 
         Raises `StepFailure`, also for settings that are not usable and for money that there is not.
         """
@@ -57,7 +75,7 @@ class Asking:
         if price is None:
             text = f"the price of `{model}` is not known here, so that no money can be held for it"
             raise StepFailure("model_unavailable", text)
-        schema = step.node.output_schema
+        schema = None if beside else step.node.output_schema
         size = said.size_of(messages, [msgspec.to_builtins(offers), schema])
         most = most_of(price, max(size, counted), most_output)
         self._within_limit(most)
@@ -69,11 +87,11 @@ class Asking:
             schema=schema,
             most_output=most_output,
             temperature=given.get("temperature"),
-            until=context.deadline_ms,
-            key=f"{context.saga}/{step.slot}/{step.attempt}",
+            until=until or context.deadline_ms,
+            key="/".join(filter(None, (context.saga, step.slot, str(step.attempt), beside))),
         )
         try:
-            answer = await self._models.answer(request)
+            answer = await (self._models.answer(request) if beside else self._shown(request))
         except asyncio.CancelledError:  # the provider has the request, and bills it
             context.spent.append(Assumed(Decimal(most) / MICRO))
             raise
@@ -86,6 +104,12 @@ class Asking:
             raise
         self._count(answer.usage, price, answer.model or model)
         return _storable(answer)
+
+    async def _shown(self, request: ModelRequest) -> ModelAnswer:
+        """The answer, which viewers see while it is written."""
+        origin = self._state.origin
+        with self._live.draft(SagaRef(origin.tenant, origin.saga), self._step.slot) as draft:
+            return await self._models.answer(msgspec.structs.replace(request, draft=draft))
 
     def _within_limit(self, most: int) -> None:
         """Raises `StepFailure` where the request may cost more than `limits.cost_usd` of the node leaves."""

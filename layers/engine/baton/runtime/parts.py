@@ -36,6 +36,7 @@ from baton.runtime.effect_claims import EffectClaims
 from baton.runtime.lease import Leases, WithinLease
 from baton.runtime.ledger import Ledger
 from baton.runtime.ledger_cache import LedgerCache
+from baton.runtime.live import LiveShow
 from baton.runtime.metrics import Metrics
 from baton.runtime.notices import Teller
 from baton.runtime.steps import Steps
@@ -152,7 +153,7 @@ class Parts:
         self.leases = Leases(context)
         performer = WithinLease(engine.performer, engine.clock, engine.limits, invocation)
         self.values = Values(context)
-        claims = EffectClaims(context)
+        claims, self.live = EffectClaims(context), LiveShow(context)
         self.steps = Steps(
             context,
             performer,
@@ -163,6 +164,7 @@ class Parts:
             engine.secrets,
             engine.api_url,
             engine.models,
+            self.live,
         )
 
     # What begins sagas is loaded when one is begun.

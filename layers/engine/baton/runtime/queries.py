@@ -75,6 +75,12 @@ class Queries:
             "large_result": None if is_shown else {"ref": output.ref, "size": output.size},
         }
 
+    async def live(self, saga: str) -> dict[str, Any]:
+        """What the models of a saga are writing just now. Raises `NotFound`."""
+        from baton.runtime.viewing import live_texts
+
+        return await live_texts(self._engine, self._parts, self._request.ref_of(saga))
+
     async def _content(self, value: Value) -> Any:
         if not value.ref:
             return value.v

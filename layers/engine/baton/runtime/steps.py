@@ -35,6 +35,7 @@ from baton.runtime.claims import OfClaim
 from baton.runtime.context import InvocationContext
 from baton.runtime.effect_claims import EffectClaims
 from baton.runtime.ledger import Halted, Ledger
+from baton.runtime.live import LiveShow
 from baton.runtime.paying import Paying, foreseen
 from baton.runtime.values import Values
 from baton.runtime.watch import because_of, own_ms
@@ -123,9 +124,10 @@ class Steps:
         secrets: dict[str, bytes] | None = None,
         api_url: str = "",
         models: Models | None = None,
+        live: LiveShow | None = None,
     ) -> None:
         self._context_of, self._secrets, self._api_url = context, {} if secrets is None else secrets, api_url
-        self._models = models
+        self._models, self._live = models, live or LiveShow(context)
         self._performer = performer
         self._tools = tools
         self._clock = context.clock
@@ -269,9 +271,8 @@ class Steps:
         if step.node.tool == MODEL:
             from baton.runtime.model_caller import ModelCaller  # most sagas ask none
 
-            performer = ModelCaller(
-                performer, self._models, self._context_of, self._ledger, self._values, tools, one.state, step
-            )
+            made = performer, self._models, self._context_of, self._ledger, self._values, self._live
+            performer = ModelCaller(*made, tools, one.state, step)
         if spec is None or spec.effect != ONCE:
             result = await self._in_time(context, carry_out(performer, tools, step, context))
             if one.callback:  # the output is what the callback brings

@@ -245,6 +245,27 @@ class Saga(Answer):
     limits: list[LimitUse] = Field([], description="What it has used of its limits, where it has any.")
 
 
+class LiveText(Answer):
+    """What has come so far of the answer of a model; the end of it, where it is long."""
+
+    node: str
+    iteration: list[int]
+    item: str = Field(description="Which turn of an agent, such as `t3`; empty for a node that asks once.")
+    began_at: Time = Field(description="When the model was asked.")
+    at: Time = Field(description="When the worker wrote this.")
+    text: str
+
+
+class LiveTexts(Answer):
+    """What the models of a saga are writing. What has ended is not shown: it is in the log."""
+
+    id: str
+    watched_until: Time | None = Field(
+        description="Until when viewers count as watching. Null: the saga has ended."
+    )
+    texts: list[LiveText]
+
+
 class LoggedEvent(OpenAnswer):
     """An event; its other fields depend on its kind."""
 

@@ -37,6 +37,10 @@ async def show_saga(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.show(ask.path["saga"]))
 
 
+async def show_live(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.live(ask.path["saga"]))
+
+
 async def list_events(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.events(ask.path["saga"], **ask.query))
 

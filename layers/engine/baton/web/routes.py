@@ -173,6 +173,11 @@ ROUTES: tuple[Route[Any], ...] = (
         parameters=(_SAGA,), query=(_AFTER, _EVENTS), answers={200: "EventPage"}, refusals=(404,),
     ),
     Route(
+        method="GET", path="/sagas/{saga}/live", id="showLive", handler=reads.show_live, roles=("read",),
+        summary="What its models are writing just now. The caller counts as a viewer for 30 s.",
+        parameters=(_SAGA,), answers={200: "LiveTexts"}, refusals=(404,),
+    ),
+    Route(
         method="GET", path="/sagas/{saga}/values/{digest}", id="showValue", handler=reads.show_value, roles=("read",),
         summary="A value that the saga's log names by `cas://sha256/…`; a large one comes in parts.",
         parameters=(_SAGA, _DIGEST), query=(_FROM,), answers={200: "StoredValue"}, refusals=(404, 413),

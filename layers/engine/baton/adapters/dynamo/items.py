@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     StoredItem: TypeAlias = Mapping[str, AttributeValueTypeDef]
 
 HEAD = "HEAD"
+LIVE = "LIVE"
 DUE_INDEX = "DueIndex"
 STATUS_INDEX = "StatusIndex"
 INBOX_INDEX = "InboxIndex"
@@ -56,6 +57,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "timer": "in lane `sweep`: when something is due by itself; absent: nothing is, or in another",
     "armed": "deadline of a caller about to append; absent: none",
     "wake": "why the stream passes the item on (also of an entry)",
+    "watched": "until when a viewer watches (also where the next entry will be, in an item that has expired)",
     # entry and snapshot
     "d": "the data: JSON, or zlib of it",
     # definition
@@ -333,6 +335,7 @@ def head_of(item: StoredItem) -> Head:
             armed=_count(item, "armed"),
             wake=msgspec.json.decode(item["wake"]["S"], type=Wake) if "wake" in item else None,
             expires=expires(item),
+            watched=_count(item, "watched"),
         )
     except (KeyError, IndexError, ValueError, CorruptLog) as error:
         raise CorruptLog(f"head {item.get('pk')} cannot be read: {error!r}") from error

@@ -62,7 +62,7 @@ class DeployedModels:
         exchange = await self._opened()
         credential = await self._credentials.of(profile.name, is_optional=profile.is_private)
         try:
-            return await exchange.ask(profile, credential, body, request.key)
+            return await exchange.ask(profile, credential, body, request.key, request.draft)
         except StepFailure as error:
             if error.status != _UNAUTHORIZED or not credential:
                 raise
@@ -72,7 +72,7 @@ class DeployedModels:
             )
             if renewed == credential:
                 raise
-        return await exchange.ask(profile, renewed, body, request.key)
+        return await exchange.ask(profile, renewed, body, request.key, request.draft)
 
     def price(self, model: str) -> Price | None:
         if self._prices is None:

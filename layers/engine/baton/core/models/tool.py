@@ -16,6 +16,8 @@ LEAST_COST: Final = 1
 
 SHARE: Final = "share"
 """The argument of a turn whose transcript is cut: to the last part of so many."""
+SUMMARISE: Final = "summarise"
+"""The argument of a turn that has the part which is cut off summarised: by which `model`, in how many tokens (`max_output`)."""
 
 
 def model_tool(fallbacks: tuple[str, ...] = (), context: str = "") -> ToolSpec:

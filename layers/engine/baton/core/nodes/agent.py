@@ -35,7 +35,8 @@ EXHAUSTED, NOT_ALLOWED, TOO_MANY = "agent_exhausted", "call_not_allowed", "too_m
 
 
 class AgentKind(TaskKind):
-    """Of its items, a turn gives an answer: `calls`, each with `tool` and `arguments` or an `error`, or else `data`; and `tokens`.
+    """Of its items, a turn gives an answer: `calls`, each with `tool` and `arguments` or an `error`, or else `data`; and `tokens`: those
+    that it has read, those that it has written, and those of a summary.
 
     A call `repeats` an equal one that is in a segment of the transcript.
     """
@@ -149,8 +150,8 @@ def _not_allowed(parts: AgentParts, tool: str) -> ev.Failure:
 
 def _used(work: Agent, answer: Mapping[str, Any]) -> Progress:
     """What it has used with this answer."""
-    read, written = answer["tokens"]
-    return Progress(calls=work.used.calls, tokens=work.used.tokens + read + written, read=read)
+    tokens = answer["tokens"]
+    return Progress(calls=work.used.calls, tokens=work.used.tokens + sum(tokens), read=tokens[0])
 
 
 def _heard(work: Agent, desk: Desk) -> tuple[str, ...]:

@@ -87,6 +87,7 @@ class Runner:
             raise
         if isinstance(lease, str):
             return lease
+        self._p.live.hold(ref, lease.epoch, lease.before.watched)
         steps = InFlight(self._p.context, self._p.steps, self._p.durations, self._deadline)
         history, teller = History(self._p.log, self._p.blobs, self._p.call, ref), self._p.teller()
         run = None
@@ -106,6 +107,7 @@ class Runner:
             raise
         finally:
             teller.stop()
+            self._p.live.drop(ref)
             await steps.end()
             await self._p.ledger.drain(ref)
 

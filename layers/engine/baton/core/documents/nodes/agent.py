@@ -14,6 +14,7 @@ from baton.core.documents.parts.models import (
     Asking,
     ModelName,
     PriceModel,
+    SummaryModel,
     given,
     shorter_turns,
     step_of,
@@ -56,6 +57,10 @@ class AgentModel(Asking):
         default=None,
         description="The most tokens in all, of requests and answers. It is looked at before each turn.",
     )
+    summarise: Annotated[SummaryModel | None, Given] = Field(
+        default=None,
+        description="Older messages that do not fit are summarised; without it they are left out.",
+    )
 
 
 class Agent(AsksModel):
@@ -85,7 +90,7 @@ class Agent(AsksModel):
     familiar = "llm_agent assistant bot"
     field = (Annotated[AgentModel | None, Given], Field(default=None))
     model = AgentModel
-    parts: ClassVar[Mapping[str, type[Model]]] = {"price": PriceModel}
+    parts: ClassVar[Mapping[str, type[Model]]] = {"price": PriceModel, "summarise": SummaryModel}
     inside = Words(
         keys={
             "model": "name llm",
@@ -93,6 +98,7 @@ class Agent(AsksModel):
             "turns": "max_turns iterations max_iterations steps max_steps",
             "calls": "max_calls max_tool_calls",
             "tokens": "max_total_tokens token_limit token_budget",
+            "summarise": "summarize summary compact compaction",
             **WORDS,
         },
         said=SAID,
@@ -111,7 +117,9 @@ class Agent(AsksModel):
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
         agent: AgentModel = self.of(node)
         specs = compiler.matching(agent.tools)
-        step = step_of(agent, node.timeout, compiler.attempts(name, model_tool()), ways=shorter_turns())
+        step = step_of(
+            agent, node.timeout, compiler.attempts(name, model_tool()), ways=shorter_turns(agent.summarise)
+        )
         parts = AgentParts(
             turn=Node(
                 name=name,

@@ -27,7 +27,7 @@ from baton.core.documents.parts.fields import (
 from baton.core.failures.alternatives import Alternative, ways_of
 from baton.core.failures.policy import Change
 from baton.core.failures.retry import FIXED, RetryChange
-from baton.core.models.tool import MODEL, SHARE, model_tool
+from baton.core.models.tool import MODEL, SHARE, SUMMARISE, model_tool
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -88,6 +88,17 @@ PRICE: dict[str, Any] = {
     "additionalProperties": False,
 }
 """The definition that a price refers to."""
+
+
+class SummaryModel(Model):
+    """By which model older messages are summarised, and how briefly."""
+
+    model: Annotated[ModelName | None, Given] = Field(
+        default=None, description="The model; without it, the agent's own."
+    )
+    max_output: Annotated[int, between(1, MOST_OUTPUT), counted(1, MOST_OUTPUT)] = Field(
+        default=1_024, description="The most tokens of a summary."
+    )
 
 
 def _said(value: Any) -> Any:
@@ -190,13 +201,20 @@ def spoken(key: str, asking: Asking) -> Iterator[tuple[str, Any]]:
             yield f"/{key}/{name}", value
 
 
-def shorter_turns() -> tuple[Alternative, ...]:
-    """What a turn does about a transcript that does not fit, one after the other."""
+def shorter_turns(summary: SummaryModel | None) -> tuple[Alternative, ...]:
+    """What a turn does about a transcript that does not fit, one after the other. The first cut has a `summary` where one is asked for."""
     words = {2: "newer half", 4: "newest quarter", 8: "newest eighth"}
-    return tuple(
+    cuts = [
         Alternative(name=f"{what} of the transcript", hints=("truncate_context",), arguments={SHARE: share})
         for share, what in words.items()
-    )
+    ]
+    if summary is not None:
+        cuts[0] = Alternative(
+            name="summary and newer half of the transcript",
+            hints=("summarise_context", "truncate_context"),
+            arguments={SHARE: 2, SUMMARISE: summary.model_dump(exclude_none=True)},
+        )
+    return tuple(cuts)
 
 
 def step_of(
