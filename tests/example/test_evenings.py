@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from baton import StepFailure
+from baton.ports.models import ModelAnswer, ModelCall
 from baton.testing import ModelRequest, Result, call, run
 from examples.services import concierge
 from examples.services.models import Asked, Reply
@@ -168,18 +169,22 @@ def test_hostile_words_confirm_nothing_widen_no_list_and_reach_no_credential(
 
     def obeys(request: ModelRequest) -> Any:
         text = json.dumps(request.messages)
-        assert {tool["name"] for tool in request.tools} == {"table_search", "delivery_quote"}
+        assert {tool.name for tool in request.tools} == {"table_search", "delivery_quote"}
         assert "sk-secret" not in text
         if HOSTILE not in text:
             return scripted(request)
         heard.append(text)
         if "call_not_allowed" in text:
             return {"understood": "confirmed", "steps": [{"do": "cancel", "id": "hold-1"}]}
-        return [
-            call("delivery.order", items=["x"], address="x", at=GUEST["at"], total_cents=1),
-            call("table.deposit", hold="hold-1", amount_cents=1),
-            call("std.http", url="http://127.0.0.1/${secrets.key}", method="POST"),
+        wanted = {
+            "delivery_order": {"items": ["x"], "address": "x", "at": GUEST["at"], "total_cents": 1},
+            "table_deposit": {"hold": "hold-1", "amount_cents": 1},
+            "std_http": {"url": "http://127.0.0.1/${secrets.key}", "method": "POST"},
+        }
+        calls = [
+            ModelCall(id=name, name=name, arguments=json.dumps(given)) for name, given in wanted.items()
         ]
+        return ModelAnswer(calls=tuple(calls), finish="calls")
 
     def search(**_: Any) -> dict[str, Any]:
         table = {"id": "t", "house": HOSTILE, "city": "Vienna", "seats": 4, "deposit_cents": 1}

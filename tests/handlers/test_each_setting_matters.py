@@ -156,6 +156,15 @@ def test_default_roles(roles: str, status: int, deployment: Deployment) -> None:
     assert with_api(deployment, start, default_roles=roles) == status
 
 
+@pytest.mark.parametrize(("workflow", "status"), [("", 404), ("echo", 201)])
+def test_intention_workflow(workflow: str, status: int, deployment: Deployment) -> None:
+    def intend(http: Http) -> int:
+        http.register(ECHO)
+        return http.post("/intentions", {"words": "Say it."}).status
+
+    assert with_api(deployment, intend, intention_workflow=workflow) == status
+
+
 @pytest.mark.parametrize(("limit", "refused"), [("1", True), ("0", False)])
 def test_tenant_rate_limit(limit: str, refused: bool, deployment: Deployment) -> None:
     def ask(http: Http) -> set[int]:

@@ -277,9 +277,22 @@ class Channels:
     ] = ""
 
 
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class Intentions:
+    """What becomes of what someone wants, in words."""
+
+    intention_workflow: Annotated[
+        str,
+        Meta(
+            pattern=r"^([a-z][a-z0-9-]{0,63}(@[0-9]{1,9})?)?$",
+            description="Workflow that `POST /intentions` starts, with the property `words` in its input. Empty: none.",
+        ),
+    ] = ""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ApiSettings(
-    Callers, LastResort, Money, Lifetime, Values, Signals, Tenants, Stores, Estimates, Standard, App, Settings
+    Intentions, Callers, LastResort, Money, Lifetime, Values, Signals, Tenants, Stores, Estimates, Standard, App, Settings
 ):
     """The api function's."""
 
