@@ -42,9 +42,7 @@ def plan(asked: Asked) -> Reply | Refusal:
     return Reply({"understood": understood, "steps": list(_steps(wanted, told, so_far))})
 
 
-def _steps(
-    wanted: Mapping[str, Any], told: list[Any], so_far: Mapping[str, Any]
-) -> Iterator[dict[str, Any]]:
+def _steps(wanted: Mapping[str, Any], told: list[Any], so_far: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """A table, and dishes to it where no house has them, less what is arranged already."""
     arranged = [*so_far.get("booked", ()), *so_far.get("held", ())]
     fits = [one for one in arranged if one["party"] == wanted["party"]]

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from tests.cli.conftest import Baton, FakeApi
 
-STARTED = (201, {"id": "s1", "status": "pending", "workflow": "concierge", "version": 1, "watch": "/sagas/s1"})
+STARTED = (
+    201,
+    {"id": "s1", "status": "pending", "workflow": "concierge", "version": 1, "watch": "/sagas/s1"},
+)
 
 
-def test_it_posts_the_words_with_what_the_workflow_needs_besides_and_a_key(api: FakeApi, baton: Baton) -> None:
+def test_it_posts_the_words_with_what_the_workflow_needs_besides_and_a_key(
+    api: FakeApi, baton: Baton
+) -> None:
     api.on("POST /intentions", STARTED)
     result = baton("intend", "Dinner for four.", "--set", "city=Vienna", "--key", "k1")
     assert result.exit_code == 0

@@ -24,7 +24,15 @@ ORDER = {"do": "order_delivery", "items": ["Soup"], "house": "Lantern", "total_c
 def scripted(request: ModelRequest) -> Any:
     """What the demonstration's model says."""
     tools = {tool.replace(".", "_"): tool for tool in ("table.search", "delivery.quote")}
-    asked = Asked(1, request.model, request.messages, list(tools), request.schema, {"authorization": concierge.CREDENTIAL}, {})
+    asked = Asked(
+        1,
+        request.model,
+        request.messages,
+        list(tools),
+        request.schema,
+        {"authorization": concierge.CREDENTIAL},
+        {},
+    )
     said = concierge.plan(asked)
     assert isinstance(said, Reply)
     return [call(tools[name], **arguments) for name, arguments in said.calls] or said.text
@@ -86,7 +94,9 @@ def test_a_message_before_the_confirmation_leads_to_another_plan(services: dict[
 def test_six_instead_of_four_after_all_is_arranged_books_a_larger_table_and_gives_the_other_back(
     services: dict[str, str],
 ) -> None:
-    result = evening(given={"stays_open": True}, signals=[("1h", "follow_up", "We are more: for six, not four")])
+    result = evening(
+        given={"stays_open": True}, signals=[("1h", "follow_up", "We are more: for six, not four")]
+    )
     assert result.output["arranged"] is True
     (table,) = result.output["tables"]
     assert (table["party"], table["paid"]) == (6, True)
@@ -112,7 +122,11 @@ def test_six_instead_of_four_in_the_middle_keeps_what_is_done_and_plans_with_it(
             asked.append(guest["so_far"])
         return scripted(request)
 
-    result = evening(models=model, stand_ins={"delivery.order": order}, signals=[("3s", "follow_up", "We are more: for six, not four")])
+    result = evening(
+        models=model,
+        stand_ins={"delivery.order": order},
+        signals=[("3s", "follow_up", "We are more: for six, not four")],
+    )
     _, so_far = asked
     assert [(one["party"], one["code"] != "") for one in so_far["booked"]] == [(4, True)]
     assert (so_far["held"], so_far["orders"]) == ([], [])
@@ -181,9 +195,7 @@ def test_hostile_words_confirm_nothing_widen_no_list_and_reach_no_credential(
             "table_deposit": {"hold": "hold-1", "amount_cents": 1},
             "std_http": {"url": "http://127.0.0.1/${secrets.key}", "method": "POST"},
         }
-        calls = [
-            ModelCall(id=name, name=name, arguments=json.dumps(given)) for name, given in wanted.items()
-        ]
+        calls = [ModelCall(id=name, name=name, arguments=json.dumps(given)) for name, given in wanted.items()]
         return ModelAnswer(calls=tuple(calls), finish="calls")
 
     def search(**_: Any) -> dict[str, Any]:
@@ -203,7 +215,9 @@ def test_hostile_words_confirm_nothing_widen_no_list_and_reach_no_credential(
     assert books(services) == []
 
 
-def test_a_plan_says_to_the_guest_what_it_does_and_not_what_the_model_calls_it(services: dict[str, str]) -> None:
+def test_a_plan_says_to_the_guest_what_it_does_and_not_what_the_model_calls_it(
+    services: dict[str, str],
+) -> None:
     def lies(request: ModelRequest) -> Any:
         book = {"do": "book_table", "table": "vienna/lantern/6", "house": "Lantern", "party": 12}
         return {"understood": "A free drink", "steps": [{**book, "deposit_cents": 9600}]}

@@ -64,7 +64,9 @@ def test_what_does_not_fit_is_refused_by_name(deployment: Deployment, body: Any,
     assert says in str(answer.body)
 
 
-@pytest.mark.parametrize(("workflow", "says"), [("", "set the parameter `IntentionWorkflow`"), ("wich", "`wich`")])
+@pytest.mark.parametrize(
+    ("workflow", "says"), [("", "set the parameter `IntentionWorkflow`"), ("wich", "`wich`")]
+)
 def test_without_a_workflow_for_it_the_answer_says_what_to_set(
     deployment: Deployment, workflow: str, says: str
 ) -> None:

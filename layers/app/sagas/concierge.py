@@ -134,7 +134,9 @@ def check(plan: Plan, so_far: Stock | None) -> Checked:
         raise _unfit("there would be more than one table: cancel those that are not needed")
     if len(buys) > 1:
         raise _unfit("order everything in one delivery")
-    wanted = [Table.model_validate(step.model_dump()) for step in books] + [one for one in kept if not one.code]
+    wanted = [Table.model_validate(step.model_dump()) for step in books] + [
+        one for one in kept if not one.code
+    ]
     if not (wanted or buys or gone):
         raise _unfit("there is nothing to do: plan at least one step, or say in it what is to be cancelled")
     todo = Todo(
@@ -154,7 +156,9 @@ def check(plan: Plan, so_far: Stock | None) -> Checked:
 @tool("concierge.table", version="1", effect="pure", timeout="2s")
 def table(wanted: Table, held: Hold | None) -> Due:
     """The hold to go on with: the one that was made just now, or that of an earlier round."""
-    due = 0 if wanted.paid else wanted.deposit_cents  # what the guest has confirmed; the house refuses another amount
+    due = (
+        0 if wanted.paid else wanted.deposit_cents
+    )  # what the guest has confirmed; the house refuses another amount
     return Due(hold=held.id if held else wanted.hold, due_cents=due)
 
 
@@ -196,7 +200,11 @@ def stock(
     elif answer.get("answer") == "change":
         wish = _text(answer.get("comment") or "Something else.")
     elif answer.get("answer") == "stop":
-        why = "the guest did not want it" if answer.get("source") == "person" else "the guest did not answer in time"
+        why = (
+            "the guest did not want it"
+            if answer.get("source") == "person"
+            else "the guest did not answer in time"
+        )
     elif is_off and carried is not None:
         wish = _text(carried["cancelled"])
     elif broken:

@@ -61,7 +61,9 @@ PERIOD = 60_000  # ms between two runs of the reconciler
 REQUEST = 28_000  # ms that a request or a run of the relay has
 MOST_ROUNDS = 100_000
 MOST_DELAY = 900  # seconds of a message
-Answers = Mapping[str, Sequence[Mapping[str, Any] | None]]  # by node; the last one again where it asks more often
+Answers = Mapping[
+    str, Sequence[Mapping[str, Any] | None]
+]  # by node; the last one again where it asks more often
 _NONE: Answers = MappingProxyType({})
 _NO_PLANS: Plans = MappingProxyType({})
 

@@ -111,7 +111,9 @@ class IntentionBody(Body):
 
     words: str = Field(min_length=1, max_length=10_000, examples=["Dinner for four in Vienna tonight."])
     input: dict[str, JsonValue] = Field(
-        default_factory=dict, description="Other properties of the workflow's input.", examples=[{"city": "Vienna"}]
+        default_factory=dict,
+        description="Other properties of the workflow's input.",
+        examples=[{"city": "Vienna"}],
     )
 
     @model_validator(mode="after")

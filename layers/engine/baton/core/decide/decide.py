@@ -184,9 +184,8 @@ def _decide(
         if parked := killed(state, max_deaths):
             return Decision(record=parking(state, parked, now))
         # Whatever else is to be done, children of a branch that was left must not act on.
-        if not state.is_stopping:
-            return _cancelling(orphans_of(state))
-        return _stop(DecisionBuilder(program, state, now, running, found, most_bytes=most_bytes, terms=terms))
+        builder = DecisionBuilder(program, state, now, running, found, most_bytes=most_bytes, terms=terms)
+        return _stop(builder) if state.is_stopping else _cancelling(orphans_of(state))
     deadline = None
     if (failure := endless(state, program.most_hops) or too_old(state, now)) is not None:
         return Decision(record=(ev.LimitReached(failure=failure),))
