@@ -32,7 +32,6 @@ def test_a_child_that_is_called_off_is_waited_for() -> None:
     ((slot, child),) = children_of(saga.go())
     assert (slot, child.signal, child.status) == ("c", "off", "")
     assert call_off(saga.state, child) == saga.state.signals[0]
-    assert call_off(saga.state, None) is None
 
 
 @pytest.mark.parametrize("status", ["cancelled", "completed"])

@@ -235,7 +235,7 @@ def test_a_plan_says_to_the_guest_what_it_does_and_not_what_the_model_calls_it(
         ([ORDER, ORDER], "one delivery"),
     ],
 )
-def test_a_plan_that_makes_no_sense_is_made_anew_and_shown_to_nobody(
+def test_a_plan_that_makes_no_sense_is_made_anew_and_not_shown(
     services: dict[str, str], steps: list[Any], why: str
 ) -> None:
     result = evening(models={"plan": [{"understood": "x", "steps": steps}] * 12})

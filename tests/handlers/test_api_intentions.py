@@ -8,7 +8,6 @@ import pytest
 
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
-from tests.handlers.test_each_setting_matters import with_api
 
 PARAMETERS = {"AppModule": "tests.kit.app.trial"}
 WISH = """
@@ -25,14 +24,14 @@ WANTED = {"words": "Dinner for four.", "input": {"at": "tonight"}}
 
 
 def asked(deployment: Deployment, *bodies: Any, key: str | None = None, workflow: str = "wish") -> list[Any]:
-    def send(http: Http) -> list[Any]:
+    """What is answered, and then the sagas that there are."""
+    with deployment.function("api", BATON_INTENTION_WORKFLOW=workflow) as module:
+        http = Http(module)
         http.register(WISH)
         answers = [http.post("/intentions", body, key=key) for body in bodies]
         shown = [http.get(one.body["watch"]).body for one in answers if one.status < 300]
+        module._api._loop.close()
         return [*answers, *shown]
-
-    found: list[Any] = with_api(deployment, send, intention_workflow=workflow)
-    return found
 
 
 def test_words_are_a_property_of_the_input_of_the_workflow(deployment: Deployment) -> None:
@@ -72,3 +71,9 @@ def test_without_a_workflow_for_it_the_answer_says_what_to_set(
 ) -> None:
     (answer,) = asked(deployment, WANTED, workflow=workflow)
     assert says in answer.problem(404, "not-found")["detail"]
+
+
+@pytest.mark.parametrize(("workflow", "status"), [("", 404), ("wish", 201)])
+def test_intention_workflow(workflow: str, status: int, deployment: Deployment) -> None:
+    answer, *_ = asked(deployment, WANTED, workflow=workflow)
+    assert answer.status == status

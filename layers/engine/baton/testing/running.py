@@ -262,7 +262,7 @@ def _check_actions(
 
 def _answers(node: str, given: Said | Sequence[Said]) -> tuple[dict[str, Any] | None, ...]:
     """Raises `ValueError` for what is no answer."""
-    if not isinstance(given, (list, tuple)):
+    if given is None or isinstance(given, str | Mapping):
         return (_answer(node, given),)
     if not given:
         raise ValueError(f"the answers about `{node}` are none: write None for a question that expires")

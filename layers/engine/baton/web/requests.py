@@ -107,7 +107,7 @@ class StartBody(Body):
 
 
 class IntentionBody(Body):
-    """What someone wants, in words, and what the deployment's workflow for that needs besides."""
+    """What a user wants, in words, and what the deployment's workflow for that needs besides."""
 
     words: str = Field(min_length=1, max_length=10_000, examples=["Dinner for four in Vienna tonight."])
     input: dict[str, JsonValue] = Field(

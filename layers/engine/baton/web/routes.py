@@ -165,7 +165,7 @@ ROUTES: tuple[Route[Any], ...] = (
     ),
     Route(
         method="POST", path="/intentions", id="intend", handler=commands.intend, roles=("run",),
-        summary="Start the deployment's workflow for what someone wants, in words; the same key and body again give the same saga.",
+        summary="Start the deployment's workflow for what a user wants, in words; the same key and body again give the same saga.",
         body=IntentionBody, has_key=True, answers={201: "Intended", 200: "Intended"}, refusals=(404, 422),
     ),
     Route(

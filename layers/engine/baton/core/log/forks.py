@@ -33,10 +33,15 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         )
     is_ending = bool(before.ended or before.is_stopping)
     later = fork.at - at_cut.last_at
+    called_off = {
+        slot
+        for slot, child in at_cut.children.items()
+        if call_off(before, child) is not None and call_off(at_cut, child) is None
+    }
     after = {
         slot: work.after_fork(
             before.open.get(slot),
-            is_ending=is_ending or (call_off(before, work) is not None and call_off(at_cut, work) is None),
+            is_ending=is_ending or slot in called_off,
             later=later,
         )
         for slot, work in at_cut.open.items()
