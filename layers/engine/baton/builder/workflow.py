@@ -247,12 +247,18 @@ class Workflow:
         workflow: str | Workflow,
         *,
         with_: Mapping[str, Any] | None = None,
+        cancel_on: str | None = None,
         **more: Unpack[NodeFields],
     ) -> Node:
-        """A node that starts a saga of another workflow: `NAME`, `NAME@VERSION`, or one that was built."""
+        """A node that starts a saga of another workflow: `NAME`, `NAME@VERSION`, or one that was built.
+
+        `cancel_on`: the name of a signal that cancels the child.
+        """
         called = workflow.name if isinstance(workflow, Workflow) else workflow
-        reference = self._made.value(f"{_place(name)}/workflow", called)
-        return self._add(name, {"workflow": reference}, more, with_)
+        made = {"workflow": self._made.value(f"{_place(name)}/workflow", called)}
+        if cancel_on is not None:
+            made["cancel_on"] = cancel_on
+        return self._add(name, made, more, with_)
 
     def value(self, name: str, value: Any, **more: Unpack[NodeFields]) -> Node:
         """A node that gives a value made of what others gave; nothing runs for it."""

@@ -48,6 +48,10 @@ class Api:
         body = {"workflow": workflow, "input": given}
         return await self._send("/sagas", body, key=key or new_key())
 
+    async def intend(self, words: str, given: Any, key: str | None = None) -> dict[str, Any]:
+        """`POST /intentions`."""
+        return await self._send("/intentions", {"words": words, "input": given}, key=key or new_key())
+
     async def show(self, saga: str) -> dict[str, Any]:
         """`GET /sagas/{id}`."""
         return await self._get_of(saga, has="status")

@@ -358,7 +358,8 @@ def _check_payload(program: Program, state: State, signal: str, payload: Any) ->
     problems: list[Problem] = []
     blamed = ""
     for node in program.takers(state, signal):
-        schema = node.output_schema if node.agent is None else None  # that of an agent is for its answer
+        # That of an agent is for its answer, and that of a child for its result.
+        schema = None if node.agent is not None or node.workflow else node.output_schema
         found = violations(schema, payload, "/payload") if schema is not None else ()
         if not found:
             return

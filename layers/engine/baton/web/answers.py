@@ -115,6 +115,15 @@ class Started(Answer):
     version: int = Field(ge=1, description="Version of its log.")
 
 
+class Intended(Started):
+    """A saga that has been started from words."""
+
+    watch: str = Field(
+        description="Where it is, and as the first of `questions` what it has understood and asks to be confirmed.",
+        examples=["/sagas/k99d910e03abd9c92f2fd2481a"],
+    )
+
+
 class Accepted(Answer):
     """It is in the saga's log, now or since before."""
 

@@ -14,7 +14,7 @@ B = TypeVar("B")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask(Generic[B]):
-    """`path` and `query` by name; `body` as the route's model, `text` as it came; `key` is the Idempotency-Key."""
+    """`path` and `query` by name; `body` as the route's model, `text` as it came; `key` is the Idempotency-Key; `intentions` the workflow for them."""
 
     service: Service
     queries: Queries
@@ -24,4 +24,5 @@ class Ask(Generic[B]):
     text: str
     is_json: bool
     key: str
+    intentions: str
     describe: Callable[[], dict[str, Any]]

@@ -26,6 +26,7 @@ from baton.web.requests import (
     ClaimBody,
     ConfirmBody,
     ForkBody,
+    IntentionBody,
     RemindBody,
     ResumeBody,
     SignalBody,
@@ -161,6 +162,11 @@ ROUTES: tuple[Route[Any], ...] = (
         method="POST", path="/sagas", id="startSaga", handler=commands.start, roles=("run",),
         summary="Start a saga; the same key and body again give the same saga.",
         body=StartBody, has_key=True, answers={201: "Started", 200: "Started"}, refusals=(404, 422),
+    ),
+    Route(
+        method="POST", path="/intentions", id="intend", handler=commands.intend, roles=("run",),
+        summary="Start the deployment's workflow for what a user wants, in words; the same key and body again give the same saga.",
+        body=IntentionBody, has_key=True, answers={201: "Intended", 200: "Intended"}, refusals=(404, 422),
     ),
     Route(
         method="GET", path="/sagas/{saga}", id="showSaga", handler=reads.show_saga, roles=("read",),

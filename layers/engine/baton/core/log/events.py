@@ -224,9 +224,10 @@ class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True,
 
 
 class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw_only=True):
-    """The workflow node whose child reported success is done."""
+    """The workflow node whose child reported success is done; or its cancelled child did, and `by` is the signal that called it off."""
 
     child: str
+    by: str = ""
 
 
 class ChildrenAbandoned(Root, frozen=True, tag="children_abandoned", omit_defaults=True, kw_only=True):
@@ -247,12 +248,13 @@ class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=Tru
 
 
 class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=True, kw_only=True):
-    """Running steps may finish until `at + grace_ms`; nothing new starts."""
+    """Running steps may finish until `at + grace_ms`; nothing new starts. `result`: its end says what was done by then."""
 
     reason: str
     by: str
     at: int
     grace_ms: int
+    result: bool = False
 
 
 class Revived(Root, frozen=True, tag="revived", omit_defaults=True, kw_only=True):

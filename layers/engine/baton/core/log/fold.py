@@ -272,9 +272,18 @@ def _wait_closed(state: State, e: ev.WaitClosed) -> State:
     return _consume(state, e, e.output if e.keep else None, signals=signals)
 
 
+def _child_closed(state: State, e: ev.ChildClosed) -> State:
+    if e.by:
+        slot = slot_of(e.node, e.iteration, e.item)
+        state = replace(state, signals=not_taken(state, slot, e.by))
+    return _gave(state, e)
+
+
 def _cancel(state: State, e: ev.CancelRequested) -> State:
     """A second request may only shorten the grace of the first."""
     first = state.cancel
+    if first is not None and first.result:
+        e = replace(e, result=True)
     is_longer = first is not None and first.at + first.grace_ms <= e.at + e.grace_ms
     return _stop(state, cancel=first if is_longer else e)
 
@@ -375,7 +384,7 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.AgentClosed: _gave,
         ev.ChildOpened: child_opened,
         ev.ChildReported: child_reported,
-        ev.ChildClosed: _gave,
+        ev.ChildClosed: _child_closed,
         ev.ChildrenAbandoned: _abandoned,
         ev.SignalReceived: signal_received,
         ev.CancelRequested: _cancel,

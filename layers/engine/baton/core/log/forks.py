@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from baton.core.log import events as ev
 from baton.core.log.callbacks import completions_of
 from baton.core.log.failure_folds import asked_anew, decided
+from baton.core.log.signal_folds import call_off
 from baton.core.log.state import FORK_KEY, Failing, Lineage, Segment, State
 from baton.core.log.workflow_limits import cut_back
 from baton.errors import CorruptLog
@@ -32,8 +33,17 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         )
     is_ending = bool(before.ended or before.is_stopping)
     later = fork.at - at_cut.last_at
+    called_off = {
+        slot
+        for slot, child in at_cut.children.items()
+        if call_off(before, child) is not None and call_off(at_cut, child) is None
+    }
     after = {
-        slot: work.after_fork(before.open.get(slot), is_ending=is_ending, later=later)
+        slot: work.after_fork(
+            before.open.get(slot),
+            is_ending=is_ending or slot in called_off,
+            later=later,
+        )
         for slot, work in at_cut.open.items()
     }
     kept = {slot: work for slot, work in after.items() if work is not None}

@@ -46,7 +46,8 @@ class QuestionOpened(Opens, frozen=True, tag="question_opened", omit_defaults=Tr
 class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
     """A child saga is to be started under this id; recorded before it is.
 
-    `number` counts the children of a saga from 1, over all its branches; 0 where they were not counted yet.
+    `number` counts the children of a saga from 1, over all its branches; 0 where they were not counted yet. A signal of the
+    name `listens` calls it off.
     """
 
     made = ("input",)
@@ -54,10 +55,13 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
     workflow: str
     input: Value
     number: int = 0
+    listens: str = ""
 
     def work(self) -> Open:
         window = self.number // CHILDREN_IN_A_WINDOW
-        return Child(saga=self.child, workflow=self.workflow, input=self.input, window=window)
+        return Child(
+            saga=self.child, workflow=self.workflow, input=self.input, window=window, listens=self.listens
+        )
 
 
 class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=True, kw_only=True):

@@ -55,13 +55,17 @@ class Wait(msgspec.Struct, frozen=True, omit_defaults=True, tag="wait"):
 
 
 class Child(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
-    """For a child saga; `status` is empty until it reported its end, in this `window` of its parent's inbox."""
+    """For a child saga; `status` is empty until it reported its end, in this `window` of its parent's inbox.
+
+    A signal of the name `listens` calls it off: the child is cancelled, and waited for.
+    """
 
     arguments: ClassVar[dict[str, Any]] = {}
     saga: str
     workflow: str
     input: Value
     window: int = 0
+    listens: str = ""
     status: str = ""
     output: Value = Value()
     failure: Failure | None = None
@@ -69,7 +73,7 @@ class Child(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     @property
     def signal(self) -> str:
         """The name of the signal that ends it."""
-        return ""
+        return self.listens
 
     @property
     def due(self) -> int | None:

@@ -64,7 +64,7 @@ class Runner:
         self._deadline = deadline or parts.deadline
         self._log = log = LogWriter(parts)
         self._stop, self._cancel = StepStopper(), ChildCanceller(parts)
-        self._tender = ChildTender(parts, log)
+        self._tender = ChildTender(parts, log, self._cancel)
         self._performers: dict[type[Command], CommandPerformer[Any]] = {
             FetchValues: ValueFetcher(parts),
             JudgeConditions: ConditionJudge(parts),

@@ -176,6 +176,8 @@ class NodeDocument:
         """The message about fields that it may not have."""
         if "callback" in names:
             return "`callback` goes with a `tool`: what is handed over is a tool's work"
+        if "cancel_on" in names:
+            return "`cancel_on` goes with a `workflow`: a signal cancels a child saga"
         if APPROVAL in names:
             return f"`{APPROVAL}` goes with a `tool`; a question of its own is a node with `human`"
         name = "" if self.ends else next((name for name in FAILING if name in names), "")

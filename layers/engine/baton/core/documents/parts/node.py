@@ -21,6 +21,7 @@ from baton.core.documents.parts.fields import (
     Duration,
     Given,
     Model,
+    NodeName,
     Value,
     defined,
     refuse,
@@ -58,6 +59,12 @@ class NodeModel(Model):
         "empty object.",
         examples=[{"city": "${input.city}", "party": 4}],
         json_schema_extra={"default": {}},
+    )
+    cancel_on: Annotated[NodeName | None, Given] = Field(
+        default=None,
+        description="A signal of this name cancels the child. Then the output is `{cancelled: PAYLOAD, result: …}`, as far as the "
+        "child got.",
+        examples=["follow_up"],
     )
     timeout: Annotated[Duration | None, Given] = Field(
         default=None,
