@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from baton.core.documents.nodes.base import Compiler
     from baton.core.effects.toolspec import ToolSpec
 
-CORRECTIONS = 2
+CORRECTIONS = 3
 
 
 def replan_problems(compiler: Compiler, place: str, replan: ReplanModel, own: ToolSpec) -> Iterator[Problem]:

@@ -31,7 +31,7 @@ class ReplanModel(Model):
     """A model suggests what is called in place of a tool that has failed."""
 
     model: ModelName = Field(description="The model that is asked.")
-    tools: ToolPatterns = Field(description="The tools that it may put in place; `*` stands for any text.")
+    tools: ToolPatterns = Field(description="The tools that it may call.")
     alternatives: Annotated[int, between(1, MOST_ALTERNATIVES), counted(1, MOST_ALTERNATIVES)] = Field(
         default=3, description="The most that it suggests."
     )
@@ -45,4 +45,6 @@ class ReplanModel(Model):
     max_output: Annotated[int, between(1, MOST_OUTPUT), counted(1, MOST_OUTPUT)] | None = Field(
         default=None, description="As of a `model`."
     )
-    price: Annotated[PriceModel | None, Given, defined("modelPrice")] = None
+    price: Annotated[PriceModel | None, Given, defined("modelPrice")] = Field(
+        default=None, description="What it costs, if unknown."
+    )
