@@ -14,7 +14,6 @@ from baton.core.log.work import Callback, Open
 from baton.core.nodes import elsewhere
 from baton.core.nodes.base import STEP, Activation, Desk, Done, Failed, Granted, Kind, Next, Run
 from baton.core.nodes.human import HumanKind
-from baton.core.times import iso
 
 _QUESTIONS = HumanKind()
 
@@ -100,7 +99,7 @@ class TaskKind(Kind):
         if isinstance(work, Callback):
             return elsewhere.shown(work)
         if isinstance(work, Replanning):
-            return {"alternative": work.alternative or None, "until": iso(work.until)}
+            return {"alternative": work.alternative or None}
         return _QUESTIONS.open_view(node, work)
 
     def words(self, event: ev.Opens) -> str:

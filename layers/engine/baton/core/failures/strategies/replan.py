@@ -53,7 +53,7 @@ class Replan(Strategy):
 
     def told(self, chosen: Told) -> str:
         if chosen.hint == SUGGEST:
-            return "a model was asked what else could be done"
+            return "tried another way: what a model suggests"
         parts = [f"`{chosen.hint}`"] if chosen.hint else []
         parts += [f"by `{chosen.by}`"] if chosen.by else []
         parts += [f"with other values of {chosen.others}"] if chosen.others else []
