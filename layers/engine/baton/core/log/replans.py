@@ -97,6 +97,14 @@ def call_place(item: str) -> tuple[int, int]:
     return int(number), int(step)
 
 
+def label_of(item: str, tool: str = "") -> str:
+    """`alternative 2, call 1 (table.search)`, in words for people."""
+    if item in (PLAN, CHOICE):
+        return f"the {item}"
+    number, step = call_place(item)
+    return f"alternative {number}, call {step}" + (f" ({tool})" if tool else "")
+
+
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 

@@ -9,7 +9,7 @@ from baton.core.effects.approvals import is_for_a_person
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.answers import REJECTED
-from baton.core.log.replans import CHOICE, Replanning
+from baton.core.log.replans import CHOICE, Replanning, label_of
 from baton.core.log.work import Callback, Open
 from baton.core.nodes import elsewhere
 from baton.core.nodes.base import STEP, Activation, Desk, Done, Failed, Granted, Kind, Next, Run
@@ -107,3 +107,6 @@ class TaskKind(Kind):
         if isinstance(work, Replanning):
             return "what a model puts in its place"
         return elsewhere.in_words(work) if isinstance(work, Callback) else _QUESTIONS.words(event)
+
+    def label(self, work: Open | None, item: str) -> str:
+        return label_of(item, work.calls.get(item, "") if isinstance(work, Replanning) else "")
