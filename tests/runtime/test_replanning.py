@@ -176,12 +176,12 @@ def test_an_answer_of_no_use_is_corrected_and_what_it_cost_counts(
     stage(story)
 
 
-def test_after_three_answers_of_no_use_a_person_is_asked_and_the_model_no_more(stage: Stage) -> None:
+def test_after_four_answers_of_no_use_a_person_is_asked_and_the_model_no_more(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         Desk(world)
         world.models = model = Scripted(in_turn(says("no")))
         shown = await ran(world, document())
-        assert (shown["status"], len(model.requests)) == ("suspended", 3)
+        assert (shown["status"], len(model.requests)) == ("suspended", 4)
         (ended,) = of_kind(world, shown["id"], ReplanEnded)
         assert ended.why.startswith("answer_invalid")
         assert "not_found" in shown["questions"][0]["message"]

@@ -7,12 +7,16 @@ import pytest
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
 from baton.core.log.fold import apply
+from baton.core.log.replans import label_of
 from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, status_of
+from baton.core.read.explain import explain
+from baton.core.read.views import saga_view
 from tests.core.asked import steps_of
 from tests.core.build import failed, problems_of, ready, replay
 from tests.core.nodes.replans import TOOLS, at_work, broken, plan, step, way
 
 # ---- a person chooses --------------------------------------------------------------------------------------------
+from tests.core.told import ROOM, story
 
 
 def test_a_person_chooses_where_the_document_says_so() -> None:
@@ -148,6 +152,26 @@ def test_what_is_shown_of_it() -> None:
     opened = next(event for event in saga.entries[-1].events if isinstance(event, ev.ReplanBegan))
     assert "a model" in kind.words(opened)
     assert (work.signal, work.due, work.orphan, work.ask, work.hears("x")) == ("", None, None, None, False)
+
+
+def test_people_are_told_what_is_done_in_its_place() -> None:
+    saga = broken(more=", choose: person")
+    shown = saga_view(saga.state, saga.program)["active"]
+    assert [(one.get("label", ""), one["state"]) for one in shown] == [("", "running"), ("the plan", "ready")]
+    saga.go(plan(way(step("look", n=1), step("other", n=1))))
+    assert label_of("choice") == "the choice"
+    ask = saga.state.open["a#choice"].ask
+    assert ask is not None
+    saga.signal(ANSWER, {"ask": ask.id, "action": "1"}, key=f"{ask.id}/1")
+    saga.go()
+    shown = saga_view(saga.state, saga.program)["active"]
+    assert shown[0]["alternative"] == 1
+    assert shown[1]["label"] == "alternative 1, call 1 (look)"
+    assert "alternative 1, call 1 (look)" in explain(story(saga), "a", ROOM)["iterations"][0]["text"]
+    saga.go(failed("a#a1-1", "business_rule"))
+    (told,) = explain(story(saga), "a", ROOM)["iterations"]
+    assert "it waits for an answer" in told["text"]
+    assert "tried another way: what a model suggests" in told["attempts"][0]["text"]
 
 
 # ---- documents -------------------------------------------------------------------------------------------------------

@@ -32,7 +32,6 @@ from baton.core.nodes.base import (
     Opened,
     Run,
     Spread,
-    UnfitError,
     Unhelped,
 )
 
@@ -162,10 +161,7 @@ def _alternatives(at: Activation, desk: Desk) -> Sequence[Any]:
 def _own(at: Activation, desk: Desk) -> tuple[Failing, dict[str, Any]]:
     """The step that has failed, and its arguments."""
     failing = desk.state.failing[owner_of(at.slot)]
-    try:
-        return failing, {**desk.arguments(at), **failing.arguments}
-    except UnfitError:  # a step whose input is not there has had none
-        return failing, failing.arguments
+    return failing, {**desk.arguments(at), **failing.arguments}
 
 
 def _arguments(
