@@ -48,6 +48,7 @@ from docs.document_tables import (
     limit_fields,
     loop_fields,
     node_fields,
+    replan_fields,
     risk_fields,
     schema_text,
 )
@@ -286,6 +287,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
         limit_fields,
         guardrail_fields,
         approval_fields,
+        replan_fields,
         risk_fields,
         default_risk,
         failure_classes,

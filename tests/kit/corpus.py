@@ -43,6 +43,7 @@ from tests.kit.documents import (
 from tests.kit.elsewhere import handed
 from tests.kit.faults import Crash
 from tests.kit.mishaps import EFFECTS, MISHAPS, answering, with_books
+from tests.kit.replanning import replans
 from tests.kit.roles import Acknowledged
 from tests.kit.thinking import thinks, watched
 from tests.kit.virtual import VirtualClock, until_something_happens
@@ -391,4 +392,5 @@ CORPUS = (
     Scenario("handed", partial(handed, start=start, patiently=patiently)),
     Scenario("thinks", partial(thinks, start=start, patiently=patiently)),
     Scenario("watched", partial(watched, start=start, patiently=patiently)),
+    Scenario("replans", partial(replans, start=start, patiently=patiently)),
 )

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from baton.core.models import messages
+from baton.core.nodes import replanning
 from baton.ports.models import ModelAnswer, ModelRequest
 from baton.runtime.account_queue import AccountQueue
 from baton.runtime.model_request import Asking
@@ -76,4 +77,16 @@ def a_transcript_says_when_it_was_made() -> Iterator[None]:
 
     real = messages.opening
     with replaced(messages, "opening", opening):
+        yield
+
+
+@contextmanager
+def a_plan_forgets_what_was_done() -> Iterator[None]:
+    """Replan row: what a model plans is done, although the saga has done it before at another node."""
+    numbers = itertools.count()
+
+    def digest(*_: Any) -> str:
+        return str(next(numbers))
+
+    with replaced(replanning, "act_digest", digest):
         yield

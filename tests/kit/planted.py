@@ -183,6 +183,7 @@ PLANTED: Mapping[str, Planted] = {
         Planted(model_bugs.what_is_given_up_costs_nothing, MONEY, at_answers(HANG)),
         Planted(model_bugs.a_second_request_goes_out_beside_the_first, MODELS, at_rest("thinks")),
         Planted(model_bugs.a_transcript_says_when_it_was_made, MODELS, at_rest("thinks")),
+        Planted(model_bugs.a_plan_forgets_what_was_done, DEEDS, at_rest("replans")),
         Planted(money_bugs.a_result_is_gone_when_its_window_is_over, DEEDS, everywhere("rented", drawn=0)),
         Planted(
             money_bugs.a_retry_covers_every_claim,

@@ -128,7 +128,7 @@ def model() -> Scripted:
 
     def script(request: ModelRequest, number: int) -> ModelAnswer:
         answer = _LAST(request, number)
-        if answer.calls or not _is_corrected(request.messages[-1]):
+        if answer.calls or not is_corrected(request.messages[-1]):
             return answer
         heard = [one["content"] for one in request.messages if one["role"] == "tool"]
         return says(json.dumps({"heard": heard}))
@@ -146,9 +146,9 @@ async def thinks(world: World, start: Callable[..., Awaitable[str]], patiently: 
     with suppress(NotAllowedNow):  # it has ended
         await patiently(world, lambda service: service.signal(saga, "word", "By the window.", "w-1"))
     while world.end(saga) is None and world.troubles is None:
-        view = await patiently(world, partial(_shown, world, saga))
+        view = await patiently(world, partial(shown, world, saga))
         for ask in [question["id"] for question in view["questions"] if question["node"]] * 2:
-            said = partial(_approve, saga=saga, answer=Answer(ask=ask, action="approve"))
+            said = partial(approve, saga=saga, answer=Answer(ask=ask, action="approve"))
             with suppress(NotAllowedNow, NotFound):
                 await patiently(world, said)
         await asyncio.sleep(1)
@@ -173,11 +173,11 @@ async def watched(world: World, start: Callable[..., Awaitable[str]], patiently:
     return await thinks(world, began, patiently)
 
 
-async def _shown(world: World, saga: str, _: Service) -> dict[str, Any]:
+async def shown(world: World, saga: str, _: Service) -> dict[str, Any]:
     return await world.queries().show(saga)
 
 
-async def _approve(service: Service, saga: str, answer: Answer) -> None:
+async def approve(service: Service, saga: str, answer: Answer) -> None:
     await service.answer(saga, answer, "k")
 
 
@@ -190,8 +190,9 @@ def of_requests(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
         if one.at > answered.get(one.place, math.inf) and one.process.lost_time_at == math.inf:
             yield f"{saga}: {slot} was asked for at {one.at:.3f} s, and its answer was in the log"
         owner, _, item = slot.partition("#")
-        said = [message for message in one.request.messages if not _is_corrected(message)]
-        known = talks[saga, owner].setdefault(int(item[1:] or 0), said)
+        number = item[1:] if item[1:].isdecimal() else "0"  # a plan is no turn
+        said = [message for message in one.request.messages if not is_corrected(message)]
+        known = talks[saga, owner].setdefault(int(number), said)
         if known != said:
             yield f"{saga}: {slot} was asked for in other words than before"
     for (saga, owner), turns in talks.items():
@@ -212,5 +213,5 @@ def _answered(world: World, saga: str, entries: list[Entry]) -> Iterator[tuple[t
                 yield (saga, slot_of(event.node, event.iteration, event.item)), at
 
 
-def _is_corrected(message: Message) -> bool:
+def is_corrected(message: Message) -> bool:
     return message["role"] == "user" and str(message["content"]).startswith("Your last answer was refused")

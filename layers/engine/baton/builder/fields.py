@@ -40,6 +40,7 @@ FIELDS: Mapping[str, Writer] = {
     "retry": said,
     "on_failure": by_code,
     "failover": said,
+    "replan": said,
     "requires_approval": said,
     "catch": catch,
     "output_schema": schema,
@@ -56,6 +57,7 @@ HEAD: Mapping[str, Writer] = {
     "retry": said,
     "on_failure": by_code,
     "failover": said,
+    "replan": said,
     "risk": Collector.value,
 }
 

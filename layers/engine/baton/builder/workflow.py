@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from baton.builder.control import Guardrails, Limits
 from baton.builder.control import tools as tools_of
-from baton.builder.failing import Policies, Reactions, Retries, said
+from baton.builder.failing import Policies, Reactions, Replan, Retries, said
 from baton.builder.fields import FIELDS, HEAD, OF_MODEL, Asking, NodeFields, Summaries
 from baton.builder.parts import Writer, finished, given
 from baton.builder.references import JoinFields, LoopFields, Node, Origin, Reference, SagaFields
@@ -54,6 +54,7 @@ class Workflow:
         retry: Retries | None = None,
         on_failure: Reactions | None = None,
         failover: Policies | None = None,
+        replan: Replan | None = None,
         risk: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
         self.name = name
@@ -72,6 +73,7 @@ class Workflow:
             "retry": retry,
             "on_failure": on_failure,
             "failover": failover,
+            "replan": replan,
             "risk": risk,
         }
         self._head = {
@@ -125,6 +127,7 @@ class Workflow:
         retry: Retries | None = None,
         on_failure: Reactions | None = None,
         failover: Policies | None = None,
+        replan: Replan | None = None,
         requires_approval: bool | Mapping[str, Any] | None = None,
         **more: Unpack[NodeFields],
     ) -> Node:
@@ -134,7 +137,7 @@ class Workflow:
         `{"timeout": …, "heartbeat": …}`.
         """
         chosen = self._made.tool(f"{_place(name)}/tool", tool)
-        own = {"timeout": timeout, "retry": retry, "on_failure": on_failure, "failover": failover}
+        own: dict[str, Any] = {"timeout": timeout, "retry": retry, "on_failure": on_failure}
         work: dict[str, Any] = {"tool": chosen}
         if callback is not None:
             times = callback if isinstance(callback, Mapping) else {"timeout": callback}
@@ -142,7 +145,7 @@ class Workflow:
             work["callback"] = {
                 key: self._made.duration(f"{place}/{key}", time) for key, time in times.items()
             }
-        own["requires_approval"] = requires_approval
+        own |= {"failover": failover, "replan": replan, "requires_approval": requires_approval}
         return self._add(name, work, more, with_, own)
 
     def wait(

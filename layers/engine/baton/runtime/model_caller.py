@@ -1,4 +1,4 @@
-"""What is performed where the tool of a step is a model: the one request of a `model` node, or a turn of an agent.
+"""What is performed where the tool of a step is a model: the request of a `model` node, a turn of an agent, or a plan.
 
 The money is in model_request.py, what was said in transcript.py, what an answer comes to in model_answers.py. Whether a turn is
 due, and what becomes of its calls, is decided in core/nodes/agent.py. Loaded with the first request.
@@ -66,13 +66,23 @@ class ModelCaller:
         if not is_turn:
             return await self._single(asking, arguments)
         work = self._state.open[owner_of(self._step.slot)]
-        assert isinstance(work, Agent), "only an agent has turns"
-        return await self._turn(asking, work, arguments)
+        if isinstance(work, Agent):
+            return await self._turn(asking, work, arguments)
+        return await self._plan(asking, arguments)
 
     async def _single(self, asking: Asking, given: Mapping[str, Any]) -> Any:
         given = as_priced(given, self._step.node.arguments["model"])
         answer = await asking.answer(given, self._corrected(said.opening(given)))
         return data_of(answer, self._step.node.output_schema)
+
+    async def _plan(self, asking: Asking, given: Mapping[str, Any]) -> dict[str, Any]:
+        from baton.runtime.replanner import asking as messages_of  # few steps are done another way by a model
+        from baton.runtime.replanner import plan_of
+
+        node = self._step.node
+        given = as_priced(given, node.arguments["model"])
+        answer = await asking.answer(given, self._corrected(messages_of(given, self._specs)))
+        return plan_of(answer, node.output_schema, given, self._specs)
 
     async def _turn(self, asking: Asking, work: Agent, changed: Mapping[str, Any]) -> dict[str, Any]:
         node = self._step.node

@@ -228,6 +228,7 @@ class Steps:
             retry_after_ms=retry_after_ms,
             handed=one.callback,
             usage=tuple(one.usage),
+            digest=step.digest if output is not None else "",
             notices=await self._ledger.settle(one.state, step, cost),
         )
 

@@ -137,7 +137,7 @@ def run(
             elsewhere=plans,
             models=scripted,
         )
-        name, awaited, nodes = await _register(deployment, registry, known, known.text(workflow))
+        name, awaited, nodes, choosing = await _register(deployment, registry, known, known.text(workflow))
         _check_names("wait for a signal", [*sent, *(signal.name for signal in timed)], awaited)
         for signal in sent:
             if not awaited[signal]:
@@ -145,7 +145,7 @@ def run(
                     f"signal `{signal}`: an agent hears it while it works; say when: signals=[(AT, {signal!r}, PAYLOAD)]"
                 )
         _check_names("node", [*answered, *plans, *map(node_at, moments)], nodes.keys())
-        _check_actions(answered, nodes)
+        _check_actions(answered, [name for name in nodes if nodes[name] and name not in choosing])
         scripted.read(models, nodes)
         check_kills(moments, nodes, registry)
         tools_of.update(nodes)
@@ -216,22 +216,27 @@ def _as_json(what: str, value: Any) -> Any:
 
 async def _register(
     deployment: Deployment, registry: Registry, known: _Documents, text: str
-) -> tuple[str, dict[str, bool], dict[str, set[str]]]:
+) -> tuple[str, dict[str, bool], dict[str, set[str]], set[str]]:
     """Register a document and, as far as they are known, those of its children.
 
-    The workflow's name, the signals that any of them takes, with whether a wait is for it, and their nodes with the tools that they call.
+    The workflow's name, the signals that any of them takes, with whether a wait is for it, their nodes with the tools that they call, and those at which a person
+    chooses what is done in their place.
     """
     specs = with_standard(registry).specs()
     graph = compile_document(text, specs, children=known.inputs(), kinds=NODE_KINDS)
     name, done = graph.name, {graph.name}
     await deployment.service().register(text, json_only=False)
     todo, awaited, nodes = list(graph.nodes), dict[str, bool](), dict[str, set[str]]()
+    choosing: set[str] = set()
     while todo:
         node = todo.pop()
         if node.signal:
             is_wait = node.agent is None and not node.workflow
             awaited[node.signal] = awaited.get(node.signal, False) or is_wait
         parts = () if node.agent is None else (node.agent.turn, *node.agent.calls)
+        if node.replan is not None:
+            parts = (node.replan.plan, *node.replan.calls)
+            choosing |= {node.name} if node.replan.by_person else set()
         nodes.setdefault(node.name, set()).update({part.tool for part in (node, *parts)} - {""})
         child = node.workflow.partition("@")[0]
         document = None if not child or child in done else known.named(child)
@@ -239,7 +244,7 @@ async def _register(
             done.add(child)
             await deployment.service().register(document, json_only=False)
             todo += compile_document(document, specs, children=known.inputs(), kinds=NODE_KINDS).nodes
-    return name, awaited, nodes
+    return name, awaited, nodes, choosing
 
 
 def _check_names(what: str, said: Iterable[str], known: Collection[str]) -> None:
@@ -251,12 +256,12 @@ def _check_names(what: str, said: Iterable[str], known: Collection[str]) -> None
 
 
 def _check_actions(
-    answered: Mapping[str, Sequence[Mapping[str, Any] | None]], nodes: Mapping[str, set[str]]
+    answered: Mapping[str, Sequence[Mapping[str, Any] | None]], steps: Collection[str]
 ) -> None:
     """Raises `ValueError` for what is no answer about a step. What a node of its own asks, the API says."""
     known = (*ACTIONS, APPROVE, REJECT)
     for node, said in ((node, one) for node, each in answered.items() for one in each):
-        if said is not None and nodes[node] and said["action"] not in known:
+        if said is not None and node in steps and said["action"] not in known:
             raise ValueError(f"the answer about `{node}` is {', '.join(known)}; not `{said['action']}`")
 
 

@@ -156,6 +156,9 @@ class ActiveNode(SparseAnswer):
     tokens: int | None = Field(
         None, description="Of an agent at work: those of its requests and answers so far."
     )
+    alternative: int | None = Field(
+        None, description="Of a step that is done as a model suggests: the number of the alternative."
+    )
     signal: str | None = Field(None, description="The signal it waits for.")
     until: Time | None = Field(None, description="When its wait ends by itself.")
     callback: str = Field("", description="The callback it waits for, by an id that is no token.")

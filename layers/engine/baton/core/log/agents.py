@@ -103,8 +103,8 @@ def call_item(turn: int, index: int) -> str:
 
 
 def is_turn(item: str) -> bool:
-    """Whether an item of an agent is a turn; else it is a call."""
-    return "-" not in item
+    """Whether an item is a turn of an agent; else it is a call, or a part of another kind of work."""
+    return item.startswith("t") and "-" not in item
 
 
 def place_of(item: str) -> tuple[int, int]:

@@ -30,12 +30,15 @@ from baton.core.log.failure_folds import (
 )
 from baton.core.log.lost import carriers
 from baton.core.log.open_folds import (
+    alternative_began,
     call_failed,
+    call_made,
     callback_opened,
     calls_began,
     child_opened,
     child_reported,
     opened,
+    replan_ended,
     turn_began,
 )
 from baton.core.log.recovery_folds import gave_up, interrupted, progressed, revived, without_running
@@ -211,6 +214,8 @@ def _succeeded(state: State, e: ev.StepSucceeded) -> State:
         state = pay(state, slot_of(e.node, e.iteration, e.item), e.cost)
     if e.callback:
         state = callback_over(state, slot_of(e.node, e.iteration, e.item), e.callback, "")
+    if e.digest:
+        state = call_made(state, e)
     return _consume(state, e, e.output if e.keep else None)
 
 
@@ -348,6 +353,7 @@ def _ended(state: State, e: ev.SagaEnded) -> State:
         open={},
         approved={},
         items={},
+        made={},
         orphaned_children=(),
         signals=(),
         recovery=replace(state.recovery, interruptions={}, possibly_running=()),
@@ -382,6 +388,9 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.TurnBegan: turn_began,
         ev.CallsBegan: calls_began,
         ev.AgentClosed: _gave,
+        ev.ReplanBegan: opened,
+        ev.AlternativeBegan: alternative_began,
+        ev.ReplanEnded: replan_ended,
         ev.ChildOpened: child_opened,
         ev.ChildReported: child_reported,
         ev.ChildClosed: _child_closed,

@@ -9,6 +9,7 @@ from typing import Any
 
 from baton.core.log.agents import Agent
 from baton.core.log.records import About, Ask, Value
+from baton.core.log.replans import Replanning
 from baton.core.log.work import CHILDREN_IN_A_WINDOW, Callback, Child, Open, Question, Wait
 
 
@@ -112,3 +113,12 @@ class AgentBegan(Opens, frozen=True, tag="agent_began", omit_defaults=True, kw_o
 
     def work(self) -> Open:
         return Agent(given=self.given, listens=self.listens)
+
+
+class ReplanBegan(Opens, frozen=True, tag="replan_began", omit_defaults=True, kw_only=True):
+    """A model is asked what else could be done in place of a step that has failed. After `until` no alternative begins."""
+
+    until: int
+
+    def work(self) -> Open:
+        return Replanning(until=self.until)

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
+from baton.core.log.replans import Replanning
 from baton.core.log.state import FAULT, Recovery, State, node_of, slot_of
 from baton.core.log.workflow_limits import pay
 
@@ -52,7 +53,11 @@ def revived(state: State, e: ev.Revived) -> State:
     """
     recovery = state.recovery
     failed = state.failure.node if state.failure is not None and state.failure.attempt else ""
-    asking = {slot for slot, work in state.open.items() if work.ask is not None and work.ask.digest}
+    asking = {
+        slot
+        for slot, work in state.open.items()
+        if (work.ask is not None and work.ask.digest) or isinstance(work, Replanning)
+    }
     # An attempt before the question may have acted all the same.
     asking -= set(recovery.possibly_running)
     for slot, cost in e.assumed.items():

@@ -25,6 +25,7 @@ from baton.core.log.events import (
     SignalReceived,
     Value,
 )
+from baton.core.log.replans import Made
 from baton.core.log.work import Child, Open, children_in
 
 FINISHED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
@@ -269,6 +270,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """By slot, the digests of the calls that people have approved there."""
     items: dict[str, Value | None] = {}
     """Slots of items whose node is not settled: what each gave, None while it is at work."""
+    made: dict[str, Made] = {}
+    """By digest, calls that have succeeded and that a model may plan again, the newest last."""
     orphaned_children: tuple[Child, ...] = ()
     """Those that a fork or a join left behind and that are not cancelled yet."""
     signals: tuple[Signal, ...] = ()

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from baton.core.log.agents import Agent
 from baton.core.log.records import Ask, Failure, Value
+from baton.core.log.replans import Replanning
 
 CHILDREN_IN_A_WINDOW = 64
 """So many report to one window of an inbox: a window is one page of a query, and many windows are many partitions."""
@@ -172,7 +173,7 @@ class Callback(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, ta
         return before if is_kept else None
 
 
-Open = Wait | Child | Question | Callback | Agent
+Open = Wait | Child | Question | Callback | Agent | Replanning
 
 
 def children_in(work: Mapping[str, Open]) -> dict[str, Child]:

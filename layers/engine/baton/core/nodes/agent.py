@@ -133,7 +133,7 @@ class AgentKind(TaskKind):
         return item_words(item, work.calls.get(item, "") if isinstance(work, Agent) else "")
 
     def says(self, event: ev.Moving) -> tuple[str, str]:
-        if isinstance(event, ev.TurnBegan):
+        if not isinstance(event, ev.CallsBegan):
             return "", ""
         return turn_item(place_of(event.calls[0].item)[0]), f"it asks for {calls_words(event.calls)}"
 

@@ -25,7 +25,12 @@ BECAME = (RAN, PASSED, WAITED, ANSWERED, SKIPPED, FAILED, DROPPED)
 
 
 _OfPlace = (
-    ev.AttemptFailed | ev.StrategyChosen | ev.QuestionClosed | ev.QuestionEscalated | ev.QuestionClaimed
+    ev.AttemptFailed
+    | ev.StrategyChosen
+    | ev.QuestionClosed
+    | ev.ReplanEnded
+    | ev.QuestionEscalated
+    | ev.QuestionClaimed
 )
 
 
@@ -236,11 +241,11 @@ class Story:
         if isinstance(event, ev.QuestionEscalated | ev.QuestionClaimed):
             place.moves += [event] if after is not before else []
         elif (
-            isinstance(event, ev.QuestionClosed)
+            isinstance(event, ev.QuestionClosed | ev.ReplanEnded)
             and place.slot in before.open
             and place.slot not in after.open
         ):
-            place.opened = None  # what it asked for is approved: it goes on
+            place.opened = None  # what it asked for is approved, or no alternative is left: it goes on
         elif after.failing is not before.failing:
             _try(place, event, when)
         elif place.opened is not None and isinstance(event, ev.QuestionClosed):

@@ -26,6 +26,7 @@ from baton.core.documents.parts.fields import (
     defined,
     refuse,
 )
+from baton.core.documents.parts.replan import ReplanModel
 
 
 def _schema_or_name(value: Any) -> Any:
@@ -93,6 +94,11 @@ class NodeModel(Model):
         description="Policies that are asked first, in their order: the first that fits the failure is taken.",
         examples=[[{"name": "full", "when": {"code": "no_tables"}, "then": {"tool": "delivery.order"}}]],
         json_schema_extra={"default": []},
+    )
+    replan: Annotated[ReplanModel | None, Given] = Field(
+        default=None,
+        description="A model suggests what is called in its place, when nothing else has helped.",
+        examples=[{"model": "gpt-5-mini", "tools": ["table.*"]}],
     )
     requires_approval: Annotated[ApprovalModel | None, Given] = Field(
         default=None,
