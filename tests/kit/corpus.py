@@ -301,7 +301,7 @@ async def _approved(world: World) -> str:
                 return saga  # another person answers from here on (people.py)
             said = partial(_say, saga=saga, answer=Answer(ask=question["id"], action=question["options"][0]))
             await ask_unless_done(patiently(world, said))
-        await asyncio.sleep(1)
+        await until_something_happens(1)
     return saga
 
 
@@ -311,7 +311,7 @@ async def _escalated(world: World) -> str:
     while not (await shown(world, saga))["questions"]:
         if world.end(saga) is not None:
             return saga
-        await asyncio.sleep(0.5)
+        await until_something_happens(0.5)
     began = next(event.ask.asked_at for event in world.events(saga) if isinstance(event, QuestionOpened))
     with suppress(NotAllowedNow, NotFound):  # it was closed meanwhile
         await patiently(world, lambda service: service.questions.claim(saga, "0.who"))

@@ -30,6 +30,7 @@ from baton.ports.models import ModelAnswer, ModelRequest, Models
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, STALL, THROTTLE, Crash
 from tests.kit.process import Process
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
+from tests.kit.virtual import until_something_happens
 
 if TYPE_CHECKING:
     from baton.runtime.service import Service
@@ -151,7 +152,7 @@ async def thinks(world: World, start: Callable[..., Awaitable[str]], patiently: 
             said = partial(approve, saga=saga, answer=Answer(ask=ask, action="approve"))
             with suppress(NotAllowedNow, NotFound):
                 await patiently(world, said)
-        await asyncio.sleep(1)
+        await until_something_happens(1)
     return saga
 
 
