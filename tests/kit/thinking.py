@@ -146,8 +146,10 @@ async def thinks(world: World, start: Callable[..., Awaitable[str]], patiently: 
     saga = await start(world, THINKS, {}, "thinks")
     with suppress(NotAllowedNow):  # it has ended
         await patiently(world, lambda service: service.signal(saga, "word", "By the window.", "w-1"))
+    known = 0
     while world.end(saga) is None and world.troubles is None:
-        view = await patiently(world, partial(shown, world, saga))
+        is_news, known = known != len(world.entries(saga)), len(world.entries(saga))
+        view = await patiently(world, partial(shown, world, saga)) if is_news else {"questions": []}
         for ask in [question["id"] for question in view["questions"] if question["node"]] * 2:
             said = partial(approve, saga=saga, answer=Answer(ask=ask, action="approve"))
             with suppress(NotAllowedNow, NotFound):
