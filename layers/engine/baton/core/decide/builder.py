@@ -34,7 +34,7 @@ class RunStep(Struct, frozen=True):
     `look`: only find out whether the last attempt has done it. `since`: when the step became ready, where that matters.
     `approved`: the digests of the calls that people have approved; `risk`: the document's own rules, if it has any.
     `decided`: the claim of the attempt about which a person has said that it has not happened, or what came of it
-    (`given`).
+    (`given`). `correction`: what was wrong about the last answer of a model.
     """
 
     slot: str
@@ -51,6 +51,7 @@ class RunStep(Struct, frozen=True):
     given: ev.Value | None = None
     approved: tuple[str, ...] = ()
     risk: tuple[RiskRule, ...] | None = None
+    correction: str = ""
 
 
 def activation(program: Program, state: State, slot: str) -> Activation:

@@ -45,6 +45,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
         given=failing.given,
         approved=approved,
         risk=risk,
+        correction=failing.correction,
     )
 
 

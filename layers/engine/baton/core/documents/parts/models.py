@@ -27,14 +27,13 @@ from baton.core.documents.parts.fields import (
 from baton.core.failures.alternatives import Alternative, ways_of
 from baton.core.failures.policy import Change
 from baton.core.failures.retry import FIXED, RetryChange
-from baton.core.models.tool import MODEL, SHARE, model_tool
+from baton.core.models.tool import MODEL, REFUSED, SHARE, model_tool
 
 if TYPE_CHECKING:
     from baton.core.documents.parts.node import NodeModel
 
 MOST_OUTPUT = 1_000_000
 MOST_CORRECTIONS = 10
-INVALID = "answer_invalid"
 MODEL_NAME = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$"
 _is_name = re.compile(MODEL_NAME).fullmatch
 
@@ -179,6 +178,6 @@ def step_of(
         "domain": spec.domain,
         "cost": spec.cost,
         **attempts,
-        "failures": {INVALID: again, **attempts["failures"]},
+        "failures": {REFUSED: again, **attempts["failures"]},
         "ways": (*ways, *ways_of(MODEL, {MODEL: spec}), *attempts["ways"]),
     }
