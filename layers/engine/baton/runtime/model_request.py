@@ -71,6 +71,7 @@ class Asking:
             temperature=given.get("temperature"),
             until=context.deadline_ms,
             key=f"{context.saga}/{step.slot}/{step.attempt}",
+            traceparent=context.traceparent,
         )
         try:
             answer = await self._models.answer(request)
