@@ -34,7 +34,10 @@ nodes:
   find: {after: before, agent: {model: m, prompt: "Old prompt.", tools: [sum.add, sum.slow, sum.sign]}}
 output: ${ctx.find.output}
 """
-ADD, SLOW, SIGN = ("sum_add", {"a": 1, "b": 2}), ("sum_slow", {"n": 7}), ("sum_sign", {})
+Call = tuple[str, dict[str, int]]
+ADD: Call = ("sum_add", {"a": 1, "b": 2})
+SLOW: Call = ("sum_slow", {"n": 7})
+SIGN: Call = ("sum_sign", {})
 
 
 class Edited(World):
