@@ -60,6 +60,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "cli/explained.py": {"end"},  # of a line
     "cli/completion.py": {"workflow", "fail"},  # what a person answers
     "cli/neighbours.py": {"workflow"},
+    "cli/pipelines.py": {"workflow", "tool"},
     "cli/render.py": {"workflow", "tool", "model"},  # as in agent_words.py
     "cli/sagas.py": {"workflow"},
     "cli/tables.py": {"workflow", "tool"},

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from baton.adapters.spans.traced import TracedPerformer
 from baton.settings import SettingsError, variable_of
 from examples.services.models import Reply
 from tests.handlers.deployment import Deployment
@@ -85,3 +86,14 @@ def test_api_secrets(deployment: Deployment) -> None:
     local = services_of_a_worker(deployment).credentials.of.__self__._secrets
     assert local.where("weather") == "the environment variable BATON_API_KEY_WEATHER"
     assert local.read("weather") == ""
+
+
+def test_traces_url(deployment: Deployment) -> None:
+    with deployment.function("worker", BATON_TRACES_URL="http://127.0.0.1:4318/v1/traces") as module:
+        module._loop.close()
+        assert module._engine.spans._url == "http://127.0.0.1:4318/v1/traces"
+        assert module._engine.models._provider_of("m")[0].name == "openai"
+        assert isinstance(module._engine.performer, TracedPerformer)
+    with deployment.function("worker") as module:
+        module._loop.close()
+        assert module._engine.spans is None

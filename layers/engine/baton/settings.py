@@ -32,6 +32,7 @@ from baton.core.limits import (
     Tenants,
     Values,
 )
+from baton.core.tracing import Tracing
 from baton.errors import BatonError
 
 PREFIX = "BATON_"
@@ -126,8 +127,7 @@ class Callers:
         Meta(
             ge=1_024,
             le=5_242_880,
-            description="Bytes of a request, and of its answer, that count as one request of its tenant; more count as "
-            "several.",
+            description="Bytes of a request, and of its answer, that count as one request of its tenant; more count as several.",
         ),
     ] = 65_536
     max_body_bytes: Annotated[int, Meta(ge=1_024, le=5_242_880, description="Largest request body.")] = (
@@ -186,8 +186,7 @@ class Outside:
         str,
         Meta(
             pattern="^[^/@,]*$",
-            description="Hosts that the standard tools and models may be called at without TLS, besides loopback, separated by spaces; "
-            "`*` is any.",
+            description="Hosts that the standard tools and models may be called at without TLS, besides loopback, separated by spaces; `*` is any.",
         ),
     ] = ""
     open_apis: Annotated[
@@ -293,6 +292,7 @@ class WorkerSettings(
     Outside,
     Models,
     Channels,
+    Tracing,
     Execution,
     Failing,
     LastResort,

@@ -146,15 +146,6 @@ def test_an_equal_call_that_has_failed_is_made_again() -> None:
     assert ready(saga.decision) == ["a#t2-0"]
 
 
-def test_answers_that_ask_only_for_what_cannot_be_made_are_counted_until_one_does_not() -> None:
-    saga = thinking()
-    for turn in (1, 2):
-        saga.go(answered(f"a#t{turn}", refused("look")))
-    assert at_work(saga).wrong == 2
-    saga.go(answered("a#t3", refused("look"), call("look", n=1)))
-    assert at_work(saga).wrong == 0
-
-
 def test_calls_end_at_the_limits_of_a_turn_and_of_the_agent() -> None:
     saga = thinking(more=", calls: 3, calls_in_a_turn: 2")
     saga.go(answered("a#t1", *(call("look", n=n) for n in range(3))))

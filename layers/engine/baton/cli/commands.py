@@ -19,6 +19,7 @@ from baton.cli.local import demo, token, up
 from baton.cli.money import budget
 from baton.cli.new import new
 from baton.cli.people import answer, claim, inbox, incidents, remind, resolve
+from baton.cli.pipelines import pipelines
 from baton.cli.sagas import cost, events, explain, intend, list_sagas, live, show, start
 from baton.cli.shared import Shared
 from baton.cli.steering import cancel, fork, resume, signal
@@ -29,7 +30,7 @@ from baton.client import exits
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "On this machine": (new, up, token, demo, check),
-    "Workflows": (deploy_workflow, workflows, tools, node_types),
+    "Workflows": (deploy_workflow, workflows, tools, node_types, pipelines),
     "Sagas": (
         *(start, intend, list_sagas, show, events, live, value, explain, cost, budget),
         *(cancel, signal, inbox, answer, claim, remind, resume, fork),

@@ -31,9 +31,9 @@ def asked(graph: Graph) -> list[dict[str, Any]]:
 
 
 def _asked(graph: Graph, node: Node, step: Node) -> dict[str, Any]:
+    from baton.core.models.tool import REFUSED
     from baton.core.models.usage import Price, most_of
     from baton.core.money import MICRO
-    from baton.runtime.model_answers import INVALID
     from baton.runtime.model_request import USUAL_OUTPUT
 
     given: Mapping[str, Any] = node.arguments if node.replan is None else step.arguments
@@ -52,7 +52,7 @@ def _asked(graph: Graph, node: Node, step: Node) -> dict[str, Any]:
         }
     if node.replan is not None:
         found |= {"replan": True, "tools": [call.tool for call in node.replan.calls]}
-    price, again = given.get("price"), step.failures[INVALID].retry
+    price, again = given.get("price"), step.failures[REFUSED].retry
     answers = turns * ((again.max_attempts if again is not None else 0) or 1)
     found["answers_usd"] = most_of(Price(**price), 0, answers * most) / MICRO if price else None
     caps = [its.limits["cost"].most / MICRO for its in (node, graph) if "cost" in its.limits]

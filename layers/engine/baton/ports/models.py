@@ -49,7 +49,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     `tool_calls` and `tool_call_id`; equal beginnings are sent as equal bytes. `schema`: the JSON Schema of the answer, which
     is then JSON text. `most_output` tokens, reasoning inside, are generated at most (0: the model's own limit). `until`: when
     the answer has to be there, whatever the stream does, in epoch milliseconds (0: in ten minutes). `key` names the request:
-    a repetition has the same. `draft`: where the adapter says how its text can be read while it comes.
+    a repetition has the same. `draft`: where the adapter says how its text can be read while it comes. `traceparent`: the
+    trace that it belongs to; the provider is not told.
     """
 
     model: str
@@ -61,6 +62,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     until: int = 0
     key: str = ""
     draft: Draft | None = None
+    traceparent: str = ""
 
 
 class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from typing import Any
 from baton.core.decide.builder import RunStep
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.log.agents import Agent, answer_of
+from baton.core.log.corrections import breaker_of
 from baton.core.log.state import State, owner_of
 from baton.core.models import messages as said
 from baton.core.models.tool import MODEL, SHARE, SUMMARISE
@@ -21,7 +22,7 @@ from baton.runtime.attempt import tool_called
 from baton.runtime.context import InvocationContext
 from baton.runtime.ledger import Ledger
 from baton.runtime.live import LiveShow
-from baton.runtime.model_answers import INVALID, calls_of, data_of, refuse_wrong
+from baton.runtime.model_answers import MOST_TOLD, calls_of, data_of
 from baton.runtime.model_request import Asking, as_priced
 from baton.runtime.model_summary import Summary
 from baton.runtime.transcript import Transcript
@@ -62,6 +63,8 @@ class ModelCaller:
             return answer_of(result) if is_turn and tool == tool_called(self._step) else result
         if self._models is None:
             raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
+        if why := breaker_of(self._state, self._step.slot):
+            raise StepFailure("too_many_corrections", f"{why}. The last: {self._last_mistake()}")
         asking = Asking(self._models, self._ledger, self._live, self._state, self._step, context)
         if not is_turn:
             return await self._single(asking, arguments)
@@ -102,7 +105,6 @@ class ModelCaller:
         answer = await asking.answer(given, self._corrected(talk.messages), offers, counted)
         asked = answer.calls[:MOST_CALLS]
         calls = calls_of(asked, names, self._specs, talk.made)
-        refuse_wrong(calls, work.wrong)
         segments = talk.segments
         return {
             "text": answer.text,
@@ -116,10 +118,16 @@ class ModelCaller:
 
     def _corrected(self, messages: list[said.Message]) -> list[said.Message]:
         """With what was wrong about the last answer to the same messages."""
-        failure = self._step.failure
-        if failure is None or failure.code != INVALID:
-            return messages
-        return [*messages, said.correction(failure.message)]
+        why = self._step.correction
+        return [*messages, said.correction(why)] if why else messages
+
+    def _last_mistake(self) -> str:
+        """What a person is told of the last answer that was of no use."""
+        work = self._state.open.get(owner_of(self._step.slot))
+        if self._step.correction or not isinstance(work, Agent):
+            return self._step.correction
+        # That of a turn before this one: all its calls have failed, and their failures are in the state.
+        return "; ".join(one.v["error"]["message"] for one in work.tail[-1].results[:MOST_TOLD])
 
     def _offer(self, tool: str, name: str) -> ToolOffer:
         spec = self._specs.get(tool)

@@ -89,6 +89,7 @@ class Asking:
             temperature=given.get("temperature"),
             until=until or context.deadline_ms,
             key="/".join(filter(None, (context.saga, step.slot, str(step.attempt), beside))),
+            traceparent=context.traceparent,
         )
         try:
             answer = await (self._models.answer(request) if beside else self._shown(request))

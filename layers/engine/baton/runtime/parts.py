@@ -46,6 +46,7 @@ from baton.runtime.values import Values
 if TYPE_CHECKING:
     from baton.core.documents.nodes.own import OwnKinds
     from baton.ports.models import Models
+    from baton.ports.spans import Spans
     from baton.runtime.children import Children
     from baton.runtime.links import Links
     from baton.runtime.quota import Quota, Room
@@ -73,6 +74,8 @@ class Engine:
     watch: Watch | None = None
     models: Models | None = None
     """The models that may be called; None: none."""
+    spans: Spans | None = None
+    """Where spans go; None: nowhere."""
     kinds: OwnKinds = field(default_factory=dict)
     """The application's own kinds of node, where documents are read."""
     rooms: dict[str, Room] = field(default_factory=dict)

@@ -18,7 +18,8 @@ from baton.core.models import messages as said
 from baton.core.models.references import AT, FROM, filled, is_reference
 from baton.ports import StepFailure
 from baton.ports.models import ModelAnswer
-from baton.runtime.model_answers import INVALID, data_of
+from baton.core.models.tool import REFUSED
+from baton.runtime.model_answers import data_of
 
 LONGEST_TEXT = 500
 """Characters of what a model says for an alternative, and of why one is dropped."""
@@ -95,7 +96,7 @@ def plan_of(answer: ModelAnswer, schema: Any, given: Mapping[str, Any], specs: S
         )
     if not good:
         told = "; ".join(f"{', '.join(one['tools'])}: {one['why']}" for one in dropped)
-        raise StepFailure(INVALID, f"none of the alternatives can be tried: {told}")
+        raise StepFailure(REFUSED, f"none of the alternatives can be tried: {told}")
     # Sorting keeps what is equal in the order of the model.
     return {"alternatives": sorted(good, key=lambda one: -one["score"]), "dropped": dropped}
 

@@ -34,7 +34,7 @@ class RunStep(Struct, frozen=True):
     `look`: only find out whether the last attempt has done it. `since`: when the step became ready, where that matters.
     `approved`: the digests of the calls that people have approved; `risk`: the document's own rules, if it has any.
     `decided`: the claim of the attempt about which a person has said that it has not happened, or what came of it
-    (`given`). `digest` names the call, where a model may plan an equal one.
+    (`given`). `digest` names the call, where a model may plan an equal one. `correction`: what was wrong about the last answer of a model.
     """
 
     slot: str
@@ -52,6 +52,7 @@ class RunStep(Struct, frozen=True):
     approved: tuple[str, ...] = ()
     risk: tuple[RiskRule, ...] | None = None
     digest: str = ""
+    correction: str = ""
 
 
 def activation(program: Program, state: State, slot: str) -> Activation:

@@ -61,6 +61,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
         approved=approved,
         risk=risk,
         digest=digest,
+        correction=failing.correction,
     )
 
 

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 
 from baton.core.log import events as ev
 from baton.core.log import inbox
-from baton.core.log.agents import told
+from baton.core.log.agents import is_turn, told
 from baton.core.log.answers import WHOLE, about_parking
 from baton.core.log.callbacks import callback_over, heartbeat_heard
+from baton.core.log.corrections import useful
 from baton.core.log.failure_folds import (
     attempt_failed,
     decided,
@@ -164,7 +165,7 @@ def _counted(state: State, event: ev.Settles) -> dict[str, Any]:
 def _emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
     """The map without the slots that are `gone`; in a saga of plain steps it is empty."""
     news: dict[str, Any] = {}
-    for name in ("open", "approved", "items", "begun", "first_started_at", "failing"):
+    for name in ("open", "approved", "items", "begun", "first_started_at", "failing", "corrections"):
         if known := getattr(state, name):
             news[name] = without(known, gone)
     if state.admitted:
@@ -216,6 +217,8 @@ def _succeeded(state: State, e: ev.StepSucceeded) -> State:
         state = callback_over(state, slot_of(e.node, e.iteration, e.item), e.callback, "")
     if e.digest:
         state = call_made(state, e)
+    if state.corrections and e.item and not is_turn(e.item):
+        state = useful(state, slot_of(e.node, e.iteration))
     return _consume(state, e, e.output if e.keep else None)
 
 
@@ -348,6 +351,7 @@ def _ended(state: State, e: ev.SagaEnded) -> State:
         begun={},
         first_started_at={},
         failing={},
+        corrections={},
         outputs={},
         previous={},
         open={},

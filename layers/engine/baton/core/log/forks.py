@@ -23,7 +23,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
     history. Versions never go down: the new branch starts behind the fork's entry. Counters of what
     really happened are kept, and so is what was spent; the time that is limited begins anew. The fork
     gives revivals, cancels, parking and incidents a fresh start, forgets the signals behind the cut, and has
-    the notices of questions open at the cut sent again. A child that is open on both sides goes on; any other open one
+    the notices of questions open at the cut sent again. Models are asked again, whatever their answers were. A child that is open on both sides goes on; any other open one
     is left behind, to be cancelled, and opened anew where the cut needs it. So does work elsewhere, and what it has said
     is kept: it says nothing twice.
     """
@@ -69,6 +69,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         keys={**at_cut.keys, **forks, **{key: before.keys[key] for key in said}},
         signals=(*at_cut.signals, *(one for one in said.values() if one not in at_cut.signals)),
         open=kept,
+        corrections={},
         orphaned_children=(
             *before.orphaned_children,
             *(child for child in running if child.saga not in staying),

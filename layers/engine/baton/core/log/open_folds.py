@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from baton.core.log import events as ev
 from baton.core.log import inbox
 from baton.core.log.agents import Agent, next_turn, with_calls
+from baton.core.log.corrections import corrected
 from baton.core.log.recovery_folds import without_running
 from baton.core.log.replans import Replanning, remembered
 from baton.core.log.state import State, owner_of, slot_of, without
@@ -67,7 +68,7 @@ def turn_began(state: State, e: ev.TurnBegan) -> State:
 
 
 def call_failed(state: State, e: ev.StepFailed) -> State:
-    """An equal call is made again; of a model's alternative, it is the end."""
+    """An equal call is made again, and one that a person has rejected is not the model's mistake; of a model's alternative, it is the end."""
     owner = slot_of(e.node, e.iteration)
     work = state.open.get(owner)
     if isinstance(work, Replanning):
@@ -75,7 +76,9 @@ def call_failed(state: State, e: ev.StepFailed) -> State:
     if not isinstance(work, Agent):
         return state
     made = {digest: item for digest, item in work.made.items() if item != e.item}
-    return replace(state, open={**state.open, owner: replace(work, made=made)})
+    failed = work.failed + (not e.by)
+    after = replace(state, open={**state.open, owner: replace(work, made=made, failed=failed)})
+    return corrected(after, owner, e.ended_at) if failed == len(work.calls) else after
 
 
 def calls_began(state: State, e: ev.CallsBegan) -> State:
@@ -85,7 +88,8 @@ def calls_began(state: State, e: ev.CallsBegan) -> State:
     if not isinstance(work, Agent) or work.calls:
         return state
     given = {slot_of(e.node, e.iteration, one.item): one.result for one in e.calls if one.result is not None}
-    return replace(state, items={**state.items, **given}, open={**state.open, slot: with_calls(work, e)})
+    after = replace(state, items={**state.items, **given}, open={**state.open, slot: with_calls(work, e)})
+    return corrected(after, slot, e.at) if e.at else after
 
 
 def agent_used(state: State, e: ev.AttemptFailed) -> State:

@@ -115,7 +115,8 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     `history` and `policies` (uses by name) are what was done since it began; the rest is what `StrategyChosen` said.
     `decided`: the owner of the claim of which a person has said what became of it; `given`: what has come of it.
-    `handovers`: how often what was handed over elsewhere has ended without success.
+    `handovers`: how often what was handed over elsewhere has ended without success. `correction`: what was wrong about the last
+    answer of a model that was refused.
     """
 
     attempts: int
@@ -133,6 +134,7 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     decided: str = ""
     given: Value | None = None
     handovers: int = 0
+    correction: str = ""
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True):
@@ -288,6 +290,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The version of the entry that has parked it, or did so last."""
     ended: SagaEnded | None = None
     failing: dict[str, Failing] = {}
+    corrections: dict[str, tuple[int, ...]] = {}
+    """When answers of models were of no use (corrections.py)."""
     recovery: Recovery = Recovery()
 
     # ---- what it has used, and what people are told

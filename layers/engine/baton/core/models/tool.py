@@ -8,6 +8,8 @@ from baton.core.effects.toolspec import PURE, ToolSpec
 
 MODEL: Final = "std.model"
 DOMAIN: Final = "model_call"
+REFUSED: Final = "answer_invalid"
+"""The code of an answer that is not what was asked for."""
 TIMEOUT_MS: Final = 300_000
 """How long an answer may take where the document does not say: a model that thinks takes longer than other tools."""
 LEAST_COST: Final = 1

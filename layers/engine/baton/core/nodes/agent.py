@@ -98,7 +98,10 @@ class AgentKind(TaskKind):
             calls = tuple(_calls(_parts(at.node), work, answer["calls"]))
             begun = sum(one.result is None for one in calls)
             used = Progress(calls=used.calls + begun, tokens=used.tokens, read=used.read)
-            return Moved(ev.CallsBegan(node=at.node.name, iteration=at.iteration, calls=calls, used=used))
+            at_ms = desk.now if all(one.failure is not None for one in calls) else 0
+            return Moved(
+                ev.CallsBegan(node=at.node.name, iteration=at.iteration, calls=calls, used=used, at=at_ms)
+            )
         if _heard(work, desk):  # it has an answer, and its user has said something else meanwhile
             more = _next_turn(at, work, answer, used, desk)
             if not isinstance(more, Failed):  # without a turn left, the answer is the answer

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from baton.core.documents.nodes.base import FAILING, Compiler, Known, NodeDocument, Words
+from baton.core.documents.nodes.choosing import choice_of, unlike_choice
 from baton.core.documents.parts.fields import Given, Model
 from baton.core.documents.parts.models import (
     PRICE,
     Asking,
     ModelName,
     PriceModel,
-    choice_of,
     given,
     spoken,
     step_of,
-    unlike_choice,
 )
 from baton.core.models.tool import MODEL, model_tool
 from baton.errors import Problem
