@@ -302,6 +302,7 @@ def _given(item: str) -> Any:
 
 def _outcomes(slot: str, now: int, attempt: int) -> Iterator[Outcome]:
     interrupted = Outcome(slot=slot, attempt=attempt, started_at=now, ended_at=now, budget_ms=1_000)
-    yield interrupted
+    if item_of(slot) != PLAN:  # which is interrupted as any other step
+        yield interrupted
     yield replace(interrupted, output=ev.Value(v=_given(item_of(slot))))
     yield replace(interrupted, failure=ev.Failure("tool_error", "it broke", slot))

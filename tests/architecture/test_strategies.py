@@ -24,7 +24,8 @@ ALLOWED: dict[str, set[str]] = {
     "core/failures/failover.py": {"replan"},
     # The fields `retry` and `replan` of documents, and their examples.
     "builder/failing.py": {*_FIELD, "escalate"},
-    "builder/fields.py": _FIELD,
+    "builder/fields.py": {*_FIELD, *_REPLAN},
+    "cli/models.py": _REPLAN,
     "core/documents/familiar.py": {*_FIELD, "escalate"},
     "core/documents/models.py": {"retry", "escalate"},
     "core/documents/nodes/base.py": {*_FIELD, *_REPLAN},
@@ -38,7 +39,7 @@ ALLOWED: dict[str, set[str]] = {
     "core/failures/policy.py": {"fail"},
     "testing/result.py": {"fail"},
     # A kind of node.
-    "builder/workflow.py": {*_FIELD, "fail", "escalate"},
+    "builder/workflow.py": {*_FIELD, *_REPLAN, "fail", "escalate"},
     "core/documents/nodes/fail.py": {"fail"},
     "core/nodes/fail.py": {"fail"},
     # What a person answers.

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.strategies.base import History
 from baton.core.log import events as ev
+from baton.core.log.replans import Made
 from baton.core.log.snapshots import SHAPE, decode_state, encode_moved, encode_state, moved_to
 from baton.core.log.state import (
     FINISHED,
@@ -156,6 +157,7 @@ def busy() -> State:
         closed={"b": ("w",)},
         approved={"b": ("digest", "other")},
         items={"c#a": ev.Value(v=1), "c#b": None},
+        made={"d": Made("c#a", ev.Value(v=1))},
         admitted=("c",),
         begun={"b": 7},
         first_started_at={"b": 8},

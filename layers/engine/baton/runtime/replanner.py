@@ -16,9 +16,9 @@ from baton.core.failures import quoted
 from baton.core.failures.alternatives import misfit_of_result, score
 from baton.core.models import messages as said
 from baton.core.models.references import AT, FROM, filled, is_reference
+from baton.core.models.tool import REFUSED
 from baton.ports import StepFailure
 from baton.ports.models import ModelAnswer
-from baton.core.models.tool import REFUSED
 from baton.runtime.model_answers import data_of
 
 LONGEST_TEXT = 500

@@ -238,14 +238,16 @@ class Story:
         place = self.places.get(slot_of(event.node, event.iteration, event.item))
         if place is None:
             return
-        if isinstance(event, ev.QuestionEscalated | ev.QuestionClaimed):
+        if isinstance(event, ev.ReplanEnded):
+            place.opened = None
+        elif isinstance(event, ev.QuestionEscalated | ev.QuestionClaimed):
             place.moves += [event] if after is not before else []
         elif (
-            isinstance(event, ev.QuestionClosed | ev.ReplanEnded)
+            isinstance(event, ev.QuestionClosed)
             and place.slot in before.open
             and place.slot not in after.open
         ):
-            place.opened = None  # what it asked for is approved, or no alternative is left: it goes on
+            place.opened = None  # what it asked for is approved: it goes on
         elif after.failing is not before.failing:
             _try(place, event, when)
         elif place.opened is not None and isinstance(event, ev.QuestionClosed):

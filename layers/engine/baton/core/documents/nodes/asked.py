@@ -54,13 +54,13 @@ class AsksModel(NodeDocument):
         return {"type": "string"} if declared is None else declared
 
     def answers(self, node: NodeModel) -> Any:
-        return choice_of(node)
+        return choice_of(node.branch)
 
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
         yield from spoken(self.key, self.of(node))
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
-        yield from unlike_choice(name, node)
+        yield from unlike_choice(name, node.branch, node.output_schema)
 
 
 class AskedModel(AsksModel):

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
+from baton.core.documents.parts.control import BranchModel
 from baton.core.documents.parts.fields import shown
 from baton.errors import Problem
-
-if TYPE_CHECKING:
-    from baton.core.documents.parts.node import NodeModel
 
 _NEXT = "output.next"
 
 
-def choice_of(node: NodeModel) -> dict[str, Any] | None:
+def choice_of(branch: BranchModel | None) -> dict[str, Any] | None:
     """What the answer has to be where it chooses the next node by `choose: output.next`, and the document has no schema."""
-    branch = node.branch
     if branch is None or (branch.choose or "").strip() != _NEXT:
         return None
     ways = {"type": "array", "items": {"enum": list(branch.among)}, "description": "Where to go on."}
@@ -36,12 +33,11 @@ def is_plain(schema: Any) -> TypeGuard[dict[str, Any]]:
     return isinstance(schema, dict) and schema.keys().isdisjoint(("$ref", "allOf", "anyOf", "oneOf"))
 
 
-def unlike_choice(name: str, node: NodeModel) -> Iterator[Problem]:
+def unlike_choice(name: str, branch: BranchModel | None, schema: Any) -> Iterator[Problem]:
     """What keeps an `output_schema` of the document's own from naming the nodes that the branch chooses from."""
-    schema = node.output_schema
-    if choice_of(node) is None or node.branch is None or not is_plain(schema):
+    if choice_of(branch) is None or branch is None or not is_plain(schema):
         return
-    place, among = f"/nodes/{name}/output_schema", list(node.branch.among)
+    place, among = f"/nodes/{name}/output_schema", list(branch.among)
     listed = f"[{', '.join(among)}]"
     hint = f"write `next: {{type: array, items: {{enum: {listed}}}}}` there, or leave `output_schema` out"
     properties = schema.get("properties")

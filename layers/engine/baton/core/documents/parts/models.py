@@ -28,7 +28,6 @@ from baton.core.failures.alternatives import Alternative, ways_of
 from baton.core.failures.policy import Change
 from baton.core.failures.retry import FIXED, RetryChange
 from baton.core.models.tool import MODEL, REFUSED, SHARE, SUMMARISE, model_tool
-from baton.errors import Problem
 
 MOST_OUTPUT = 1_000_000
 MOST_CORRECTIONS = 10
