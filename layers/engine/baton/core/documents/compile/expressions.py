@@ -16,7 +16,7 @@ from baton.core.documents.compile import comparisons, leftout
 from baton.core.documents.compile.known import follow
 from baton.core.documents.compile.loopfaults import always_holds
 from baton.core.documents.compile.skipped import by_a_when
-from baton.core.documents.parts.models import is_plain
+from baton.core.documents.nodes.choosing import is_plain
 from baton.core.expressions import (
     ROOTS,
     ExpressionError,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from baton.core.documents.nodes.calls import call_of
-from baton.core.documents.parts.models import INVALID
 from baton.core.documents.parts.replan import PERSON, ReplanModel
 from baton.core.effects.approvals import Approval
 from baton.core.effects.toolspec import PURE
@@ -16,7 +15,7 @@ from baton.core.failures.alternatives import misfit_of_result
 from baton.core.failures.policy import ANY, FAIL, Change
 from baton.core.failures.retry import FIXED, RetryChange
 from baton.core.graph.graph import Node, ReplanParts
-from baton.core.models.tool import TIMEOUT_MS, model_tool
+from baton.core.models.tool import REFUSED, TIMEOUT_MS, model_tool
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def replan_parts(
             "steps": replan.steps,
         },
         output_schema=_answer(replan),
-        failures={ANY: rule, INVALID: again},
+        failures={ANY: rule, REFUSED: again},
     )
     calls = []
     for spec in specs:
