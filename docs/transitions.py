@@ -28,7 +28,8 @@ from baton.core.log.callbacks import CALLBACK, callback_of, completed_with
 from baton.core.log.fold import apply, fold
 from baton.core.log.forks import fork_to
 from baton.core.log.replans import PLAN
-from baton.core.log.state import ANSWER, State, item_of, node_of, status_of
+from baton.core.log.state import ANSWER, State, item_of, node_of
+from baton.core.log.status import status_of
 from baton.core.log.work import Callback
 from baton.core.log.workflow_limits import counts_of
 from baton.core.nodes.registry import KINDS

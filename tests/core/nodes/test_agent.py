@@ -14,7 +14,8 @@ from baton.core.effects.approvals import request_for
 from baton.core.log import events as ev
 from baton.core.log.agents import Agent, Segment
 from baton.core.log.fold import apply
-from baton.core.log.state import ANSWER, status_of
+from baton.core.log.state import ANSWER
+from baton.core.log.status import status_of
 from baton.core.models.usage import Usage
 from baton.core.nodes.agent import EXHAUSTED, NOT_ALLOWED, TOO_MANY
 from baton.errors import InvalidDefinition

@@ -11,7 +11,8 @@ from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
 from baton.core.log.fold import apply
 from baton.core.log.replans import MADE_REMEMBERED, act_digest
-from baton.core.log.state import ANSWER, status_of
+from baton.core.log.state import ANSWER
+from baton.core.log.status import status_of
 from baton.core.models.references import filled, is_reference
 from tests.core.asked import steps_of
 from tests.core.build import Saga, failed, ready, replay

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from baton.client.api import Api
 from baton.client.text import span
-from baton.core.log.state import FINISHED
+from baton.core.log.status import FINISHED
 from baton.demo.approver import Approver
 from baton.demo.books import Books
 from baton.demo.evidence import Course, Kill, request_of

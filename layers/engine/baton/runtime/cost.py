@@ -11,7 +11,7 @@ from typing import Any
 
 from baton.core.effects.toolspec import ONCE
 from baton.core.log.codec import decode_entry
-from baton.core.log.state import status_of
+from baton.core.log.status import status_of
 from baton.core.read.costs import cost_view
 from baton.core.read.model_costs import ModelCosts
 from baton.core.read.usage import Deployment, Ledger, fork_of

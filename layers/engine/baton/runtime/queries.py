@@ -18,7 +18,7 @@ from baton.core.effects.grants import tools_for
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import Value
 from baton.core.log.references import SCHEME
-from baton.core.log.state import status_of
+from baton.core.log.status import status_of
 from baton.core.read.budgets import budget_view
 from baton.core.read.explain import explain, has_page, way
 from baton.core.read.usage import Deployment

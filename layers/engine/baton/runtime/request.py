@@ -13,7 +13,8 @@ from typing import Any
 from baton.core.decide.program import Program
 from baton.core.log.events import Entry, Event, Value
 from baton.core.log.references import PERIOD
-from baton.core.log.state import LONGEST_ID, State, status_of
+from baton.core.log.state import LONGEST_ID, State
+from baton.core.log.status import status_of
 from baton.errors import NotAllowedNow, NotFound, TooLarge
 from baton.ports import Head, SagaRef, Wake
 from baton.runtime.context import Invocation

@@ -42,7 +42,8 @@ from baton.core.log.events import (
 )
 from baton.core.log.records import Failure
 from baton.core.log.signal_folds import fingerprint, signal_key
-from baton.core.log.state import ANSWER, FORK_KEY, State, node_of, status_of
+from baton.core.log.state import ANSWER, FORK_KEY, State, node_of
+from baton.core.log.status import status_of
 from baton.core.log.workflow_limits import too_old
 from baton.core.money import dollars
 from baton.errors import (

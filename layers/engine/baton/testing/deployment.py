@@ -25,7 +25,8 @@ from baton.core.decide.program import Program
 from baton.core.limits import Limits
 from baton.core.log.answers import OPERATORS, Answer, asked, open_questions
 from baton.core.log.codec import decode_entry
-from baton.core.log.state import State, node_of, status_of
+from baton.core.log.state import State, node_of
+from baton.core.log.status import status_of
 from baton.core.log.work import Callback
 from baton.core.read.timeline import tell
 from baton.core.read.views import entry_view, saga_view

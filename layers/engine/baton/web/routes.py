@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from baton.core.documents.definition import WORKFLOW_NAME
-from baton.core.log.state import LISTS
+from baton.core.log.status import LISTS
 from baton.runtime.incidents import INCIDENT_ID, STATUSES
 from baton.runtime.queries import MAX_EVENTS, MAX_LIST
 from baton.runtime.request import SAGA_ID

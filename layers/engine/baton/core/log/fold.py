@@ -13,14 +13,11 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
-from baton.core.log import inbox
 from baton.core.log.agents import is_turn, told
-from baton.core.log.answers import WHOLE, about_parking
 from baton.core.log.callbacks import callback_over, heartbeat_heard
 from baton.core.log.corrections import useful
 from baton.core.log.failure_folds import (
     attempt_failed,
-    decided,
     forget_answers,
     notice_due,
     notices_sent,
@@ -52,6 +49,7 @@ from baton.core.log.state import (
     slot_of,
     without,
 )
+from baton.core.log.whole_folds import abandoned, cancelled, limited, parked, resumed, stopped
 from baton.core.log.workflow_limits import counted, pay
 from baton.errors import CorruptLog
 
@@ -125,9 +123,9 @@ def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: A
         return state
     if event.fault is not None and not event.emits:
         # Its tokens stay, so that a fork from here begins with this node and not behind it.
-        return _stop(state, failure=state.failure or event.fault)
+        return stopped(state, failure=state.failure or event.fault)
     if event.ends:  # as above
-        return state if state.is_stopping else _stop(state, result=output)
+        return state if state.is_stopping else stopped(state, result=output)
     still_closed = state.closed.get(slot)
     gone = {slot, *event.drops}
     if state.items:
@@ -176,12 +174,6 @@ def _emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
         )
         news["orphaned_children"] = state.orphaned_children + left
     return news
-
-
-def _stop(state: State, **news: Any) -> State:
-    """A cancelled or failed saga ends, whatever it was parked for."""
-    recovery = replace(news.pop("recovery", state.recovery), consecutive_crashes=0)
-    return replace(state, parked=None, recovery=recovery, **news)
 
 
 def _started(state: State, e: ev.SagaStarted) -> State:
@@ -235,7 +227,7 @@ def _failed(state: State, e: ev.StepFailed) -> State:
         return call_failed(_consume(state, e, told(e.failure)), e)
     if e.emits:  # those of its node: what an item fails with is its node's failure
         return _consume(state, replace(e, item=""), None)
-    return _stop(
+    return stopped(
         state,
         failure=state.failure or e.failure,
         failing=without(state.failing, (slot,)),
@@ -285,54 +277,6 @@ def _child_closed(state: State, e: ev.ChildClosed) -> State:
         slot = slot_of(e.node, e.iteration, e.item)
         state = replace(state, signals=not_taken(state, slot, e.by))
     return _gave(state, e)
-
-
-def _cancel(state: State, e: ev.CancelRequested) -> State:
-    """A second request may only shorten the grace of the first."""
-    first = state.cancel
-    if first is not None and first.result:
-        e = replace(e, result=True)
-    is_longer = first is not None and first.at + first.grace_ms <= e.at + e.grace_ms
-    return _stop(state, cancel=first if is_longer else e)
-
-
-def _abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
-    """Forgets these children, but for those that ended by themselves: a fork from here goes on with their end."""
-    gone = set(e.children)
-    over = {
-        slot
-        for slot, child in state.children.items()
-        if child.saga in gone and child.status in ("", "cancelled")
-    }
-    return replace(
-        state,
-        orphaned_children=tuple(one for one in state.orphaned_children if one.saga not in gone),
-        open=without(state.open, over),
-        recovery=replace(state.recovery, consecutive_crashes=0),
-    )
-
-
-def _limited(state: State, e: ev.LimitReached) -> State:
-    return _stop(state, failure=state.failure or e.failure)
-
-
-def _parked(state: State, e: ev.Parked) -> State:
-    """A saga that stops is parked only for crashes of its workers; an older log may still park it for money."""
-    parked = replace(state, parked=e, parked_in=state.version + 1)
-    if state.is_stopping and not parked.kills_workers:
-        return state
-    ask = about_parking(parked)
-    return parked if ask is None else inbox.opened(parked, ask)
-
-
-def _resumed(state: State, e: ev.Resumed) -> State:
-    """The steps that the person on call was asked about are tried again."""
-    return replace(
-        decided(forget_answers(state, (WHOLE,))),
-        parked=None,
-        recovery=replace(state.recovery, consecutive_crashes=0, interruptions={}),
-        money=replace(state.money, budget=max(state.money.budget, e.budget)),
-    )
 
 
 def _forked(state: State, e: ev.Forked) -> State:
@@ -398,14 +342,14 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.ChildOpened: child_opened,
         ev.ChildReported: child_reported,
         ev.ChildClosed: _child_closed,
-        ev.ChildrenAbandoned: _abandoned,
+        ev.ChildrenAbandoned: abandoned,
         ev.SignalReceived: signal_received,
-        ev.CancelRequested: _cancel,
+        ev.CancelRequested: cancelled,
         ev.Revived: revived,
         ev.GaveUp: gave_up,
-        ev.LimitReached: _limited,
-        ev.Parked: _parked,
-        ev.Resumed: _resumed,
+        ev.LimitReached: limited,
+        ev.Parked: parked,
+        ev.Resumed: resumed,
         ev.Forked: _forked,
         ev.SagaEnded: _ended,
     },

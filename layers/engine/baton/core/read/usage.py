@@ -17,7 +17,8 @@ from baton.core.log import events as ev
 from baton.core.log.fold import fold
 from baton.core.log.forks import fork_to
 from baton.core.log.snapshots import encode_moved, encode_state
-from baton.core.log.state import State, Turns, group_of, status_of
+from baton.core.log.state import State
+from baton.core.log.status import Turns, group_of, status_of
 from baton.core.read.due_row import DueRow
 
 WRITE_BYTES, READ_BYTES = 1_024, 4_096

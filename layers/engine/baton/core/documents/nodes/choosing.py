@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeGuard
+from typing import Any
 
+from baton.core.conditions.schemapaths import is_plain
 from baton.core.documents.parts.control import BranchModel
 from baton.core.documents.parts.fields import shown
 from baton.errors import Problem
@@ -26,11 +27,6 @@ def choice_of(branch: BranchModel | None) -> dict[str, Any] | None:
         "required": ["next", "reasoning"],
         "additionalProperties": False,
     }
-
-
-def is_plain(schema: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether a schema says itself which properties there are."""
-    return isinstance(schema, dict) and schema.keys().isdisjoint(("$ref", "allOf", "anyOf", "oneOf"))
 
 
 def unlike_choice(name: str, branch: BranchModel | None, schema: Any) -> Iterator[Problem]:
