@@ -154,6 +154,7 @@ BUDGET = {
     "left_usd": 0.75,
     "blocked_until": None,
     "saga_limit_usd": 1.0,
+    "tenant": None,
 }
 
 
@@ -179,6 +180,19 @@ def test_a_budget_that_is_spent_says_until_when(api: FakeApi, baton: Baton) -> N
     }
     api.on("GET /budget", (200, BUDGET | over))
     assert "blocked  until 2026-11-23 00:00:00 UTC" in baton("budget").stdout
+
+
+def test_a_budget_says_what_is_left_of_the_tenants_day(api: FakeApi, baton: Baton) -> None:
+    tenant = {
+        "spent_usd": 200.0,
+        "reserved_usd": 0.0,
+        "limit_usd": 200.0,
+        "left_usd": 0.0,
+        "blocked_until": "2026-11-23T00:00:00.000Z",
+    }
+    api.on("GET /budget", (200, BUDGET | {"tenant": tenant}))
+    said = "tenant    $0.00 of $200.00 left, blocked until 2026-11-23 00:00:00 UTC"
+    assert said in baton("budget").stdout
 
 
 def test_without_a_limit_there_is_nothing_to_count(api: FakeApi, baton: Baton) -> None:

@@ -30,6 +30,7 @@ WRITES = frozenset(
         "claim",
         "change",
         "move",
+        "draw",
         "expire",
         "tell",
         "sent",

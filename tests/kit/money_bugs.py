@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from baton.adapters.memory.budgets import MemoryBudgets
 from baton.core.decide.builder import RunStep
 from baton.core.log.state import State
 from baton.ports import SagaRef, StepContext
@@ -16,6 +17,7 @@ from baton.runtime.account_queue import AccountQueue
 from baton.runtime.effect_claims import EffectClaims
 from baton.runtime.inflight import InFlight
 from baton.runtime.ledger import Ledger
+from baton.runtime.slices import Slices
 from baton.runtime.steps import Steps
 from tests.kit.bugs import replaced
 
@@ -43,6 +45,32 @@ def a_change_that_is_made_again_counts_again() -> Iterator[None]:
 
     real = AccountQueue._made
     with replaced(AccountQueue, "_made", made):
+        yield
+
+
+@contextmanager
+def a_reservation_does_not_ask_what_was_drawn() -> Iterator[None]:
+    """Spend row: a user's account lets more be held than the user has drawn of the tenant's day."""
+
+    async def draw(self: Slices, account: AccountQueue, cost: int) -> None:
+        account.sums = replace(account.sums, drawn=1 << 40)
+
+    def may(self: MemoryBudgets, item: Any, change: Any) -> bool:
+        return real(self, item, replace(change, drawn=0))
+
+    real = MemoryBudgets._may
+    with replaced(Slices, "draw", draw), replaced(MemoryBudgets, "_may", may):
+        yield
+
+
+@contextmanager
+def no_slice_is_given_back() -> Iterator[None]:
+    """Draw row: what an invocation has drawn and not spent stays with its user."""
+
+    async def give_back(self: Slices, saga: str) -> None:
+        return None
+
+    with replaced(Slices, "give_back", give_back):
         yield
 
 

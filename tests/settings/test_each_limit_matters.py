@@ -272,6 +272,15 @@ async def is_a_user_refused_who_has_spent_eighty_cents(world: World) -> bool:
     return False
 
 
+async def is_another_user_refused_once_one_has_spent_eighty_cents(world: World) -> bool:
+    await finished(world, TWO_PURCHASES)
+    try:
+        await world.service(user="eve").start("w", {}, "")
+    except BudgetSpent:
+        return True
+    return False
+
+
 async def warnings_of_a_saga_that_spends_eighty_cents(world: World) -> int:
     saga = await finished(world, TWO_PURCHASES)
     return sum(isinstance(event, NoticeDue) for event in world.events(saga))
@@ -369,6 +378,9 @@ CASES: dict[str, Case] = {
     ),
     "saga_budget_usd": Case(fate_of_a_saga_that_spends_eighty_cents, "0.40", "0.80", ("parked", "completed")),
     "user_day_budget_usd": Case(is_a_user_refused_who_has_spent_eighty_cents, "0.80", "0.81", (True, False)),
+    "tenant_day_budget_usd": Case(
+        is_another_user_refused_once_one_has_spent_eighty_cents, "0.80", "0.81", (True, False)
+    ),
     "budget_warning_percent": Case(warnings_of_a_saga_that_spends_eighty_cents, 80, 81, (1, 0)),
     "inline_bytes": Case(blobs_of_two_values_of_three_kilobytes, 1_024, 8_192, (2, 0)),
     "result_bytes": Case(fate_of_a_result_of_three_kilobytes, 1_024, 8_192, ("result_too_large", None)),

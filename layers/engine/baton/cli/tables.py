@@ -242,7 +242,15 @@ def budget_table(budget: Mapping[str, Any]) -> Table:
         left=left,
         blocked=f"until {_moment(until)} UTC" if until else "",
         saga="any amount" if of_saga is None else f"{usd(of_saga)} each",
+        tenant=_tenants_day(budget["tenant"]),
     )
+
+
+def _tenants_day(day: Mapping[str, Any] | None) -> str:
+    if day is None:
+        return ""
+    until = f", blocked until {_moment(day['blocked_until'])} UTC" if day["blocked_until"] else ""
+    return f"{usd(day['left_usd'])} of {usd(day['limit_usd'])} left{until}"
 
 
 def usd(amount: float) -> str:

@@ -168,14 +168,13 @@ class Money:
     ] = "1.00"
     user_day_budget_usd: Annotated[
         str,
-        Meta(
-            pattern=_USD,
-            description="Dollars that the sagas of one user may spend on a day (UTC) before they wait for the next. "
-            "0: any number.",
-        ),
+        Meta(pattern=_USD, description="The same of all sagas of a user on a day (UTC); they go on with the next."),
     ] = "5.00"
+    tenant_day_budget_usd: Annotated[
+        str, Meta(pattern=_USD, description="The same of all sagas of a tenant on a day (UTC).")
+    ] = "0"
     budget_warning_percent: Annotated[
-        int, Meta(ge=1, le=100, description="Percentage of either at which the user is warned.")
+        int, Meta(ge=1, le=100, description="Percentage of any of them at which people are warned.")
     ] = 80
 
 

@@ -55,12 +55,15 @@ class Queries:
     # ---- money
 
     async def budget(self) -> dict[str, Any]:
-        """What the caller's sagas have spent today."""
+        """What the caller's sagas have spent today, and those of the tenant."""
         now, cache, user = self._engine.clock.now(), self._engine.ledger_cache, self._request.caller.user
-        sums = Sums()
-        if cache.terms.user_day:
+        sums = tenant = Sums()
+        if cache.terms.counts_days:
             sums = await cache.sums(self._parts.call, self._tenant, user, now)
-        return budget_view(user, sums.spent, sums.reserved, cache.terms, day_of(now))
+        if cache.terms.tenant_day:
+            tenant = await cache.sums(self._parts.call, self._tenant, "", now)
+        both = (tenant.spent, tenant.reserved)
+        return budget_view(user, sums.spent, sums.reserved, cache.terms, day_of(now), both)
 
     # ---- sagas
 

@@ -66,17 +66,25 @@ class GatewayMessage(BaseModel):
 # ---- money
 
 
-class Budget(Answer):
+class DayBudget(Answer):
+    """What was spent on a day (UTC), and may be."""
+
+    spent_usd: float = Field(ge=0)
+    reserved_usd: float = Field(
+        ge=0, description="What is held for steps that are under way; of a tenant, what its users have drawn."
+    )
+    limit_usd: float | None = Field(description="Null: any amount, and nothing is counted.")
+    left_usd: float | None
+    blocked_until: Time | None = Field(description="When something can begin again, if it is all spent.")
+
+
+class Budget(DayBudget):
     """What a user's sagas have spent on a day (UTC), and may spend."""
 
     user: str
     day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
-    spent_usd: float = Field(ge=0)
-    reserved_usd: float = Field(ge=0, description="What is held for steps that are under way.")
-    limit_usd: float | None = Field(description="Null: any amount, and nothing is counted.")
-    left_usd: float | None
-    blocked_until: Time | None = Field(
-        description="When a user who has spent it all can begin something again."
+    tenant: DayBudget | None = Field(
+        description="What all users of the tenant have spent, as far as they have told. Null: any amount, uncounted."
     )
     saga_limit_usd: float | None = Field(
         description="What one saga may spend before it is parked. Null: any amount."

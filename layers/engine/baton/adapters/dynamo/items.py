@@ -62,7 +62,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "doc": "reference of the document's blob",
     "by": "who registered it (also who resolved an incident)",
     # notice
-    "told": "when it was told; absent: a worker is about to send it (whose saga: `owner`, for how long: `until`)",
+    "told": "when it was told; absent: a worker is about to send it (also, in micro-dollars, what of a user's day its tenant's counts)",
     "at": "when the notice was made",
     # incident
     "saga": "whose incident it is",
@@ -76,6 +76,7 @@ ATTRIBUTES: Mapping[str, str] = {
     # a user's day; besides, r#ID an open reservation, x#ID one that was freed
     "held": "what was spent and what is reserved together",
     "open": "number of invocations that hold something",
+    "drawn": "what it has of its tenant's day",
     # effect
     "about": "hash of its parameters, where its key is made of less",
     "scope": "place of its saga in all branches, where that is not its id",

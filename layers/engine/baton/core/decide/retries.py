@@ -25,9 +25,11 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
     """The attempt that is made now."""
     state, risk = builder.state, builder.program.graph.risk
     failing, since = state.failing.get(at.slot), state.first_started_at.get(at.slot, 0)
-    approved = state.approved.get(at.slot, ())
+    approved, cap = state.approved.get(at.slot, ()), builder.program.graph.limits.get("cost")
     if failing is None:
-        return RunStep(at.slot, at.node, at.iteration, arguments, since=since, approved=approved, risk=risk)
+        return RunStep(
+            at.slot, at.node, at.iteration, arguments, since=since, approved=approved, risk=risk, cap=cap
+        )
     if failing.arguments:
         arguments = {**arguments, **failing.arguments}
     return RunStep(
@@ -45,6 +47,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
         given=failing.given,
         approved=approved,
         risk=risk,
+        cap=cap,
     )
 
 
