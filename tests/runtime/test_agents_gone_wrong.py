@@ -236,9 +236,7 @@ def test_an_answer_that_is_refused_is_not_corrected_once_the_tokens_are_used(sta
     async def story(world: World, books: Books) -> None:
         Desk(world)
         world.models = model = Scripted(in_turn(*(says("three") for _ in range(9))))
-        shown = await ran(
-            world, document(", tokens: 200", node=", output_schema: {type: object}"), {"a": 1}
-        )
+        shown = await ran(world, document(", tokens: 200", node=", output_schema: {type: object}"), {"a": 1})
         assert (shown["status"], shown["error"]["code"]) == ("failed", "agent_exhausted")
         assert len(model.requests) == 2, "110 tokens each"
 

@@ -10,9 +10,9 @@ import pytest
 
 from baton.core.limits import DAY_MS, Limits
 from baton.core.log import events as ev
+from baton.core.log.state import Origin, State
 from baton.core.money import micro_dollars
 from baton.errors import BudgetSpent, TenantBudgetSpent
-from baton.core.log.state import Origin, State
 from baton.ports import Account, NoRoom, SagaRef, Sums
 from baton.runtime.halting import Halted
 from tests.kit.documents import chain_of
@@ -49,9 +49,7 @@ def test_fifty_agents_of_many_users_hold_the_limit_of_their_tenant_to_the_micro_
         await asyncio.gather(*(begin(number) for number in range(AGENTS)))
         await world.settle(3_600)
         day = VirtualClock().now() // DAY_MS
-        users = [
-            world.budgets.expire(Account(TENANT, f"u{n}", day), 1 << 62).sums for n in range(USERS)
-        ]
+        users = [world.budgets.expire(Account(TENANT, f"u{n}", day), 1 << 62).sums for n in range(USERS)]
         tenant = world.budgets.read(Account(TENANT, "", day))
         billed = micro_dollars([part for one in world.asked for part in one.bill])
         spent = sum(sums.spent for sums in users)

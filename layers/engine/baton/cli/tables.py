@@ -226,6 +226,17 @@ def cost_lines(cost: Mapping[str, Any], width: int | None = None) -> Iterator[Te
         yield Text(f"a million steps like these: {usd(cost['usd_per_million_steps'])}", style="dim")
 
 
+def day_cost_lines(found: Mapping[str, Any]) -> Iterator[Text]:
+    """`GET /costs`, its pages added up: what cost most in front, and the sum of all."""
+    cells = [
+        (str(row["key"]), str(row["sagas"]), f"{row['input']:,}", f"{row['output']:,}", usd(row["usd"]))
+        for row in found["costs"]
+    ]
+    yield from rows((found["by"], "sagas", "read", "written", "cost"), cells, right=frozenset({1, 2, 3, 4}))
+    total = usd(sum(row["usd"] for row in found["costs"]))
+    yield Text(f"{total} on {found['day']} (UTC)" if cells else f"no model was asked on {found['day']} (UTC)")
+
+
 def budget_table(budget: Mapping[str, Any]) -> Table:
     """`GET /budget`: what a user's sagas have spent on a day, and may spend."""
     limit, of_saga, until = budget["limit_usd"], budget["saga_limit_usd"], budget["blocked_until"]

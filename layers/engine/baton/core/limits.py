@@ -168,7 +168,10 @@ class Money:
     ] = "1.00"
     user_day_budget_usd: Annotated[
         str,
-        Meta(pattern=_USD, description="The same of all sagas of a user on a day (UTC); they go on with the next."),
+        Meta(
+            pattern=_USD,
+            description="The same of all sagas of a user on a day (UTC); they go on with the next.",
+        ),
     ] = "5.00"
     tenant_day_budget_usd: Annotated[
         str, Meta(pattern=_USD, description="The same of all sagas of a tenant on a day (UTC).")

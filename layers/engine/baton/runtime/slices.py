@@ -98,7 +98,9 @@ class Slices:
             try:
                 await self._move(account, sums, sums.held)
             except EngineFault:
-                logger.warning("a slice is not given back", exc_info=True, extra={"user": account.account.user})
+                logger.warning(
+                    "a slice is not given back", exc_info=True, extra={"user": account.account.user}
+                )
 
 
 def _share(sums: Sums) -> tuple[int, int]:

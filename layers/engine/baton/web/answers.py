@@ -91,6 +91,26 @@ class Budget(DayBudget):
     )
 
 
+class CostRow(Answer):
+    """What models have cost the sagas of a workflow or a user, or what one model has."""
+
+    key: str = Field(description="The name of the workflow, of the user, or of the model.")
+    sagas: int = Field(ge=0)
+    input: int = Field(ge=0, description="Tokens that models have read.")
+    output: int = Field(ge=0, description="Tokens that they have written.")
+    usd: float = Field(ge=0)
+
+
+class CostPage(Answer):
+    """A part of a day's sagas. A key is on several pages: their sums add up."""
+
+    day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
+    by: str
+    costs: list[CostRow]
+    looked_at: int = Field(ge=0, description="So many sagas this page was made of.")
+    next: str | None
+
+
 # ---- sagas
 
 

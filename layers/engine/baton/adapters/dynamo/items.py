@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from baton.adapters.dynamo.labels import models_in, models_text
 from baton.adapters.dynamo.limits import ITEM_BYTES
 from baton.adapters.rules import pack, shard_of, unpack
 from baton.core.effects.rows import Row
@@ -96,9 +97,8 @@ ATTRIBUTES: Mapping[str, str] = {
     "ask_key": "partition of InboxIndex: tenant, shard, whom the question is for; absent: it is not open any more",
     "ask_at": "sort key of InboxIndex: when the question expires",
     "seq": "what a write of the question must not be below: twice the log's version, and one more once it was told",
-    # projected into StatusIndex for versions to come, because a projection cannot be changed
-    "labels": "of a head: not written yet",
-    "parent": "of a head: not written yet",
+    "labels": "of a head: JSON of what lists show besides; `models`: by name, tokens read and written, micro-dollars",
+    "parent": "of a head: not written yet, but projected, because a projection cannot be changed",
 }
 
 
@@ -303,6 +303,8 @@ def head_item(head: Head, limits: StoreLimits) -> Item:
         item["wake"] = text(wake_text(head.wake))
     if head.expires:
         item["ttl"] = ttl(head.expires)
+    if head.models:
+        item["labels"] = text(models_text(head.models))
     return _packed(item, "start", head.start) if head.start else item
 
 
@@ -334,6 +336,7 @@ def head_of(item: StoredItem) -> Head:
             armed=_count(item, "armed"),
             wake=msgspec.json.decode(item["wake"]["S"], type=Wake) if "wake" in item else None,
             expires=expires(item),
+            models=models_in(item),
         )
     except (KeyError, IndexError, ValueError, CorruptLog) as error:
         raise CorruptLog(f"head {item.get('pk')} cannot be read: {error!r}") from error
@@ -363,6 +366,7 @@ def listed_of(item: StoredItem) -> Listed:
             user=item["user"]["S"],
             created=int(item["created"]["N"]),
             changed=int(item["st_at"]["N"]),
+            models=models_in(item),
         )
     except (KeyError, ValueError) as error:
         raise CorruptLog(f"head {item.get('pk')} cannot be listed: {error!r}") from error

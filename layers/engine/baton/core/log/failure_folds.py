@@ -26,6 +26,7 @@ from baton.core.log.answers import (
     question_of_key,
 )
 from baton.core.log.callbacks import callback_over
+from baton.core.log.model_sums import with_models
 from baton.core.log.open_folds import agent_used
 from baton.core.log.recovery_folds import without_running
 from baton.core.log.signal_folds import remember, signal_key
@@ -62,7 +63,7 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         arguments={} if before is None else before.arguments,
     )
     return replace(
-        pay(state, slot, e.cost),
+        with_models(pay(state, slot, e.cost), e.usage, e.assumed),
         failing={**state.failing, slot: failing},
         recovery=replace(
             without_running(state.recovery, slot),

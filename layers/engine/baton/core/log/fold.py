@@ -29,6 +29,7 @@ from baton.core.log.failure_folds import (
     strategy_chosen,
 )
 from baton.core.log.lost import carriers
+from baton.core.log.model_sums import with_models
 from baton.core.log.open_folds import (
     call_failed,
     callback_opened,
@@ -209,6 +210,8 @@ def _started(state: State, e: ev.SagaStarted) -> State:
 def _succeeded(state: State, e: ev.StepSucceeded) -> State:
     if e.cost:
         state = pay(state, slot_of(e.node, e.iteration, e.item), e.cost)
+    if e.usage or e.assumed:
+        state = with_models(state, e.usage, e.assumed)
     if e.callback:
         state = callback_over(state, slot_of(e.node, e.iteration, e.item), e.callback, "")
     return _consume(state, e, e.output if e.keep else None)
@@ -218,7 +221,7 @@ def _failed(state: State, e: ev.StepFailed) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
     if slot not in state.tokens:
         return state
-    state = pay(state, slot, e.cost)
+    state = with_models(pay(state, slot, e.cost), e.usage, e.assumed)
     if e.by:
         state = replace(state, signals=not_taken(state, slot, e.by))
     if e.callback:

@@ -39,4 +39,7 @@ class Claims:
             return False
         if not event.item:
             return event.node in self._nodes
-        return (event.node, self._called.get(slot_of(event.node, event.iteration, event.item), "")) in self._calls
+        return (
+            event.node,
+            self._called.get(slot_of(event.node, event.iteration, event.item), ""),
+        ) in self._calls
