@@ -52,12 +52,14 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "core/documents/models.py": {"tool"},
     "core/documents/parts/failing.py": {"tool"},
     "core/documents/parts/node.py": {"tool"},
+    # Fields of events: the tool of a step, the model that an answer is of.
+    "cli/agent_words.py": {"tool", "model"},
     # The workflow of a saga, or of a request.
     "cli/announcing.py": {"workflow"},
     "cli/explained.py": {"end"},  # of a line
     "cli/completion.py": {"workflow", "fail"},  # what a person answers
     "cli/neighbours.py": {"workflow"},
-    "cli/render.py": {"workflow"},
+    "cli/render.py": {"workflow", "tool", "model"},  # as in agent_words.py
     "cli/sagas.py": {"workflow"},
     "cli/tables.py": {"workflow", "tool"},
     "cli/workflows.py": {"workflow"},

@@ -272,7 +272,7 @@ def test_what_is_asked_of_models_is_said(baton: Baton, api: FakeApi, tmp_path: P
     )
     assert told["find"] == (
         "`find` asks small with 3 tools: at most 5 turns, 100 calls (16 of one answer), 4,096 tokens of an answer, "
-        "90,000 tokens in all; its answers cost at most $0.16; its limit is $0.50"
+        "90,000 tokens in all; its answers cost at most $0.16384; its limit is $0.50"
     )
     assert told["talk"] == (
         "`talk` asks small with no tools: at most 20 turns, 100 calls (16 of one answer), 4,096 tokens of an answer; "

@@ -138,6 +138,19 @@ def test_a_cost_is_a_bill_with_its_total_and_its_prices(api: FakeApi, baton: Bat
     assert json.loads(baton("cost", "s1", "--json").stdout) == COST
 
 
+def test_a_bill_has_a_line_for_each_model_and_node(api: FakeApi, baton: Baton) -> None:
+    line = {"what": "gpt-5-mini", "node": "plan", "quantity": 2_538, "unit": "tokens", "usd": 0.00003}
+    line |= {"requests": 4, "input": 2_391, "cached": 1_024, "output": 147}
+    lost = {**line, "what": "requests without an answer", "quantity": 0, "usd": 0.02, "requests": 2}
+    api.on("GET /sagas/s1/cost", (200, COST | {"models": [line, lost], "agent_steps": 9}))
+    shown = [" ".join(line.split()) for line in baton("cost", "s1").stdout.splitlines()]
+    assert shown[3:5] == [
+        "gpt-5-mini, for plan 2,538 tokens: 2,391 in, 1,024 cached, 147 out $0.00003",
+        "requests without an answer, for plan 2 requests, assumed $0.02",
+    ]
+    assert shown[-2].startswith("10 steps and 9 turns and calls of agents in 2 invocations, completed")
+
+
 def test_a_saga_without_steps_has_no_price_per_step(api: FakeApi, baton: Baton) -> None:
     api.on("GET /sagas/s1/cost", (200, COST | {"usd_per_million_steps": None}))
     assert "million" not in baton("cost", "s1").stdout

@@ -354,7 +354,7 @@ def test_a_saga_that_is_parked_for_a_time_says_until_when_and_what_it_may_spend(
     parked = {"code": "budget_spent", "message": "m", "node": None, "until": "2026-11-21T23:00:10.000Z"}
     shown = facts(status="parked", parked=parked, budget_usd=2.5)
     assert "until 23:00:10.000 UTC (in 1 h 0 min)" in shown
-    assert "$0 of $2.5" in shown
+    assert "$0.00 of $2.50" in shown
     assert "until" not in facts(parked=parked | {"until": None})
 
 

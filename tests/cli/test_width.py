@@ -194,11 +194,12 @@ def test_tools_in_a_terminal_of_80_columns_have_short_descriptions(
 def test_a_bill_in_a_terminal_of_80_columns_does_not_wrap(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = {"what": "m" * 90, "quantity": 1_000_000, "unit": "output tokens", "usd": 12.5}
+    tokens = {"input": 900_000, "output": 100_000, "cached": 0}
+    model = {"what": "m" * 90, "node": "ask", "quantity": 1_000_000, "unit": "tokens", "usd": 12.5, **tokens}
     api.on("GET /sagas/s1/cost", (200, COST | {"models": [model]}))
     lines, _ = shown(monkeypatch, api, "cost", "s1")
     assert widest(lines) <= 80
-    assert lines[3].endswith("1,000,000  output tokens      $12.50")
+    assert lines[3].endswith("1,000,000  tokens: 900,000 in, 100,000 out      $12.50")
     said = "10 steps in 2 invocations, completed; estimated with the prices of us-east-1, November 2026"
     assert " ".join(line.strip() for line in lines[-3:-1]) == said
 

@@ -135,8 +135,8 @@ def test_a_model_that_chooses_the_next_node_is_asked_for_it_and_for_its_reason(k
     schema = node("a", nodes).output_schema
     assert schema["properties"]["next"]["items"] == {"enum": ["b", "c"]}
     assert schema["required"] == ["next", "reasoning"]
-    own = nodes.replace("prompt: p}", "prompt: p}, output_schema: {type: object}")
-    assert node("a", own).output_schema == {"type": "object"}
+    own = nodes.replace("prompt: p}", "prompt: p}, output_schema: {required: [next]}")
+    assert node("a", own).output_schema == {"required": ["next"]}
     assert node("a", f"a: {{{kind}, prompt: p}}}}").output_schema is None
 
 

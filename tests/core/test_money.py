@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.money import amount_of, dollars, micro_dollars
+from baton.core.money import amount_of, dollars, micro_dollars, usd
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,22 @@ def test_what_is_no_amount_is_refused(said: Any) -> None:
 @pytest.mark.parametrize(("micro", "text"), [(1_500_000, "1.5"), (1, "0.000001"), (2_000_000, "2"), (0, "0")])
 def test_money_is_shown_as_it_is_written(micro: int, text: str) -> None:
     assert dollars(micro) == text
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        (0, "$0.00"),
+        (3e-05, "$0.00003"),
+        (0.000894, "$0.000894"),
+        (0.0000005, "$0.0000005"),
+        (0.05, "$0.05"),
+        (0.5, "$0.50"),
+        (0.0123456, "$0.0123456"),
+        (1, "$1.00"),
+        (1234.5, "$1,234.50"),
+        (-0.25, "$-0.25"),
+    ],
+)
+def test_an_amount_has_two_decimals_and_below_a_dollar_as_many_as_it_has(amount: float, text: str) -> None:
+    assert usd(amount) == text

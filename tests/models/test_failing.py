@@ -12,7 +12,7 @@ from baton.core.failures.codes import CODES
 from baton.core.models.usage import Usage
 from baton.ports.models import ModelFailure
 from examples.services.models import Refusal, Reply
-from tests.kit.provider import KEY, Served
+from tests.kit.provider import KEY, Served, models
 from tests.models.asking import a_request, adapter_of, ask, failure
 
 REFUSALS = [
@@ -54,6 +54,14 @@ def test_a_refusal_has_the_code_of_the_matrix(refusal: Refusal, code: str, provi
     assert found.code in CODES
     assert "127.0.0.1" in found.message
     assert KEY not in found.message
+
+
+def test_nothing_at_an_address_without_a_path_says_what_may_be_wrong_with_it(provider: Served) -> None:
+    provider.script = lambda asked: Refusal(404, "model_not_found")
+    bare = failure(models(f"openai={provider.url}", lambda _: KEY))
+    assert (bare.code, bare.status) == ("model_unavailable", 404)
+    assert bare.message.endswith("has no path, and that of most providers ends with `/v1`)")
+    assert "has no path" not in failure(adapter_of(provider.url)).message
 
 
 BROKEN = [

@@ -46,6 +46,7 @@ def test_an_address_has_no_slash_at_its_end_and_its_host_is_known() -> None:
         ("a=https://me:sk-123@x.example/v1", "the address of the profile `a`"),
         ("a=http://x.example/v1", "without TLS: use https://, or name the host in `PlainHttpHosts`"),
         ("a=http://10.0.0.7/v1", "without TLS"),
+        ("a=https://x.example/v1/chat/completions/", "is what stands before `/chat/completions`"),
     ],
 )
 def test_what_is_wrong_with_a_profile_is_said_without_what_may_be_a_secret(text: str, said: str) -> None:

@@ -296,8 +296,8 @@ def test_an_agent_may_choose_where_to_go_on() -> None:
         ({"fnd": "x"}, "models: there is no node `fnd` that asks a model; did you mean `find`?"),
         (lambda _: None, "the script of `find` gives None; write text, a value, call"),
         (lambda _: object(), "the script of `find`: Object of type object is not JSON serializable"),
-        (call("table.search", city=object()), "the script of `find`: Object of type object"),
-        (call("table.serch"), "the script of `find` calls `table.serch`, which is not offered. Did you mean `table_search`"),
+        ([call("table.search", city=object())], "the script of `find`: Object of type object"),
+        ([call("table.serch")], "the script of `find` calls `table.serch`, which is not offered. Did you mean `table.search`"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told(models: Any, told: str) -> None:
@@ -329,3 +329,37 @@ def test_a_list_for_several_nodes_is_refused() -> None:
         run(w, tools=TOOLS, models=["x", "y"])
     with pytest.raises(ValueError, match="no node of the workflow or its children asks a model"):
         run("name: it\nnodes: {a: {value: 1}}", tools=TOOLS, models="x")
+
+
+# ---- what is meant by what a test says
+
+
+@pytest.mark.parametrize(
+    ("models", "told"),
+    [
+        (call("table.search", city="Wien"), "would ask for this call in each turn; write a list"),
+        (every_tool_once, r"write every_tool_once\(\) for `find`, with brackets"),
+        (lambda: "x", "what is called for `find` is a function of one argument, the request"),
+        (dict, "what is called for `find` is a function of one argument, the request"),
+        ({"cuisine": "Thai"}, r"no node `cuisine` .*\n.*an answer that is an object is written in a list"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_what_can(models: Any, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        of(models)
+
+
+def test_an_answer_that_is_a_list_stands_in_a_list() -> None:
+    names = {"output_schema": {"type": "array", "items": {"type": "string"}}}
+    with pytest.raises(AssertionError, match=r"an answer that is a list stands in it: \[\[…\]\]"):
+        of(["Anna", "Bo"], more=names)
+    assert of([["Anna", "Bo"]], more=names).output == ["Anna", "Bo"]
+
+
+def test_tools_are_called_as_the_document_calls_them() -> None:
+    with pytest.raises(
+        ValueError, match=r"`table\.serch`, which is not offered\. Did you mean `table\.search`"
+    ):
+        of([call("table.serch", city="Wien")])
+    with pytest.raises(ValueError, match=r"There are: table\.broken, table\.hold, table\.search"):
+        of([call("zzz")])

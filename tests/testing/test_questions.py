@@ -97,7 +97,7 @@ def test_a_tool_that_asks_first_is_answered_by_its_node() -> None:
     assert run(w, {"name": "x"}, tools=registry, answers={"clean": "approve"}).output == "x"
     rejected = run(w, {"name": "y"}, tools=registry, answers={"clean": None})
     assert (rejected.status, rejected.took_s, done) == ("failed", 3_600, ["x"])
-    with pytest.raises(Unanswered, match="`clean` asks"):
+    with pytest.raises(Unanswered, match=r"`clean` asks \(low risk\), and"):
         run(w, {"name": "z"}, tools=registry)
     plain = Workflow("p")
     plain.task("clean", "wipe", with_={"name": "x"}, requires_approval=True)

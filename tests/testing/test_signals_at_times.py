@@ -120,9 +120,15 @@ nodes:
             'signal 1: write a list of (at, name, payload), such as [("2h", "approved", {})]',
         ),
         (["approved"], "signal 1: write a list of (at, name, payload)"),
+        (("1h", "approved", 1), "signals: `('1h', 'approved', 1)` is one signal; write a list of (at,"),
+        ("approved", "signals: write a list of (at, name, payload)"),
         ([("1h", "approved", {1})], "the payload of `approved` is not JSON"),
     ],
 )
 def test_what_is_no_signal_is_refused_before_the_run(signals: Any, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         run(ASK, signals=signals)
+
+
+def test_the_start_itself_can_be_written_as_any_duration() -> None:
+    assert [run(ASK, signals=[(at, "approved", 1)]).took_s for at in (0, "0s", "00 ms")] == [0, 0, 0]

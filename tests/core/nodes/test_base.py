@@ -18,6 +18,7 @@ DESK: Any = None
 
 def test_a_kind_opens_and_shows_nothing_of_its_own() -> None:
     kind, work = Kind(), Wait(until=1)
+    assert kind.says(ev.TurnBegan(node="a", turn=1)) == ("", "")
     assert kind.template(NODE) == {"x": 1}
     assert (kind.resume(AT, work, DESK), kind.gather(AT, {"i": None}, DESK)) == (None, None)
     assert (kind.node_view(NODE), kind.open_view(NODE, work)) == ({}, {})

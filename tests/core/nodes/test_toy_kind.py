@@ -227,6 +227,7 @@ def test_it_is_drawn_and_its_items_are_shown() -> None:
         "node": "m",
         "iteration": [],
         "item": "a",
+        "label": "item `a`",
         "state": "waiting",
         "signal": "a",
     }
@@ -244,7 +245,7 @@ def test_it_is_explained() -> None:
     saga = begun(WAITS)
     saga.signal("b", 2)
     saga.go()
-    assert "waits for its items `a`" in why(saga, "m")
+    assert "waits for item `a`" in why(saga, "m")
     assert {slot: place.end is not None for slot, place in story(saga).places.items()} == {
         "m": False,
         "m#a": False,

@@ -86,7 +86,7 @@ def test_it_is_drawn(found: Any) -> None:
 
 
 def test_it_is_explained(found: Any) -> None:
-    assert found["why"] == ["`ask` waits for its items `bo`"]
+    assert found["why"] == ["`ask` waits for item `bo`"]
     assert found["way"] == {"ask": ["waited", "waited", "passed"], "cook": ["ran", "ran", "passed"]}
 
 

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import Any
 
+from baton.cli.agent_words import AgentWords, Event, Said
 from baton.client.text import counted, epoch_ms, one_line, span
 from baton.core.log.answers import EXPIRED
 from baton.core.log.state import ANSWER
-
-Event: TypeAlias = Mapping[str, Any]
-Said: TypeAlias = tuple[str, frozenset[str]]
-"""A sentence, and the fields of the event that it says."""
 
 
 class EventWords:
@@ -23,6 +20,7 @@ class EventWords:
 
     def __init__(self) -> None:
         self._answered_by: dict[str, str] = {}
+        self._agents = AgentWords()
 
     def of(self, event: Event) -> Said | None:
         """What an event says, or None for one that has no words of its own."""
@@ -31,7 +29,11 @@ class EventWords:
         if event.get("kind") == "question_closed":
             return self._closed(event)
         words = _WORDS.get(str(event.get("kind")))
-        return None if words is None else words(event)
+        of_agent = self._agents.of(event)
+        if words is None:
+            return of_agent
+        text, known = words(event)
+        return (text, known) if of_agent is None else (f"{of_agent[0]}: {text}", known | of_agent[1])
 
     def _answered(self, event: Event) -> Said | None:
         self._answered_by[str(event.get("key"))] = str(event.get("by"))

@@ -63,6 +63,9 @@ def node_lines(found: Mapping[str, Any], width: int | None = None) -> Iterator[T
         if len(answer["edges"]) > 1:
             for edge in answer["edges"]:
                 yield from _said(_edge(edge), width)
+        for item in answer.get("items") or ():
+            failed = "failed: " if item.get("became") == "failed" else ""
+            yield from _said(failed + one_line(str(item["text"])), width)
         for attempt in answer.get("attempts") or ():
             yield from _said(one_line(str(attempt["text"])), width)
 

@@ -56,7 +56,7 @@ def _asked(graph: Graph, node: Node, step: Node) -> dict[str, Any]:
 
 def told(one: Mapping[str, Any]) -> str:
     """A line about one of them."""
-    from baton.cli.tables import usd  # with what draws tables: not for who asks for help
+    from baton.core.money import usd
 
     models = ", else ".join([one["model"], *one["fallbacks"]])
     answers = f"{one['max_output']:,} tokens of an answer"

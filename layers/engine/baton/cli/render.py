@@ -12,12 +12,15 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from baton.cli.agent_words import Said, news
 from baton.cli.asking import question_lines
-from baton.cli.event_words import EventWords, Said, asked
+from baton.cli.event_words import EventWords, asked
 from baton.cli.waiting import rounds, waits
 from baton.client.program import typed
 from baton.client.text import clock, counted, course, epoch_ms, one_line, plain, since, span, when
 from baton.core.log.state import FINISHED
+from baton.core.models.tool import MODEL
+from baton.core.money import MICRO, usd
 
 COLOURS = {
     "completed": "green",
@@ -49,12 +52,15 @@ _QUIET = frozenset(
         "started_at",
         "ended_at",
         "due_at",
+        "ends_by",
+        "expires",
     ]
 )
 
 _INDENT = 9
 _LABELS = 14  # columns left of what is said
 _MOST_LINES = 20
+_MONEY = frozenset(("cost", "assumed", "budget"))  # in millionths of a dollar
 _USUAL = (
     ("attempt", 1),
     ("handled", False),
@@ -65,6 +71,7 @@ _USUAL = (
     ("ends", False),
     ("window", 0),
     ("blocked_ms", 0),
+    ("tool", MODEL),
 )
 
 
@@ -88,8 +95,8 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
     kept = f", kept until {str(saga['expires_at'])[:10]}" if saga.get("expires_at") else ""
     table.add_row("log", f"version {saga.get('version')}, branch {saga.get('branch')}{kept}")
     if saga.get("spent_usd") or saga.get("budget_usd"):
-        most = f" of ${saga['budget_usd']}" if saga.get("budget_usd") else ""
-        table.add_row("spent", f"${saga.get('spent_usd') or 0}{most}")
+        most = f" of {usd(saga['budget_usd'])}" if saga.get("budget_usd") else ""
+        table.add_row("spent", f"{usd(saga.get('spent_usd') or 0)}{most}")
     for name, lines in (
         ("waits", waits(saga, now)),
         ("failing", _failing(saga, now)),
@@ -127,10 +134,10 @@ def saga_line(saga: Mapping[str, Any]) -> str:
 
 def _failing(saga: Mapping[str, Any], now: int) -> list[str]:
     """A line for each step that has failed and is not given up: what it failed with, and what comes next."""
-    at_work = {_slot(item): item for item in saga.get("active") or ()}
+    at_work = {_name(item): item for item in saga.get("active") or ()}
     return [
-        f"{_slot(step)}, attempt {step.get('attempts')}: {step.get('code')}: {one_line(str(step.get('message')))}; "
-        + _next(step, at_work.get(_slot(step), {}), now)
+        f"{_name(step)}, attempt {step.get('attempts')}: {step.get('code')}: {one_line(str(step.get('message')))}; "
+        + _next(step, at_work.get(_name(step), {}), now)
         for step in saga.get("failing") or ()
     ]
 
@@ -153,6 +160,11 @@ def _slot(place: Mapping[str, Any]) -> str:
     return str(place.get("node") or "") + (f"@{rounds}" if rounds else "")
 
 
+def _name(place: Mapping[str, Any]) -> str:
+    """A step in words: `plan`, `plan@2` or `plan, turn 2, call 1 (table.hold)`."""
+    return ", ".join(filter(None, (_slot(place), place.get("label"))))
+
+
 class EventLines:
     """The log, a line per event; a rule where another invocation goes on.
 
@@ -173,8 +185,13 @@ class EventLines:
                 rule.truncate(self._width, overflow="ellipsis")
             yield rule
             self._invocation = now
-        for event in entry.get("events", ()):
-            head, details = _event_head(entry, event), _details(event, self._words.of(event))
+        events = entry.get("events", ())
+        said = [self._words.of(event) for event in events]  # what is not shown, too, says what follows
+        shown = news(events)
+        for event, words in zip(events, said, strict=True):
+            if event not in shown:
+                continue
+            head, details = _event_head(entry, event), _details(event, words)
             yield from (
                 _one_line(head, details) if self._width is None else _fitted(head, details, self._width)
             )
@@ -240,13 +257,23 @@ def _details(event: Mapping[str, Any], said: Said | None) -> list[str]:
         if name == "recorded":  # an effect that may happen only once
             parts.append("had been done before, not again")
             continue
-        if name == "cost":
-            value = f"${value / 1_000_000:.6f}".rstrip("0").rstrip(".")
+        if name in _MONEY:  # by slot, or one amount
+            value = usd((sum(value.values()) if isinstance(value, Mapping) else value) / MICRO)
+        if name == "usage":
+            parts += [_tokens(one) for one in value]
+            continue
         if name.endswith("_ms"):
             name, value = name.removesuffix("_ms"), span(value)
         text = one_line(_value(value))
         parts.append(f"{name}={text if len(text) <= 100 else text[:97] + '...'}")
     return parts
+
+
+def _tokens(usage: Mapping[str, Any]) -> str:
+    """What a model has read and written for an answer."""
+    cached = f" ({usage['cached']:,} cached)" if usage.get("cached") else ""
+    tokens = f"{usage.get('input', 0):,} tokens in{cached}, {usage.get('output', 0):,} out"
+    return f"{usage.get('model')}: {tokens}"
 
 
 def _steps(saga: Mapping[str, Any]) -> str:
@@ -258,9 +285,14 @@ def _steps(saga: Mapping[str, Any]) -> str:
 
 def _active(saga: Mapping[str, Any]) -> list[str]:
     found = []
-    for item in saga.get("active") or ():
+    active = saga.get("active") or ()
+    # What a node does is shown in place of the node.
+    parted = {_slot(item) for item in active if item.get("item")}
+    for item in active:
+        if not item.get("item") and _slot(item) in parted:
+            continue
         state = item.get("state") if item.get("state") != "ready" else ""
-        notes = ", ".join(filter(None, (rounds(item), state)))
+        notes = ", ".join(filter(None, (rounds(item), item.get("label"), state)))
         found.append(f"{item.get('node')}" + (f" ({notes})" if notes else ""))
     return found
 

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from baton.cli.render import COLOURS
 from baton.client.text import counted, cut, epoch_ms, one_line, plain, span, wrapped
+from baton.core.money import usd
 
 _GAP = "  "
 _NARROWEST = 8
@@ -208,16 +209,17 @@ def tool_table(tool: Mapping[str, Any]) -> Table:
 def cost_lines(cost: Mapping[str, Any], width: int | None = None) -> Iterator[Text]:
     """`GET /sagas/{id}/cost`: what was used, what it costs, and by which prices."""
     # What was not used is part of the document, but nothing to read.
-    charges = [one for one in (*cost.get("aws", ()), *cost.get("models", ())) if one["quantity"]]
-    cells = [
-        (str(one["what"]), _number(one["quantity"]), str(one["unit"]), usd(one["usd"])) for one in charges
-    ]
+    aws = [one for one in cost.get("aws", ()) if one["quantity"]]
+    cells = [(str(one["what"]), _number(one["quantity"]), str(one["unit"]), usd(one["usd"])) for one in aws]
+    cells += [_model_cells(one) for one in cost.get("models", ())]
     cells.append(("total", "", "", usd(cost["usd"]["total"])))
     names = ("what", "quantity", "unit", "USD")
     columns = {name: list(column) for name, column in zip(names, zip(*cells, strict=True), strict=True)}
     yield from _fitted(columns, width, without=(), cutting="what", right=frozenset({1, 3}))
+    inner = cost.get("agent_steps")
+    more = f" and {counted(inner, 'turn or call', 'turns and calls')} of agents" if inner else ""
     said = (
-        f"{counted(cost['steps'], 'step')} in {counted(cost['invocations'], 'invocation')}, {cost['status']}; "
+        f"{counted(cost['steps'], 'step')}{more} in {counted(cost['invocations'], 'invocation')}, {cost['status']}; "
         f"estimated with the prices of {cost['priced']['region']}, {cost['priced']['date']}"
     )
     for line in wrapped(plain(said), width):
@@ -235,6 +237,16 @@ def day_cost_lines(found: Mapping[str, Any]) -> Iterator[Text]:
     yield from rows((found["by"], "sagas", "read", "written", "cost"), cells, right=frozenset({1, 2, 3, 4}))
     total = usd(sum(row["usd"] for row in found["costs"]))
     yield Text(f"{total} on {found['day']} (UTC)" if cells else f"no model was asked on {found['day']} (UTC)")
+
+
+def _model_cells(line: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """What a model has read and written for a node; or what was assumed of requests, of which no tokens are known."""
+    what = f"{line['what']}, for {line['node']}" if line.get("node") else str(line["what"])
+    if not line["quantity"]:
+        return what, _number(line["requests"]), "requests, assumed", usd(line["usd"])
+    cached = f", {line['cached']:,} cached" if line.get("cached") else ""
+    tokens = f"tokens: {line['input']:,} in{cached}, {line['output']:,} out"
+    return what, _number(line["quantity"]), tokens, usd(line["usd"])
 
 
 def budget_table(budget: Mapping[str, Any]) -> Table:
@@ -262,13 +274,6 @@ def _tenants_day(day: Mapping[str, Any] | None) -> str:
         return ""
     until = f", blocked until {_moment(day['blocked_until'])} UTC" if day["blocked_until"] else ""
     return f"{usd(day['left_usd'])} of {usd(day['limit_usd'])} left{until}"
-
-
-def usd(amount: float) -> str:
-    """Dollars: two decimals from one cent on, below that as many as the amount needs."""
-    if amount == 0 or abs(amount) >= 0.01:
-        return f"${amount:,.2f}"
-    return f"${amount:.10f}".rstrip("0")
 
 
 def _cost(tool: Mapping[str, Any]) -> str:

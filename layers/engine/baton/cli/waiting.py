@@ -49,7 +49,7 @@ def waits(saga: Mapping[str, Any], now: int) -> list[str]:
             text = f"for {', '.join(map(str, item['waits_for']))}"
         else:
             continue
-        found.append(f"{item.get('node')}: {text}")
+        found.append(f"{', '.join(filter(None, (item.get('node'), item.get('label'))))}: {text}")
     return found
 
 

@@ -43,6 +43,14 @@ def micro_dollars(amounts: Collection[Decimal]) -> int:
     return int((sum(amounts, Decimal()) * MICRO).to_integral_value(ROUND_CEILING)) if amounts else 0
 
 
+def usd(amount: float) -> str:
+    """`$1,234.50`, `$0.05`, `$0.000894`: from a dollar on to the cent, below it to the billionth, as far as there are digits."""
+    if abs(amount) >= 1:
+        return f"${amount:,.2f}"
+    whole, _, rest = f"{amount:.9f}".rstrip("0").partition(".")
+    return f"${whole}.{rest:0<2}"
+
+
 def dollars(micro: int) -> str:
     """`1.5`, `0.000001`, `2`."""
     text = f"{Decimal(micro) / MICRO:f}"

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from baton.client.text import counted, span
+from baton.core.money import usd
 from baton.core.read import prices
 from baton.demo.figures import Approval, Figures, Planning, Survival, quantile
 
@@ -65,7 +66,7 @@ def rows(figures: Figures) -> Iterator[tuple[str, str, str]]:
     yield "log writes per step", f"{figures.writes_per_step:.2f}", made_of
     p50, p95 = quantile(figures.handovers_ms, 0.50), quantile(figures.handovers_ms, 0.95)
     yield "hand-over p50 / p95", f"{span(p50)} / {span(p95)}", _handovers(figures)
-    yield "AWS per million steps", _money(figures.usd_per_million_steps), _bill(figures)
+    yield "AWS per million steps", usd(round(figures.usd_per_million_steps, 2)), _bill(figures)
 
 
 def _listed(counts: Mapping[str, int]) -> str:
@@ -125,7 +126,7 @@ def _agent(agent: Planning) -> str:
     again = f"{agent.answers - agent.turns or 'none'} of them for a turn that it had answered before"
     parts = [
         f"{counted(agent.calls, 'call')} of tools: {told}, {agent.repeated} repeated an earlier one",
-        f"{agent.tokens:,} tokens for ${agent.usd:.5f}",
+        f"{agent.tokens:,} tokens for {usd(agent.usd)}",
         f"in the model's own book: {agent.answers} answers to {agent.requests} requests, {again}",
     ]
     return "; ".join(parts)
@@ -134,7 +135,7 @@ def _agent(agent: Planning) -> str:
 def _bill(figures: Figures) -> str:
     if not figures.steps:
         return "no steps"
-    parts = (f"{_money(charge.usd / figures.steps * 1e6)} {charge.what}" for charge in figures.charges)
+    parts = (f"{usd(round(charge.usd / figures.steps * 1e6, 2))} {charge.what}" for charge in figures.charges)
     return f"estimated for {prices.REGION}, prices of {prices.DATE}: {', '.join(parts)}"
 
 
@@ -160,7 +161,3 @@ def _survivals(survivals: Sequence[Survival]) -> Iterator[tuple[str, str, str]]:
             " to ".join(ends) or "none",
             f"from the end of the dead lease to the revival of {held}; killed {into} into its work, {survival.kill.moment}",
         )
-
-
-def _money(usd: float) -> str:
-    return f"${usd:.2f}"

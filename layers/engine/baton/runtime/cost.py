@@ -55,6 +55,7 @@ async def cost_of(
         ledger.steps,
         state.counts.invocations,
         models.lines(),
+        models.agent_steps,
     )
 
 

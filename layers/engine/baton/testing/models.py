@@ -10,6 +10,8 @@ import inspect
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from baton.core.conditions.examples import example_of
@@ -53,7 +55,12 @@ class _InTurn:
         if request.key not in self._given:
             if len(self._given) == len(self._answers):
                 so_many = len(self._answers)
+                is_list = isinstance(request.schema, Mapping) and request.schema.get("type") == "array"
                 last = f"the last message is: {_last(request)}"
+                last += (
+                    "\na list is one answer after the other; an answer that is a list stands in it: [[…]]"
+                    * is_list
+                )
                 raise AssertionError(
                     f"`{self._node}` asks its model for answer {so_many + 1}, and `models` has {so_many}; {last}"
                 )
@@ -67,12 +74,13 @@ class _EveryTool:
     def __init__(self, arguments: Mapping[str, Mapping[str, Any]], answer: Any) -> None:
         self.arguments, self._answer = arguments, answer
 
-    def __call__(self, request: ModelRequest) -> Any:
+    def __call__(self, request: ModelRequest, names: Mapping[str, str] = MappingProxyType({})) -> Any:
+        """`names`: by the names under which tools are offered, those of the document."""
         given = {wire_names([tool])[tool]: arguments for tool, arguments in self.arguments.items()}
         left = _not_called(request)
         if left:
             return [
-                Wanted(offer.name, given[offer.name] if offer.name in given else _arguments(offer))
+                Wanted(offer.name, given[offer.name] if offer.name in given else _arguments(offer, names))
                 for offer in left[:_MOST]
             ]
         if self._answer is not None:
@@ -110,12 +118,13 @@ def _not_called(request: ModelRequest) -> list[ToolOffer]:
     return [offer for offer in request.tools if offer.name not in done] if last or not names else []
 
 
-def _arguments(offer: ToolOffer) -> Any:
+def _arguments(offer: ToolOffer, names: Mapping[str, str]) -> Any:
     found = example_of(offer.parameters)
     if found is None:
+        tool = names.get(offer.name, offer.name)
         raise ValueError(
-            f"no example of the arguments of `{offer.name}` could be made from its schema; "
-            f'write every_tool_once({{"{offer.name}": {{…}}}})'
+            f"no example of the arguments of `{tool}` could be made from its schema; "
+            f'write every_tool_once({{"{tool}": {{…}}}})'
         )
     return found[0]
 
@@ -125,6 +134,7 @@ class ScriptedModels:
 
     def __init__(self) -> None:
         self._scripts: Mapping[str, Script] = {}
+        self._names: Mapping[str, Mapping[str, str]] = {}
         self._wrong: BaseException | None = None
 
     def read(self, models: Any, nodes: Mapping[str, Collection[str]]) -> None:
@@ -134,7 +144,10 @@ class ScriptedModels:
             for node in models:
                 if node not in asking:
                     known = nearest(node, asking) or f"there are: {', '.join(asking) or 'none'}"
-                    raise ValueError(f"models: there is no node `{node}` that asks a model; {known}")
+                    raise ValueError(
+                        f"models: there is no node `{node}` that asks a model; {known}"
+                        "\nthe keys are nodes; an answer that is an object is written in a list: [{…}]"
+                    )
         elif models is not None and not asking:
             raise ValueError("models: no node of the workflow or its children asks a model")
         elif isinstance(models, (list, tuple)) and len(asking) > 1:
@@ -147,7 +160,8 @@ class ScriptedModels:
                 f"`{missing[0]}` asks a model, and a test reaches none; "
                 f'write run(…, models={{"{missing[0]}": …}}): {_HOW}'
             )
-        self._scripts = {node: _script(node, said, nodes[node]) for node, said in models.items()}
+        self._names = {node: _names(nodes[node]) for node in models}
+        self._scripts = {node: _script(node, said, self._names[node]) for node, said in models.items()}
 
     async def answer(self, request: ModelRequest) -> ModelAnswer:
         """As the port has it."""
@@ -156,7 +170,7 @@ class ScriptedModels:
         try:
             said = self._scripts[node](request)
             said = await said if inspect.isawaitable(said) else said
-            return _answer(node, said, request)
+            return _answer(node, said, request, self._names[node])
         except (StepFailure, asyncio.CancelledError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001  # `pytest.fail` in a script is no `Exception`
@@ -174,22 +188,46 @@ class ScriptedModels:
             raise self._wrong
 
 
-def _script(node: str, said: Any, tools: Collection[str]) -> Script:
+def _names(tools: Collection[str]) -> Mapping[str, str]:
+    """By the names under which tools are offered, those of the document."""
+    return {wire: tool for tool, wire in wire_names(sorted(set(tools) - {MODEL})).items()}
+
+
+def _script(node: str, said: Any, names: Mapping[str, str]) -> Script:
     if isinstance(said, _EveryTool):
+        known = sorted(names.values())
         for tool in said.arguments:
-            if tool not in tools or tool == MODEL:
-                known = sorted(set(tools) - {MODEL})
+            if tool not in known:
                 hint = nearest(tool, known) or f"there are: {', '.join(known) or 'none'}"
                 raise ValueError(f"models: `{node}` may not call `{tool}`; {hint}")
+        return partial(said, names=names)
+    if said is every_tool_once:
+        raise ValueError(f"models: write every_tool_once() for `{node}`, with brackets")
+    if isinstance(said, Wanted):
+        raise ValueError(
+            f"models: `{node}` would ask for this call in each turn; write a list: [call(…), the answer]"
+        )
     if callable(said):
         script: Script = said
+        if isinstance(said, type) or not _takes_one(said):
+            raise ValueError(
+                f"models: what is called for `{node}` is a function of one argument, the request"
+            )
         return script
     if isinstance(said, (list, tuple)):
         return _InTurn(node, said)
     return lambda _: said
 
 
-def _answer(node: str, said: Any, request: ModelRequest) -> ModelAnswer:
+def _takes_one(function: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(function).bind(None)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _answer(node: str, said: Any, request: ModelRequest, names: Mapping[str, str]) -> ModelAnswer:
     """What a script says, as the port has it. Raises `StepFailure` where it is one, `ValueError` for what is no answer."""
     if isinstance(said, BaseException):
         raise said
@@ -201,7 +239,9 @@ def _answer(node: str, said: Any, request: ModelRequest) -> ModelAnswer:
     if isinstance(wanted, (list, tuple)) and wanted and all(isinstance(one, Wanted) for one in wanted):
         calls = tuple(
             ModelCall(
-                id=f"c{index}", name=_name(node, one.tool, request), arguments=_json(node, one.arguments)
+                id=f"c{index}",
+                name=_name(node, one.tool, request, names),
+                arguments=_json(node, one.arguments),
             )
             for index, one in enumerate(wanted)
         )
@@ -225,12 +265,13 @@ def _json(node: str, value: Any) -> str:
         raise ValueError(f"the script of `{node}`: {error}") from error
 
 
-def _name(node: str, tool: str, request: ModelRequest) -> str:
+def _name(node: str, tool: str, request: ModelRequest, names: Mapping[str, str]) -> str:
     """The name under which a tool is offered. Raises `ValueError` for one that is not: a misspelt call would pass."""
     offered = [offer.name for offer in request.tools]
     name = tool if tool in offered else wire_names([tool])[tool]
     if name not in offered or (name != tool and f"{name}_2" in offered):
-        hint = nearest(name, offered) or f"there are: {', '.join(offered) or 'none'}"
+        known = [names.get(one, one) for one in offered]
+        hint = nearest(tool, known) or f"there are: {', '.join(known) or 'none'}"
         raise ValueError(
             hinted(f"the script of `{node}` calls `{tool}`, which is not offered", hint)
             + "; for an answer that is wrong on purpose, give a ModelAnswer"

@@ -14,7 +14,7 @@ from typing import Any
 from baton.core.log.agents import is_turn
 from baton.core.log.state import UNKNOWN_OUTCOME, node_of, owner_of, slot_of
 from baton.core.read.explain import explain
-from baton.core.read.timeline import FAILED, PASSED, RAN, WAITED, Story
+from baton.core.read.timeline import ANSWERED, FAILED, PASSED, RAN, WAITED, Story
 from baton.testing.turns import Turn, failure_text, item_in, short, turns_at, turns_of
 
 _FAILING = "attempt_failed"
@@ -38,7 +38,7 @@ _STATUS = {
 _ATTEMPTS = frozenset({"step_succeeded", _FAILING, "step_failed"})
 _MADE = {"attempt": 1}
 
-DID = frozenset({RAN, PASSED, WAITED, FAILED})
+DID = frozenset({RAN, PASSED, WAITED, ANSWERED, FAILED})
 _ROOM = 1_000_000_000  # bytes of answers: a test has time
 
 
@@ -97,7 +97,11 @@ class Result:
     @property
     def way(self) -> list[str]:
         places = [self.story.places[slot] for slot in self.story.ended]
-        return [place.slot for place in places if place.end is not None and place.end.became in DID]
+        return [
+            place.slot
+            for place in places
+            if not place.item and place.end is not None and place.end.became in DID
+        ]
 
     @property
     def failing(self) -> Sequence[Mapping[str, Any]]:
@@ -191,10 +195,11 @@ class Unanswered(AssertionError):
         codes = {step["code"] for step in asks["failing"] if step["node"] == node}
         # Of an effect in doubt only a rule that names it is heard.
         rule = f"{{{UNKNOWN_OUTCOME}: fail}}" if UNKNOWN_OUTCOME in codes else "fail"
+        risk = f" ({question['risk']} risk)" if question.get("risk") else ""
         said = f'"{question["options"][0]}"' if question["schema"] is None else '{"data": …}'
         place = f"`{node}`" + (f" of `{asks['workflow']}`" if asks is not result.view else "")
         super().__init__(
-            f"{place} asks, and the test gives no answer: {question['title'] or question['message']}\n"
+            f"{place} asks{risk}, and the test gives no answer: {question['title'] or question['message']}\n"
             f'  to answer:      run(…, answers={{"{node}": {said}}}), or another of {options}\n'
             f'  to let it pass: run(…, answers={{"{node}": None}})\n'
             + (f"  never to ask:   `on_failure: {rule}` in the document, or at the node\n" if codes else "")

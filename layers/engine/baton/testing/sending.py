@@ -6,6 +6,7 @@ To which sagas they go is in deployment.py, and so are the signals that are sent
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,6 +16,7 @@ from baton.core.expressions.durations import LONGEST_MS, parse_duration
 from baton.errors import UserError
 
 At = str | float | timedelta
+_is_start = re.compile("0+ *(ms|[smhd])").fullmatch
 _EXAMPLE = 'write a list of (at, name, payload), such as [("2h", "approved", {})]'
 
 
@@ -30,6 +32,10 @@ class TimedSignal:
 
 def timed_signals(given: Sequence[Any]) -> list[TimedSignal]:
     """The signals in the order of their times. Raises `ValueError` for what is none."""
+    if isinstance(given, tuple) and [*map(type, given[1:2])] == [str]:
+        raise ValueError(f"signals: `{given!r:.80}` is one signal; {_EXAMPLE}")
+    if not isinstance(given, (list, tuple)):
+        raise ValueError(f"signals: {_EXAMPLE}")
     found = [_signal(f"signal {number}", signal) for number, signal in enumerate(given, 1)]
     return sorted(found, key=lambda signal: signal.after_ms)
 
@@ -48,6 +54,8 @@ def _moment(which: str, at: Any) -> int:
         if not 0 <= seconds * 1_000 <= LONGEST_MS:
             raise ValueError(f"{which}: `{at}` must be between 0 and 366 days")
         return round(seconds * 1_000)
+    if isinstance(at, str) and _is_start(at):
+        return 0
     try:
         return parse_duration(at)
     except ValueError as error:

@@ -15,7 +15,7 @@ from baton.core.effects.risk import ACTIONS
 from baton.core.effects.toolspec import EFFECTS
 from baton.core.log.events import Event
 from baton.web.failing import FailingStep, ParkedAs, Question
-from baton.web.models import ITEM, Answer, Cursor, OpenAnswer, Schema, SparseAnswer, Status, Time
+from baton.web.models import ITEM, LABEL, Answer, Cursor, OpenAnswer, Schema, SparseAnswer, Status, Time
 
 KINDS_OF_EVENT = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
 
@@ -168,6 +168,7 @@ class ActiveNode(SparseAnswer):
     node: str
     iteration: list[int]
     item: str = Field("", description=ITEM)
+    label: str = Field("", description=LABEL)
     state: Literal["joining", "waiting", "child", "ready", "retrying", "asking", "running"]
     turn: int | None = Field(None, description="Of an agent at work: the number of its turn.")
     calls: int | None = Field(None, description="Of an agent at work: the calls that it has made.")
@@ -354,8 +355,13 @@ class Cost(Answer):
     aws: list[CostLine]
     models: list[ModelLine]
     steps: int = Field(ge=0)
+    agent_steps: int = Field(
+        ge=0, description="Turns of agents, and the calls that they have made: steps within these steps."
+    )
     invocations: int = Field(ge=0)
-    usd_per_million_steps: float | None
+    usd_per_million_steps: float | None = Field(
+        description="What AWS charges for a million steps of this mix, those of agents among them."
+    )
 
 
 # ---- what workflows are made of

@@ -32,7 +32,9 @@ class WayStep(SparseAnswer):
         description="The rounds of nodes that its live edges lead to, as NODE or NODE@ROUND."
     )
     not_to: list[str] = Field(description="Those that it does not go on to.")
-    text: str = Field(description="For a person: which way it went on, or why it did not run.")
+    text: str = Field(
+        description="For a person: which turn or call of an agent it is, which way it went on, or why it did not run."
+    )
 
 
 class OpenNode(SparseAnswer):
@@ -98,6 +100,9 @@ class ExplainedRound(Answer):
     edges: list[ExplainedEdge]
     attempts: list[FailedAttempt] = Field(
         max_length=50, description="Those that failed before the last; of more, the first and the last ones."
+    )
+    items: list[WayStep | OpenNode] = Field(
+        max_length=50, description="The turns and calls of an agent; of more, the first and the last ones."
     )
     causes: list[Reason] = Field(
         description="Why it did not run: from its own edges back to the cause, the shortest way."

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import ConfigDict, Field, WithJsonSchema
 from pydantic.types import JsonValue
 
 from baton.core.failures.policy import QUESTIONS, SEVERITIES
 from baton.core.log.answers import TYPES
-from baton.web.models import Answer, Cursor, Schema, Time
+from baton.web.models import ITEM, LABEL, Answer, Cursor, Schema, Time
 
 AskedFor = Annotated[
     Annotated[str, WithJsonSchema({"type": "string", "enum": list(QUESTIONS)})] | None,
@@ -39,8 +39,13 @@ class AttemptFailure(Answer):
 class FailingStep(AttemptFailure):
     """A step that is not done, some of whose attempts have failed; the failure is that of the last."""
 
+    # Only turns and calls of agents have an item.
+    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
+
     node: str
     iteration: list[int]
+    item: str = Field("", description=ITEM)
+    label: str = Field("", description=LABEL)
     attempts: int = Field(ge=1, description="How many have failed.")
     at: Time | None = Field(description="When the last of them failed.")
     strategy: str = Field(description="What is done about it: retry, replan, ask_user or escalate.")

@@ -30,6 +30,7 @@ class Answer(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
 
 
+LABEL = "What the item is called, such as `turn 2, call 1 (table.hold)`."
 ITEM = "Which of the things that the node does at once or in turn, such as `t2-0`, the first call of an agent's second turn."
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import httpx2
 import openai
 
+from baton.adapters.models.profiles import Profile
 from baton.core.failures import quoted
 from baton.core.failures.classes import code_of_status
 from baton.core.failures.evidence import evidence_of
@@ -26,8 +27,9 @@ _TOO_LONG: Final = re.compile(
 _PAYMENT_REQUIRED, _NOT_FOUND, _TOO_LARGE, _REFUSED = 402, 404, 413, frozenset({400, 413, 422})
 
 
-def failure_of(error: Exception, host: str, model: str, credential: str) -> StepFailure:
+def failure_of(error: Exception, profile: Profile, model: str, credential: str) -> StepFailure:
     """The failure. The credential is kept out of its text, whatever the provider has quoted."""
+    host = profile.host
     if isinstance(error.__cause__, StepFailure):  # of the transport; the client wraps it
         return error.__cause__
     if isinstance(error, openai.APITimeoutError):
@@ -48,10 +50,17 @@ def failure_of(error: Exception, host: str, model: str, credential: str) -> Step
     named = f" for the model `{model}`" if code == "model_unavailable" else ""
     return StepFailure(
         code,
-        f"{answered}{named}{f': {said}' if said else ''}",
+        f"{answered}{named}{f': {said}' if said else ''}{_about(profile, status)}",
         status=status,
         retry_after=evidence.retry_after,
     )
+
+
+def _about(profile: Profile, status: int) -> str:
+    """What may be wrong with the address, where there was nothing at it."""
+    if status != _NOT_FOUND or profile.has_path:
+        return ""
+    return f" (the address of the profile `{profile.name}` has no path, and that of most providers ends with `/v1`)"
 
 
 def _code(error: Exception, known: str, status: int, said: str) -> str:

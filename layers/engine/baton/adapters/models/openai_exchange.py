@@ -75,7 +75,7 @@ class OpenAIExchange:
                 async for part in stream:
                     collected.take(part)
         except (openai.OpenAIError, httpx2.HTTPError, ValueError, RecursionError) as error:
-            failure = failure_of(error, profile.host, str(body["model"]), credential)
+            failure = failure_of(error, profile, str(body["model"]), credential)
             failure.happened = collected.has_begun  # an answer that breaks off is billed
             raise failure from None
         return collected.answer()

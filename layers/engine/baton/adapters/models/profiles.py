@@ -11,6 +11,7 @@ from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+_ADDED = "/chat/completions"
 NAME = re.compile("[a-z][a-z0-9_]{0,31}")
 
 
@@ -25,6 +26,10 @@ class Profile(NamedTuple):
     def is_private(self) -> bool:
         """Whether it may be one's own server, which needs no credential."""
         return self.url.startswith("http://")
+
+    @property
+    def has_path(self) -> bool:
+        return bool(urlsplit(self.url).path)
 
 
 class Profiles:
@@ -68,6 +73,10 @@ def _read(entry: str, plain: Collection[str]) -> Profile:
         # Without the address, which may hold a credential.
         raise ValueError(
             f"the address of the profile `{name}` is not `https://`, a host and a path, without user, query and fragment"
+        )
+    if parts.path.rstrip("/").endswith(_ADDED):
+        raise ValueError(
+            f"the address of the profile `{name}` is what stands before `{_ADDED}`, which is added to it"
         )
     if parts.scheme == "http" and not _is_loopback(host) and not {host, "*"} & set(plain):
         raise ValueError(

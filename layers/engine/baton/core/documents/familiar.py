@@ -15,6 +15,7 @@ from baton.core.documents.nodes.base import Words
 from baton.core.documents.nodes.model import KINDS, NodeModel
 from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.parts.approval import ApprovalModel, RiskRuleModel
+from baton.core.documents.parts.bounds import LimitsModel
 from baton.core.documents.parts.callback import CallbackModel
 from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
 from baton.core.documents.parts.escalation import FAMILIAR
@@ -36,7 +37,7 @@ _NODE = Words(
         "retry": "retries retry_policy retrier",
         "timeout": "timeout_seconds time_limit deadline max_time",
         "requires_approval": "needs_approval require_approval confirm confirmation interrupt_before",
-        "output_schema": "returns output_type result_schema schema",
+        "output_schema": "returns output_type result_schema schema response_format response_model json_schema",
         "description": "comment doc docs title label summary",
     },
     said={
@@ -115,6 +116,12 @@ WORDS: Mapping[type[BaseModel], Words] = {
         keys={"level": "risk", "above": "over amount max threshold", "party_above": "party"}
     ),
     RuleModel: _RULE,
+    LimitsModel: Words(
+        keys={
+            "cost_usd": "cost max_cost max_cost_usd max_usd budget max_budget budget_usd spend",
+            "wall_time": "max_duration duration",
+        }
+    ),
     BranchModel: Words(keys={"default": "else otherwise", "rules": "choices cases conditions"}),
     LoopModel: _LOOP,
     CallbackModel: Words(

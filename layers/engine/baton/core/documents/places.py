@@ -132,6 +132,31 @@ def meant(location: Sequence[Any]) -> str:
     return _meant(str(location[-1]), model_around(location))
 
 
+def belongs(location: Sequence[Any], node: Mapping[str, Any]) -> tuple[str, ...]:
+    """Where in its node the last step of the location belongs, if that is known and not where it stands; empty otherwise.
+
+    A field of the node can stand below the key of its kind, one of the kind beside that, and a limit at either place.
+    """
+    below = tuple(location[2:-1])
+    word = plainly(str(location[-1]))
+    kind = next((one for one in NODE_TYPES if one.key in node and (one.key != word or below)), None)
+    if kind is None or below not in ((), (kind.key,)):
+        return ()
+    inside, beside = _key(word, kind.model) if kind.model else "", _key(word, NodeModel)
+    if below and (inside or beside in kind.fields):
+        return () if inside else (beside,)
+    if not below and inside and (inside == word or not beside):
+        held = node[kind.key]
+        return () if isinstance(held, dict) and inside in held else (kind.key, inside)
+    limit = _key(word, LimitsModel)
+    return ("limits", limit) if limit and not beside else ()
+
+
+def _key(word: str, model: type[BaseModel]) -> str:
+    """The key of an object that is called so, here or elsewhere; an empty string if there is none."""
+    return word if word in _fields(model) else WORDS[model].key(word) if model in WORDS else ""
+
+
 def advice(location: Sequence[Any]) -> str:
     """The message about a key of another tool that has no counterpart here."""
     words = WORDS.get(model_around(location))

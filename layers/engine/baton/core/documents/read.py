@@ -17,8 +17,8 @@ from baton.core.documents.models import WorkflowModel
 from baton.core.documents.names import right_name
 from baton.core.documents.nodes.model import BY_KEY, KINDS
 from baton.core.documents.nodes.registry import SIMPLEST
-from baton.core.documents.parts.fields import MAX_NODES, NO_VALUE, shown
-from baton.core.documents.places import MAX_HINTS, advice, fields_around, meant, pointer_of, there
+from baton.core.documents.parts.fields import MAX_NODES, NO_VALUE, as_list, shown
+from baton.core.documents.places import MAX_HINTS, advice, belongs, fields_around, meant, pointer_of, there
 from baton.core.documents.repair import (
     Faults,
     Written,
@@ -71,7 +71,7 @@ def read_definition(value: Any) -> Definition:
     if problems:
         value, faults = moved, faults_of_document(moved)
     model, more = mended(value, faults, written)
-    told = _told([*({**fault, "loc": tuple(there(fault["loc"], value))} for fault in faults), *more])
+    told = _told([*({**fault, "loc": tuple(there(fault["loc"], value))} for fault in faults), *more], value)
     problems += (_problem(fault, value, has_hint=index < MAX_HINTS) for index, fault in enumerate(told))
     if model is None:
         return Definition(None, (*twice, *problems), written)
@@ -136,16 +136,16 @@ def _problem(fault: Any, document: Any, *, has_hint: bool) -> Problem:
     if kind == "extra_forbidden":
         message = f"`{location[-1]}` is not known here"
         if has_hint:
-            near = meant(location)
-            said = _advice(location, fault["input"]) or _of_no_kind(location, document)
-            suggestion = f"did you mean `{near}`?" if near else said
+            suggestion = _elsewhere(location, document) or _suggestion(location, fault["input"], document)
     elif kind == "missing":
         message = f"`{location[-1]}` is missing"
     elif kind == "string_pattern_mismatch":
         message = f"`{fault['input']}` is not a name"
         suggestion = right_name(fault["input"], fault["ctx"]["pattern"])
+    elif kind == "list_type" and isinstance(fault["input"], str):
+        suggestion = f"write {as_list(fault['input'])}"
     elif kind in {"model_type", "dict_type"}:
-        suggestion = _meant(location, fault["input"])
+        suggestion = _elsewhere(location, document) or _meant(location, fault["input"])
     elif kind == "refused":
         suggestion = fault["ctx"]["suggestion"]
     elif kind == "value_error":
@@ -155,17 +155,44 @@ def _problem(fault: Any, document: Any, *, has_hint: bool) -> Problem:
     return Problem(pointer, message, suggestion)
 
 
+def _suggestion(location: Sequence[Any], value: Any, document: Any) -> str:
+    """What was meant by a key that is not known."""
+    if near := meant(location):
+        return f"did you mean `{near}`?"
+    return _advice(location, value) or _of_no_kind(location, document)
+
+
+def _home(location: Sequence[Any], document: Any) -> tuple[str, ...]:
+    """Where in its node a key belongs that stands elsewhere; empty if that is not known."""
+    if len(location) < 3 or location[0] != "nodes":
+        return ()
+    node = document["nodes"][location[1]]
+    return belongs(location, node) if isinstance(node, dict) else ()
+
+
+def _elsewhere(location: Sequence[Any], document: Any) -> str:
+    home, below = _home(location, document), location[2:-1]
+    if not home:
+        return ""
+    if home[0] in BY_KEY:
+        return f"write `{home[1]}` below `{home[0]}`"
+    what = f"`limits: {{{home[1]}: …}}`" if home[1:] else f"`{home[0]}`"
+    return f"write {what} beside `{below[0]}`, as a field of the node" if below else f"write {what}"
+
+
 def _nothing_here(location: Sequence[Any]) -> str:
     """What is there without a value: in YAML that is a line begun and forgotten."""
     field = fields_around(location).get(location[-1])
     return NO_VALUE if field is None or field.is_required() else f"{NO_VALUE}, or leave the field out"
 
 
-def _told(faults: Faults) -> list[Any]:
+def _told(faults: Faults, document: Any) -> list[Any]:
     """Without those that say that a key is missing when it is there, misspelt."""
     lacking = {fault["loc"][:-1] for fault in faults if fault["type"] == "missing"}
     unknown = [fault["loc"] for fault in faults if fault["type"] == "extra_forbidden"]
     misspelt = {(*at[:-1], meant(at)) for at in unknown[:MAX_HINTS] if at[:-1] in lacking}
+    strays = [fault["loc"] for fault in faults if fault["type"] in ("extra_forbidden", "model_type")]
+    misspelt |= {(*at[:2], *_home(at, document)) for at in strays[:MAX_HINTS]}
     return [fault for fault in faults if fault["type"] != "missing" or fault["loc"] not in misspelt]
 
 

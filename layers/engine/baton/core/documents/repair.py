@@ -20,7 +20,7 @@ from baton.core.documents.nodes.base import COMMON
 from baton.core.documents.nodes.model import BY_KEY, NodeModel
 from baton.core.documents.nodes.registry import HOLDER, NODE_TYPES, STAND_IN
 from baton.core.documents.parts.fields import MAX_NODES
-from baton.core.documents.places import MAX_HINTS, fields_around, meant, pointer_of, there, unshared
+from baton.core.documents.places import MAX_HINTS, belongs, fields_around, meant, pointer_of, there, unshared
 from baton.core.expressions import escape
 from baton.errors import Problem
 
@@ -112,7 +112,7 @@ def _rekeyed(value: Any, faults: Faults, written: Written, before: tuple[str, ..
     held = [owner.pop(location[-1]) for owner, location in zip(objects, unknown, strict=True)]
     for owner, location, item in zip(objects[:MAX_HINTS], unknown, held, strict=False):
         known = meant((*before, *location))
-        if known and known not in owner:
+        if known and known not in owner and not (before and belongs((*before, *location), value)):
             owner[known] = item
             written[pointer_of((*before, *location[:-1], known))] = escape(location[-1])
     return value

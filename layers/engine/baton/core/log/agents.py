@@ -7,7 +7,8 @@ for. What an agent does is in core/nodes/agent.py.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -112,6 +113,17 @@ def place_of(item: str) -> tuple[int, int]:
     return int(turn), int(index)
 
 
+def item_words(item: str, tool: str = "") -> str:
+    """`turn 3`, or `turn 3, call 1 (table.search)`; what is neither is shown as it is."""
+    if not _is_item(item):
+        return item
+    if is_turn(item):
+        return f"turn {item[1:]}"
+    turn, index = place_of(item)
+    return f"turn {turn}, call {index + 1}" + (f" ({tool})" if tool else "")
+
+
+_is_item = re.compile("t[0-9]+(-[0-9]+)?").fullmatch
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -163,6 +175,17 @@ class AgentClosed(Gives, frozen=True, tag="agent_closed", omit_defaults=True, kw
     made = ("output",)
     turns: int
     used: Progress = Progress()
+
+
+def calls_words(calls: Iterable[Called]) -> str:
+    """The tools of calls, with why those are not made that are not."""
+    return ", ".join(f"`{one.tool}`{_unmade(one)}" for one in calls)
+
+
+def _unmade(one: Called) -> str:
+    if one.failure is not None:
+        return f" (not made: {one.failure.code})"
+    return f" (not made, as {item_words(one.repeats)} was)" if one.repeats else ""
 
 
 def answer_of(output: Any) -> dict[str, Any]:

@@ -320,6 +320,7 @@ class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only
 
 Opening = WaitOpened | ChildOpened | QuestionOpened | CallbackOpened | AgentBegan
 Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed | AgentClosed
+Moving = TurnBegan | CallsBegan
 Event = (
     SagaStarted
     | StepSucceeded

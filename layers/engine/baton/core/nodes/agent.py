@@ -20,7 +20,9 @@ from baton.core.log.agents import (
     answer_of,
     call_digest,
     call_item,
+    calls_words,
     is_turn,
+    item_words,
     place_of,
     turn_item,
 )
@@ -129,6 +131,14 @@ class AgentKind(TaskKind):
 
     def words(self, event: ev.Opens) -> str:
         return "the answer of its model" if isinstance(event, ev.AgentBegan) else super().words(event)
+
+    def label(self, work: Open | None, item: str) -> str:
+        return item_words(item, work.calls.get(item, "") if isinstance(work, Agent) else "")
+
+    def says(self, event: ev.Moving) -> tuple[str, str]:
+        if isinstance(event, ev.TurnBegan):
+            return "", ""
+        return turn_item(place_of(event.calls[0].item)[0]), f"it asks for {calls_words(event.calls)}"
 
 
 def _parts(node: Node) -> AgentParts:

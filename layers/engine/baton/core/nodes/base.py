@@ -86,7 +86,7 @@ class Ended(Struct, frozen=True):
 class Moved(Struct, frozen=True):
     """It goes on within itself, as the event says, and is asked again how."""
 
-    event: ev.TurnBegan | ev.CallsBegan
+    event: ev.Moving
 
 
 class Run(Struct, frozen=True):
@@ -206,6 +206,14 @@ class Kind:
     def words(self, event: ev.Opens) -> str:
         """What it waits for, in words."""
         return ""
+
+    def label(self, work: Open | None, item: str) -> str:
+        """What an item is called; `work` is the node's own open work."""
+        return f"item `{item}`"
+
+    def says(self, event: ev.Moving) -> tuple[str, str]:
+        """The item that an event of `Moved` tells more of, and what; empty where it tells nothing."""
+        return "", ""
 
 
 Kinds = Mapping[str, Kind]

@@ -58,12 +58,13 @@ def cost_view(
     steps: int,
     invocations: int,
     models: Sequence[Mapping[str, Any]] = (),
+    agent_steps: int = 0,
 ) -> dict[str, Any]:
     """The cost of a saga as `GET /sagas/{id}/cost` shows it. An estimate: see `Ledger` for what is in it.
 
     Dollars, to the billionth. `models` is what models were paid, by the prices of that time.
     """
-    charges = bill(usage)
+    charges, all_steps = bill(usage), steps + agent_steps
     total, paid = total_of(charges), sum(line["usd"] for line in models)
     return {
         "saga": saga,
@@ -77,8 +78,9 @@ def cost_view(
         ],
         "models": [*models],
         "steps": steps,
+        "agent_steps": agent_steps,
         "invocations": invocations,
-        "usd_per_million_steps": round(per_million_steps(charges, steps), 4) if steps else None,
+        "usd_per_million_steps": round(per_million_steps(charges, all_steps), 4) if all_steps else None,
     }
 
 

@@ -14,13 +14,14 @@ from baton.core.expressions.spelling import hinted, nearest
 from baton.core.log import events as ev
 from baton.core.log.answers import EXPIRED
 from baton.core.log.state import node_of, slot_of
-from baton.core.read.attempt_history import attempts_view, history
+from baton.core.read.attempt_history import SHOWN, attempts_view, history
 from baton.core.read.reasons import (
     ASKING,
     CHILD,
     JOINING,
     READY,
     RETRYING,
+    RUNNING,
     UNREACHED,
     WAITING,
     Cause,
@@ -32,7 +33,7 @@ from baton.core.read.wording import choice, counted, listed, moved, said, unhand
 from baton.core.times import iso
 from baton.errors import NotFound
 
-STATES = (*BECAME, READY, RETRYING, ASKING, WAITING, CHILD, JOINING, UNREACHED)
+STATES = (*BECAME, READY, RUNNING, RETRYING, ASKING, WAITING, CHILD, JOINING, UNREACHED)
 MOST_OPEN = 100
 MOST_CAUSES = 20  # of the chain to a cause: the first of them, and the cause itself
 _SAID = 5  # of edges, of causes, or of what a node waits for, in one sentence
@@ -132,7 +133,9 @@ def _step(reasons: Reasons, story: Story, place: Place) -> dict[str, Any]:
         more = f"; and {counted(len(causes) - 1, 'more edge')} not taken" if len(causes) > 1 else ""
         text = "".join(cause.text for cause in causes[:1]) + more
     else:
-        text = "; ".join(part for part in (history(place), _onward(story, place)) if part)
+        text = "; ".join(part for part in (history(place), _onward(story, place), place.said) if part)
+    if place.label:
+        text = f"{place.label}: {text}" if text else place.label
     return {
         "node": place.node,
         "iteration": list(place.iteration),
@@ -140,7 +143,7 @@ def _step(reasons: Reasons, story: Story, place: Place) -> dict[str, Any]:
         "became": end.became,
         "version": end.when.version,
         "at": iso(end.when.at),
-        "by": [arrival.src for arrival in _alive(place)],
+        "by": [] if place.item else [arrival.src for arrival in _alive(place)],
         "way": end.way,
         "to": list(end.to),
         "not_to": list(end.not_to),
@@ -154,7 +157,7 @@ def _open(reasons: Reasons, place: Place) -> dict[str, Any]:
         "iteration": list(place.iteration),
         **({"item": place.item} if place.item else {}),
         "state": reasons.state(place),
-        "text": f"`{place.slot}` {reasons.doing(place)}",
+        "text": f"{place.name} {reasons.doing(place)}",
     }
 
 
@@ -197,6 +200,7 @@ def _why(reasons: Reasons, story: Story, name: str, iteration: tuple[int, ...]) 
         "text": text,
         "edges": _edges(reasons, story, place),
         "attempts": attempts_view(place),
+        "items": _items(reasons, story, place),
         "causes": [_cause(cause) for cause in shown],
         "causes_left_out": len(causes) - len(shown),
         "waits_for": [_open(reasons, other) for other in waits[:MOST_OPEN]],
@@ -204,6 +208,14 @@ def _why(reasons: Reasons, story: Story, name: str, iteration: tuple[int, ...]) 
         "to": list(end.to) if end else [],
         "not_to": list(end.not_to) if end else [],
     }
+
+
+def _items(reasons: Reasons, story: Story, place: Place) -> list[dict[str, Any]]:
+    """What a node has done one by one: of very much, the first and the last."""
+    found = list(story.items.get(place.slot, ()))
+    if len(found) > SHOWN:
+        found = [found[0], *found[-SHOWN + 1 :]]
+    return [_step(reasons, story, one) if one.end is not None else _open(reasons, one) for one in found]
 
 
 def _unfinished(reasons: Reasons, place: Place, state: str) -> tuple[str, Sequence[Cause], list[Place]]:

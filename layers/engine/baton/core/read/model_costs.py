@@ -18,10 +18,13 @@ class ModelCosts:
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str], list[int]] = {}
+        self.agent_steps = 0
+        """Turns of agents, and the calls that they have made."""
 
     def add(self, entry: ev.Entry) -> None:
         """The next entry."""
         for event in entry.events:
+            self.agent_steps += isinstance(event, ev.Settles) and bool(event.item)
             for usage in getattr(event, "usage", ()):
                 self._add(getattr(event, "node", ""), usage)
             if isinstance(event, ev.Revived):

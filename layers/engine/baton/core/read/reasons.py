@@ -13,11 +13,11 @@ from baton.core.log.lost import unrescued
 from baton.core.log.state import slot_of
 from baton.core.read.attempt_history import is_asking, outlook
 from baton.core.read.timeline import DROPPED, FAILED, SKIPPED, Arrival, End, Moment, Place, Story
-from baton.core.read.wording import condition_words, listed, moved, opened, said, unhandled
+from baton.core.read.wording import condition_words, listed, moved, opened, said, some, unhandled
 from baton.core.times import iso
 
 READY, WAITING, CHILD, JOINING, UNREACHED = "ready", "waiting", "child", "joining", "unreached"
-RETRYING, ASKING = "retrying", "asking"
+RETRYING, ASKING, RUNNING = "retrying", "asking", "running"
 _NO_TAILS: frozenset[str] = frozenset()
 
 
@@ -199,24 +199,26 @@ class Reasons:
         """What a slot that has not ended is doing."""
         if not place.arrivals:
             return UNREACHED
-        if place.opened is not None or self.at_work(place):
-            return self._program.kinds[self._program.nodes[place.node].kind].active
+        if place.opened is not None:
+            return self._program.kinds[self._program.nodes[place.node].kind].word(place.opened.work())
+        if self.at_work(place):
+            return RUNNING
         if place.attempts:
             return ASKING if is_asking(place) else RETRYING
         return JOINING if self._turn(place) == WAITS else READY
 
     def at_work(self, place: Place) -> list[str]:
-        """The items of a node that are not over."""
-        return [one.item for one in self._story.items.get(place.slot, ()) if one.end is None]
+        """What the items of a node are called that are not over."""
+        return [one.label for one in self._story.items.get(place.slot, ()) if one.end is None]
 
     def doing(self, place: Place) -> str:
         """The same in words, of a saga that goes on."""
         if not place.arrivals:
             return "is not reached yet"
+        if items := self.at_work(place):
+            return f"waits for {some(items)}"
         if place.opened is not None:
             return f"waits for {opened(self._program, place)}"
-        if items := self.at_work(place):
-            return f"waits for its items {listed(items)}"
         turn = self._turn(place)
         if turn == WAITS:
             return f"waits for its edges from {listed(self.missing(place))}"
@@ -233,6 +235,8 @@ class Reasons:
         """The same, of a saga that has stopped."""
         if not place.arrivals:
             return "was not reached"
+        if items := self.at_work(place):
+            return f"was waiting for {some(items)}"
         if place.opened is not None:
             return f"was waiting for {opened(self._program, place)}"
         if self._turn(place) == WAITS:

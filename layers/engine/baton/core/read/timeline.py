@@ -17,9 +17,11 @@ from baton.core.log.fold import apply
 from baton.core.log.forks import afresh, lineage_to
 from baton.core.log.lost import carriers
 from baton.core.log.state import State, owner_of, slot_of
+from baton.core.nodes.base import Kind
 
-RAN, PASSED, WAITED, SKIPPED, FAILED, DROPPED = "ran", "passed", "waited", "skipped", "failed", "dropped"
-BECAME = (RAN, PASSED, WAITED, SKIPPED, FAILED, DROPPED)
+RAN, PASSED, WAITED, ANSWERED = "ran", "passed", "waited", "answered"
+SKIPPED, FAILED, DROPPED = "skipped", "failed", "dropped"
+BECAME = (RAN, PASSED, WAITED, ANSWERED, SKIPPED, FAILED, DROPPED)
 
 
 _OfPlace = (
@@ -98,12 +100,16 @@ class Failed(Struct, frozen=True, gc=False):
 class Place(Struct, gc=False):
     """One slot, as far as the log was read. `opened` is the work that it began with, `answer` that to its own question.
 
+    `label`: what an item is called. `said`: what its node says of it.
+
     `attempts` are those that failed before the last. `moves`: what has happened to a question besides its answer.
     """
 
     node: str
     iteration: tuple[int, ...]
     item: str = ""
+    label: str = ""
+    said: str = ""
     arrivals: dict[str, Arrival] = {}
     fired: tuple[ev.JoinFired, Moment] | None = None
     opened: ev.Opens | None = None
@@ -115,6 +121,11 @@ class Place(Struct, gc=False):
     @property
     def slot(self) -> str:
         return slot_of(self.node, self.iteration, self.item)
+
+    @property
+    def name(self) -> str:
+        """What it is called in a sentence."""
+        return f"{self.label} of `{slot_of(self.node, self.iteration)}`" if self.label else f"`{self.slot}`"
 
     @property
     def heard(self) -> dict[str, bool]:
@@ -205,8 +216,13 @@ class Story:
         elif isinstance(event, ev.NodeBegan) and len(after.items) > len(before.items):
             slot, owner = next(reversed(after.items)), slot_of(event.node, event.iteration)
             place = self._place(slot, event.node, event.iteration, event.item)
+            place.label = self._kind(event.node).label(after.open.get(owner), event.item)
             place.arrivals[event.node] = Arrival(event.node, True, (), owner, when, False)
             self.items.setdefault(owner, []).append(place)
+        elif isinstance(event, ev.Moving):
+            item, text = self._kind(event.node).says(event)
+            if item:
+                self.places[slot_of(event.node, event.iteration, item)].said = text
         elif isinstance(event, ev.CancelRequested):
             self.cancelled = self.cancelled or (event, when)
         elif isinstance(event, ev.LimitReached):
@@ -229,6 +245,9 @@ class Story:
             _try(place, event, when)
         elif place.opened is not None and isinstance(event, ev.QuestionClosed):
             place.answer = event
+
+    def _kind(self, node: str) -> Kind:
+        return self.program.kinds[self.program.nodes[node].kind]
 
     def _place(self, slot: str, node: str, iteration: tuple[int, ...], item: str = "") -> Place:
         place = self.places.get(slot)

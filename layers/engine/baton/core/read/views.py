@@ -18,7 +18,7 @@ from baton.core.graph.graph import Cap, Graph, Node
 from baton.core.log.answers import asked
 from baton.core.log.approvals import shown as without_secrets
 from baton.core.log.events import Ask, Entry, Event, Failure, Notice, Opens, Shown
-from baton.core.log.state import State, item_of, node_of, status_of
+from baton.core.log.state import State, item_of, node_of, owner_of, status_of
 from baton.core.log.workflow_limits import COUNTED
 from baton.core.money import MICRO
 from baton.core.nodes.base import Kinds
@@ -80,7 +80,7 @@ def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _N
         "interruptions": state.counts.interrupted,
         "spent_usd": state.money.spent / MICRO,
         "budget_usd": state.money.budget / MICRO if state.money.budget else None,
-        "failing": [_failing(state, slot) for slot in state.failing],
+        "failing": [_failing(state, program, slot) for slot in state.failing],
         "on_failure": foretold(program, handled=state.origin.handled, last=state.origin.last)
         if state.ended is None
         else None,
@@ -104,17 +104,20 @@ def _used(state: State, program: Program) -> dict[str, Any]:
     return {"limits": rows}
 
 
-def _place(slot: str) -> dict[str, Any]:
+def _place(state: State, program: Program, slot: str) -> dict[str, Any]:
     node, iteration = node_of(slot)
     place = {"node": node, "iteration": list(iteration)}
-    return place | {"item": item_of(slot)} if "#" in slot else place
+    if "#" not in slot:
+        return place
+    item, kind = item_of(slot), program.kinds[program.nodes[node].kind]
+    return place | {"item": item, "label": kind.label(state.open.get(owner_of(slot)), item)}
 
 
-def _failing(state: State, slot: str) -> dict[str, Any]:
+def _failing(state: State, program: Program, slot: str) -> dict[str, Any]:
     """A step some of whose attempts have failed, and what comes next."""
     failing = state.failing[slot]
     return {
-        **_place(slot),
+        **_place(state, program, slot),
         "attempts": failing.attempts,
         **failure_view(failing.failure),
         "at": time_view(failing.failure.at),
@@ -167,7 +170,7 @@ def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
         what = "asking" if state.failing[slot].ask is not None else "retrying"
     elif program.turn(state, slot) != WAITS:
         what = "ready"
-    shown: dict[str, Any] = {**_place(slot), "state": what}
+    shown: dict[str, Any] = {**_place(state, program, slot), "state": what}
     if rounds := program.most_rounds(node):
         shown["most_rounds"] = rounds
     if work is not None:

@@ -23,7 +23,12 @@ _LONGEST = 120
 
 def listed(names: Iterable[str]) -> str:
     """`a`, `b` and `c`; of many, some."""
-    shown = [f"`{name}`" for name in names]
+    return some(f"`{name}`" for name in names)
+
+
+def some(texts: Iterable[str]) -> str:
+    """The same of texts that are no names."""
+    shown = list(texts)
     if len(shown) > _LISTED:
         shown = [*shown[: _LISTED - 1], f"{len(shown) - _LISTED + 1} more"]
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)

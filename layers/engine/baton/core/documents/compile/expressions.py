@@ -16,6 +16,7 @@ from baton.core.documents.compile import comparisons, leftout
 from baton.core.documents.compile.known import follow
 from baton.core.documents.compile.loopfaults import always_holds
 from baton.core.documents.compile.skipped import by_a_when
+from baton.core.documents.parts.models import is_plain
 from baton.core.expressions import (
     ROOTS,
     ExpressionError,
@@ -78,7 +79,10 @@ def _branch(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
     branch = node.branch
     assert branch is not None
     place = f"/nodes/{name}/branch"
-    if branch.choose is not None:
+    schema = node.output_schema
+    # Of a schema beside it that a kind knows to choose by, the kind says itself what is wrong.
+    is_told = is_plain(schema) and source.kinds[name].answers(node) is not None
+    if branch.choose is not None and not is_told:
         yield from _expressions_at(
             source, f"{place}/choose", f"${{{branch.choose}}}", Place(name, is_after=True)
         )

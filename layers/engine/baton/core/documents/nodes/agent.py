@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from baton.core.documents.nodes.asked import WORDS, AsksModel
+from baton.core.documents.nodes.asked import SAID, WORDS, AsksModel
 from baton.core.documents.nodes.base import FAILING, Compiler, Words
 from baton.core.documents.parts.fields import Given, Model, NodeName, ToolPatterns, between, counted
 from baton.core.documents.parts.models import (
@@ -92,9 +92,10 @@ class Agent(AsksModel):
             "tools": "functions allowed_tools",
             "turns": "max_turns iterations max_iterations steps max_steps",
             "calls": "max_calls max_tool_calls",
-            "tokens": "max_total_tokens token_limit budget",
+            "tokens": "max_total_tokens token_limit token_budget",
             **WORDS,
-        }
+        },
+        said=SAID,
     )
     chooses = True
     takes_signals = True
@@ -104,6 +105,7 @@ class Agent(AsksModel):
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
         """An agent chooses its tools itself: all that it may call have to be allowed."""
+        yield from super().check(compiler, name, node)
         yield from compiler.allows(f"/nodes/{name}/agent/tools", self.of(node).tools)
 
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:

@@ -18,8 +18,10 @@ from baton.core.documents.parts.models import (
     given,
     spoken,
     step_of,
+    unlike_choice,
 )
 from baton.core.models.tool import MODEL, model_tool
+from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.documents.parts.node import NodeModel
@@ -29,8 +31,12 @@ WORDS = {
     "instructions": "system system_prompt persona role",
     "prompt": "input question user message messages text",
     "max_output": "max_tokens max_output_tokens max_completion_tokens",
-    "corrections": "max_corrections retries",
+    "corrections": "max_corrections",
 }
+SAID = {"output format": "what the answer has to be is the node's `output_schema`"}
+_OF_AGENTS = (
+    "tools functions signal turns max_turns steps max_steps iterations max_iterations calls max_calls"
+)
 
 
 class ModelModel(Asking):
@@ -54,6 +60,9 @@ class AsksModel(NodeDocument):
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
         yield from spoken(self.key, self.of(node))
 
+    def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
+        yield from unlike_choice(name, node)
+
 
 class AskedModel(AsksModel):
     kind = "model"
@@ -76,7 +85,13 @@ class AskedModel(AsksModel):
     model = ModelModel
     parts: ClassVar[Mapping[str, type[Model]]] = {"price": PriceModel}
     definitions: ClassVar[Mapping[str, dict[str, Any]]] = {"modelPrice": PRICE}
-    inside = Words(keys={"name": "model id", **WORDS})
+    inside = Words(
+        keys={"name": "model id", **WORDS},
+        said={
+            _OF_AGENTS: "a `model` is asked once; an `agent` has it: `agent: {model: …, tools: […]}`",
+            **SAID,
+        },
+    )
 
     def meant(self, value: Any) -> str:
         return f"write `model: {{name: {value}, prompt: …}}`" if isinstance(value, str) and value else ""

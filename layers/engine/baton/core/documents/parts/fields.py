@@ -110,12 +110,26 @@ def _each_once(value: Any) -> Any:
     return value
 
 
+def _no_text_of_many(value: Any) -> Any:
+    for text in [value] if isinstance(value, str) else value if isinstance(value, list) else ():
+        if isinstance(text, str) and "," in text:
+            raise refuse(f"`{shown(text)}` is one text, and a list is meant", f"write {as_list(text)}")
+    return value
+
+
+def as_list(text: str) -> str:
+    """The list that a text with commas in it is meant as."""
+    return f"`[{', '.join(part.strip() for part in text.split(',') if part.strip())}]`"
+
+
 _Names = Annotated[list[str], BeforeValidator(_one_or_many)]
 After = Annotated[_Names, defined("after")]
 Targets = Annotated[_Names, BeforeValidator(_each_once), BeforeValidator(_some), defined("targets")]
 # Here an empty list has a meaning: nothing is allowed.
 Allowed = Annotated[_Names, BeforeValidator(_each_once), defined("allowed")]
-ToolPatterns = Annotated[_Names, BeforeValidator(_each_once), defined("toolPatterns")]
+ToolPatterns = Annotated[
+    _Names, BeforeValidator(_each_once), BeforeValidator(_no_text_of_many), defined("toolPatterns")
+]
 
 
 def _choose(value: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -28,6 +28,7 @@ from baton.core.failures.alternatives import Alternative, ways_of
 from baton.core.failures.policy import Change
 from baton.core.failures.retry import FIXED, RetryChange
 from baton.core.models.tool import MODEL, SHARE, model_tool
+from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.documents.parts.node import NodeModel
@@ -89,6 +90,13 @@ PRICE: dict[str, Any] = {
 """The definition that a price refers to."""
 
 
+def _said(value: Any) -> Any:
+    """Something has to be said: a request without it is refused by providers, or answered at random."""
+    if value in (None, {}, []) or (isinstance(value, str) and not value.strip()):
+        raise refuse("it is empty", "write what the model is told: text, or a value that it gets as JSON")
+    return value
+
+
 class Asking(Model):
     """What is asked of which model."""
 
@@ -97,10 +105,12 @@ class Asking(Model):
         description="Models that are asked in its place, in this order, when it cannot answer.",
         json_schema_extra={"minItems": 1, "maxItems": 10},
     )
-    instructions: Annotated[Text | None, Given] = Field(
+    instructions: Annotated[Text | None, Given, BeforeValidator(_said)] = Field(
         default=None, description="What the model is to be, and the rules that it has to keep."
     )
-    prompt: Value = Field(description="What is asked: text, or a value that the model gets as JSON.")
+    prompt: Annotated[Value, BeforeValidator(_said)] = Field(
+        description="What is asked: text, or a value that the model gets as JSON."
+    )
     max_output: Annotated[int, between(1, MOST_OUTPUT), counted(1, MOST_OUTPUT)] | None = Field(
         default=None, description="The most tokens of one answer, reasoning included; without it, 4,096."
     )
@@ -134,6 +144,36 @@ def choice_of(node: NodeModel) -> dict[str, Any] | None:
         "required": ["next", "reasoning"],
         "additionalProperties": False,
     }
+
+
+def is_plain(schema: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether a schema says itself which properties there are."""
+    return isinstance(schema, dict) and schema.keys().isdisjoint(("$ref", "allOf", "anyOf", "oneOf"))
+
+
+def unlike_choice(name: str, node: NodeModel) -> Iterator[Problem]:
+    """What keeps an `output_schema` of the document's own from naming the nodes that the branch chooses from."""
+    schema = node.output_schema
+    if choice_of(node) is None or node.branch is None or not is_plain(schema):
+        return
+    place, among = f"/nodes/{name}/output_schema", list(node.branch.among)
+    listed = f"[{', '.join(among)}]"
+    hint = f"write `next: {{type: array, items: {{enum: {listed}}}}}` there, or leave `output_schema` out"
+    properties = schema.get("properties")
+    if not isinstance(properties, dict) or "next" not in properties:
+        if "next" in (schema.get("required") or ()):
+            return
+        yield Problem(place, "the branch chooses by `output.next`, and this has no `next`", hint)
+        return
+    found = properties["next"]
+    for way in (found, found.get("items")) if isinstance(found, dict) else ():
+        if (
+            isinstance(way, dict)
+            and isinstance(named := way.get("enum"), list)
+            and set(among) ^ {*map(str, named)}
+        ):
+            said = f"the branch chooses among {listed}, and `next` can be {shown(named)}"
+            yield Problem(f"{place}/properties/next", said, hint)
 
 
 def given(model: str, asking: Asking) -> dict[str, Any]:
