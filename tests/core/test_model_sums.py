@@ -29,7 +29,7 @@ def test_an_attempt_that_fails_or_is_given_up_counts() -> None:
     saga.go()
     saga.go(replace(failed("a", "timeout"), usage=used(), cost=5))
     assert saga.state.money.models == {"m": (100, 10, 5)}
-    cut = ev.StepInterrupted(node="a", attempt=2, started_at=T0, ended_at=T0, cost=9, assumed=9)
+    cut = ev.StepInterrupted(node="a", started_at=T0, ended_at=T0, budget_ms=1, cost=9, assumed=9)
     state = apply(saga.state, cut)
     assert state.money.models[UNANSWERED] == (0, 0, 9)
     revived = ev.Revived(dead="i1", dead_epoch=1, dead_until=T0, at=T0, assumed={"a": 4})

@@ -50,6 +50,7 @@ from tests.kit.calling import of_callbacks, unheard
 from tests.kit.links import of_links
 from tests.kit.process import FOREVER, Process
 from tests.kit.roles import Acknowledged, Act
+from tests.kit.slices import of_tenants_days
 from tests.kit.telling import of_notices
 from tests.kit.thinking import of_requests
 from tests.kit.world import TENANT, USER, World
@@ -302,30 +303,13 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
         limit = micro_dollars([Decimal(world.limits.user_day_budget_usd)])
         if world.keeps_to_what_it_declares and spent > limit + most:
             yield f"{account} has spent {spent}, the limit is {limit}, and the dead can have spent {most}"
-    yield from _tenants_day(world, most)
+    yield from of_tenants_days(world, most)
     billed = micro_dollars([part for one in world.asked for part in one.bill])
     if sum(accounts.values()) < billed + least:
         yield f"the account of {USER} has {sum(accounts.values())}, and its models have billed {billed}"
     more = sum(accounts.values()) - logged
     if not least <= more <= most:
         yield f"the account of {USER} has {more} more than the logs; the dead can have spent {most}"
-
-
-def _tenants_day(world: World, most: int) -> Iterator[str]:
-    """A tenant's account is the sum of what its users have drawn, which covers what they have spent."""
-    limit = micro_dollars([Decimal(world.limits.tenant_day_budget_usd)])
-    users = [(account, world.budgets.read(account)) for account in world.budgets.spent()]
-    for day in sorted({account.day for account, _ in users}) if limit else ():
-        mine = [sums for account, sums in users if account.day == day]
-        tenant = world.budgets.read(Account(TENANT, "", day))
-        drawn, told = sum(sums.drawn for sums in mine), sum(sums.told for sums in mine)
-        if (tenant.held, tenant.spent) != (drawn, told):
-            yield f"of day {day} the users have drawn {drawn} and told {told}, and the tenant has {tenant}"
-        spent = sum(sums.spent for sums in mine)
-        if world.keeps_to_what_it_declares and spent > limit + most:
-            yield f"on day {day} {spent} were spent, the tenant's limit is {limit}, and the dead can have spent {most}"
-        if not world.faults and not drawn == told == spent:
-            yield f"of day {day} the users have drawn {drawn}, and spent {spent}, and nothing went wrong"
 
 
 def _unapproved(world: World, logs: Logs) -> Iterator[str]:

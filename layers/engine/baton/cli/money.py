@@ -6,6 +6,7 @@ import click
 
 from baton.cli.completion import complete_sagas
 from baton.cli.shared import Shared, console, json_option, print_json, print_table, terminal_width
+from baton.core.read.day_costs import BY
 
 
 @click.command(short_help="Show what your sagas have spent today.")
@@ -26,7 +27,7 @@ def budget(shared: Shared, as_json: bool) -> None:
 @click.argument("saga", required=False, shell_complete=complete_sagas)
 @click.option(
     "--by",
-    type=click.Choice(["workflow", "user", "model"]),
+    type=click.Choice(BY),
     help="Add up what models have cost all sagas of a day.",
 )
 @click.option("--day", metavar="YYYY-MM-DD", help="With --by: the day (UTC); without it today.")
@@ -34,11 +35,11 @@ def budget(shared: Shared, as_json: bool) -> None:
 @click.pass_obj
 def cost(shared: Shared, saga: str | None, by: str | None, day: str | None, as_json: bool) -> None:
     """Show what a saga has cost so far, estimated from its log. With --by, what models have cost all sagas of a day."""
-    if (saga is None) == (by is None) or (day and not by):
-        raise click.UsageError("give either a saga, or --by with or without --day")
-    if by is not None:
+    if by is not None and saga is None:
         _costs_of_a_day(shared, by, day, as_json)
         return
+    if saga is None or by is not None or day is not None:
+        raise click.UsageError("give either a saga, or --by with or without --day")
     found = shared.call(lambda api: api.cost(saga))
     if as_json:
         print_json(found)

@@ -169,12 +169,12 @@ class Money:
     user_day_budget_usd: Annotated[
         str,
         Meta(
-            pattern=_USD,
-            description="The same of all sagas of a user on a day (UTC); they go on with the next.",
+            pattern=_USD, description="Dollars that a user's sagas may spend on a day (UTC). 0: any number."
         ),
     ] = "5.00"
     tenant_day_budget_usd: Annotated[
-        str, Meta(pattern=_USD, description="The same of all sagas of a tenant on a day (UTC).")
+        str,
+        Meta(pattern=_USD, description="Dollars that a tenant's may spend on a day (UTC). 0: any number."),
     ] = "0"
     budget_warning_percent: Annotated[
         int, Meta(ge=1, le=100, description="Percentage of any of them at which people are warned.")

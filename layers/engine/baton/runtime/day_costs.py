@@ -41,11 +41,11 @@ _decode = msgspec.json.Decoder(_Cursor).decode
 
 
 async def day_costs(
-    log: Log, call: StoreRetrier, tenant: str, day: int, by: str, cursor: str
+    log: Log, call: StoreRetrier, tenant: str, day: int, by: str, cursor: str, most: int = LOOKED_AT
 ) -> tuple[DayCosts, int, str | None]:
     """The sums of the next rows of a day, how many these are, and the cursor behind them (None: they were the last).
 
-    `day` counts from 1970. A saga's day is that of its row: when it last began to run, began to wait or ended. Raises
+    `day` counts from 1970; `most`: so many rows are looked at. A saga's day is that of its row: when it last began to run, began to wait or ended. Raises
     `UserError` for a cursor of another list.
     """
     parts = [(group, shard) for group in _GROUPS for shard in range(log.limits.status_shards)]
@@ -55,7 +55,7 @@ async def day_costs(
         part, after = _read(cursor, named, len(parts), (begin, end))
     sums, looked = DayCosts(by), 0
     while part < len(parts):
-        if looked >= LOOKED_AT:
+        if looked >= most:
             return sums, looked, write_cursor(_encode(_Cursor(named, part, after)))
         group, shard = parts[part]
         rows, place = await call(
@@ -63,7 +63,7 @@ async def day_costs(
             tenant,
             group,
             shard,
-            limit=min(_AT_ONCE, LOOKED_AT - looked),
+            limit=min(_AT_ONCE, most - looked),
             since=begin,
             after=after,
         )

@@ -82,7 +82,7 @@ class Slices:
         return answer
 
     async def give_back(self, saga: str) -> None:
-        """A saga leaves its invocation: what its user has drawn and nobody holds is the tenant's again. Best effort.
+        """A saga leaves its invocation: what its user has drawn and no attempt holds is the tenant's again. Best effort.
 
         Only the last of the user's invocations does it: others may need what is left. What cannot be given back is there for the
         user's next one.

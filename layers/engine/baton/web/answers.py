@@ -70,9 +70,7 @@ class DayBudget(Answer):
     """What was spent on a day (UTC), and may be."""
 
     spent_usd: float = Field(ge=0)
-    reserved_usd: float = Field(
-        ge=0, description="What is held for steps that are under way; of a tenant, what its users have drawn."
-    )
+    reserved_usd: float = Field(ge=0, description="Held for steps under way, or drawn by the tenant's users.")
     limit_usd: float | None = Field(description="Null: any amount, and nothing is counted.")
     left_usd: float | None
     blocked_until: Time | None = Field(description="When something can begin again, if it is all spent.")
@@ -84,11 +82,9 @@ class Budget(DayBudget):
     user: str
     day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
     tenant: DayBudget | None = Field(
-        description="What all users of the tenant have spent, as far as they have told. Null: any amount, uncounted."
+        description="Of all its users, as far as they have told. Null: no limit."
     )
-    saga_limit_usd: float | None = Field(
-        description="What one saga may spend before it is parked. Null: any amount."
-    )
+    saga_limit_usd: float | None = Field(description="What one saga may spend. Null: any amount.")
 
 
 class CostRow(Answer):

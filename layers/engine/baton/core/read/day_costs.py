@@ -21,7 +21,7 @@ class DayCosts:
         """The next saga. One that has asked no model is not counted."""
         keys = set()
         for model, numbers in models.items():
-            key = {"workflow": workflow, "user": user, "model": model}[self._by]
+            key = (workflow, user, model)[BY.index(self._by)]
             sums = self._sums.setdefault(key, [0] * 4)
             sums[0] += key not in keys
             keys.add(key)
