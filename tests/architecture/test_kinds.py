@@ -52,8 +52,6 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "core/documents/models.py": {"tool"},
     "core/documents/parts/failing.py": {"tool"},
     "core/documents/parts/node.py": {"tool"},
-    # Whose costs are added up.
-    "core/read/day_costs.py": {"workflow", "model"},
     # Fields of events: the tool of a step, the model that an answer is of.
     "cli/agent_words.py": {"tool", "model"},
     # The workflow of a saga, or of a request.

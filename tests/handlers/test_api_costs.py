@@ -16,7 +16,7 @@ def test_others_do_not(http: Http) -> None:
 
 def test_a_wrong_day_or_key_is_refused_with_what_would_be_right(http: Http) -> None:
     for day in ("yesterday", "2026-13-01", "2026-01-01T00:00:00Z"):
-        problem = http.get("/costs", query={"day": day}, roles="[operate]").problem(422, "invalid-input")
+        problem = http.get("/costs", query={"day": day}, roles="[operate]").problem(400, "bad-request")
         assert "a day, such as 2026-11-21" in str(problem)
-    problem = http.get("/costs", query={"by": "month"}, roles="[operate]").problem(422, "invalid-input")
+    problem = http.get("/costs", query={"by": "month"}, roles="[operate]").problem(400, "bad-request")
     assert "workflow" in str(problem)

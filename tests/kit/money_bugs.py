@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from baton.adapters.memory.budgets import MemoryBudgets
 from baton.core.decide.builder import RunStep
 from baton.core.log.state import State
-from baton.ports import SagaRef, StepContext
+from baton.ports import Account, Drawn, SagaRef, StepContext, Sums
 from baton.runtime import approvals, effect_claims, steps
 from baton.runtime.account_queue import AccountQueue
 from baton.runtime.effect_claims import EffectClaims
@@ -64,13 +64,19 @@ def a_reservation_does_not_ask_what_was_drawn() -> Iterator[None]:
 
 
 @contextmanager
-def no_slice_is_given_back() -> Iterator[None]:
-    """Draw row: what an invocation has drawn and not spent stays with its user."""
+def half_a_draw_is_lost() -> Iterator[None]:
+    """Draw row: the user has the slice, and the tenant's account does not know of it."""
 
-    async def give_back(self: Slices, saga: str) -> None:
-        return None
+    def draw(
+        self: MemoryBudgets, account: Account, seen: Sums, drawn: int, limit: int | None = None
+    ) -> Drawn:
+        found = real(self, account, seen, drawn, limit)
+        if found.is_done:
+            self._items[account.of_tenant].held -= drawn - seen.drawn
+        return found
 
-    with replaced(Slices, "give_back", give_back):
+    real = MemoryBudgets.draw
+    with replaced(MemoryBudgets, "draw", draw):
         yield
 
 

@@ -81,9 +81,7 @@ class Budget(DayBudget):
 
     user: str
     day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
-    tenant: DayBudget | None = Field(
-        description="Of all its users, as far as they have told. Null: no limit."
-    )
+    tenant: DayBudget | None = Field(description="Of all its users, as they have told. Null: no limit.")
     saga_limit_usd: float | None = Field(description="What one saga may spend. Null: any amount.")
 
 
