@@ -66,8 +66,8 @@ def test_a_reservation_may_ask_for_what_its_account_has_drawn(stores: Stores) ->
     assert answer.sums.drawn == 100 * CENT
 
 
-def test_of_fifty_draws_at_once_none_takes_the_money_of_another(stores: Stores) -> None:
-    budgets = stores.budgets
+def test_of_fifty_draws_at_once_none_takes_the_money_of_another(concurrent_stores: Stores) -> None:
+    budgets = concurrent_stores.budgets
 
     def draw(number: int) -> bool:
         while True:
