@@ -14,6 +14,7 @@ from baton.ports import (
     Account,
     Answer,
     Change,
+    Drawn,
     Head,
     LiveTexts,
     QuestionRow,
@@ -32,12 +33,16 @@ class _Money(Struct):
     """An account, and what each invocation holds of it."""
 
     spent: int = 0
+    drawn: int = 0
+    told: int = 0
+    given: int = 0
     held_by: dict[str, Reservation] = {}
 
     @property
     def sums(self) -> Sums:
-        held = self.spent + sum(one.amount for one in self.held_by.values())
-        return Sums(self.spent, held, sum(not one.is_freed for one in self.held_by.values()))
+        held = self.given or self.spent + sum(one.amount for one in self.held_by.values())
+        is_open = (not one.is_freed for one in self.held_by.values())
+        return Sums(self.spent, held, sum(is_open), self.drawn, self.told)
 
     def free(self, now: int) -> None:
         for holder, one in self.held_by.items():
@@ -65,7 +70,7 @@ class ToyBudgets:
             sums, is_as_before = money.sums, money.held_by.get(change.holder) == change.before
             has_place = change.opened <= 0 or sums.open < self._most_open
             has_room = change.limit is None or (sums.held + change.more <= change.limit and has_place)
-            return is_as_before and has_room
+            return is_as_before and has_room and sums.drawn >= change.drawn
 
         with self._kept.alone():
             money = self._read(account)
@@ -76,6 +81,17 @@ class ToyBudgets:
                 money.held_by.pop(change.holder, None)
                 money.held_by |= {change.holder: change.after} if change.after else {}
             return Answer(is_done, self._write(account, money), money.held_by.get(change.holder))
+
+    def draw(self, account: Account, seen: Sums, drawn: int, limit: int | None = None) -> Drawn:
+        with self._kept.alone():
+            user, tenant = self._read(account), self._read(account.of_tenant)
+            given = tenant.given + drawn - seen.drawn
+            is_as_seen = (user.drawn, user.told) == (seen.drawn, seen.told)
+            is_enough = drawn >= seen.drawn or user.sums.held <= drawn
+            if is_done := is_as_seen and is_enough and (limit is None or given <= limit):
+                tenant.given, tenant.spent = given, tenant.spent + seen.spent - seen.told
+                user.drawn, user.told = drawn, seen.spent
+            return Drawn(is_done, self._write(account, user), self._write(account.of_tenant, tenant))
 
     def expire(self, account: Account, now: int, holder: str = "") -> Answer:
         with self._kept.alone():

@@ -88,6 +88,7 @@ class ToyLog:
         same = ("folded", "status", "branch", "snapshot", "due_at", "lane", "quiet_since", "timer", "wake")
         fields: dict[str, Any] = {name: getattr(release, name) for name in same}
         fields |= {"start": b""} if release.clear_start else {}
+        fields |= {} if release.models is None else {"models": release.models}
         fields |= {} if release.group_at is None else {"group": release.group}
         fields |= {"owner": "", "until": 0, "pending_wake": 0}
         fields |= {} if release.inbox is None else {"inbox": 0}
@@ -228,6 +229,7 @@ class ToyLog:
                 user=one.head.user,
                 created=one.head.created,
                 changed=one.changed,
+                models=one.head.models,
             )
             for one in self._heads(shard)
             if (one.head.ref.tenant, one.head.group) == (tenant, group)

@@ -19,6 +19,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "answer": (202, ""),
     "answer-no-option": (422, "invalid-input"),
     "budget": (200, ""),
+    "costs": (200, ""),
     "confirm": (404, "not-found"),
     "callback": (404, "not-found"),  # its token is another deployment's
     "cancel": (202, ""),

@@ -47,14 +47,14 @@ from tests.kit.replanning import replans
 from tests.kit.roles import Acknowledged
 from tests.kit.thinking import thinks, watched
 from tests.kit.virtual import VirtualClock, until_something_happens
-from tests.kit.world import World
+from tests.kit.world import USER, World
 
 T = TypeVar("T")
 
 
-async def patiently(world: World, use: Callable[[Service], Awaitable[T]]) -> T:
+async def patiently(world: World, use: Callable[[Service], Awaitable[T]], user: str = USER) -> T:
     """Ask until there is an answer: a client that repeats with the same key."""
-    return await _until_answered(lambda: use(world.service()))
+    return await _until_answered(lambda: use(world.service(user=user)))
 
 
 async def shown(world: World, saga: str) -> dict[str, Any]:

@@ -33,6 +33,7 @@ WRITES = frozenset(
         "claim",
         "change",
         "move",
+        "draw",
         "expire",
         "tell",
         "sent",

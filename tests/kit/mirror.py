@@ -26,6 +26,7 @@ from baton.ports import (
     Answer,
     Appended,
     Change,
+    Drawn,
     Head,
     QuestionRow,
     Record,
@@ -33,6 +34,7 @@ from baton.ports import (
     Report,
     SagaRef,
     Spot,
+    Sums,
     Wake,
 )
 from tests.kit.meter import TABLE, Meter
@@ -95,6 +97,9 @@ class MirrorBudgets(MemoryBudgets):
 
     def move(self, account: Account, change: Change, now: int) -> Answer:
         return _same(self._real.move(account, change, now), super().move(account, change, now))
+
+    def draw(self, account: Account, seen: Sums, drawn: int, limit: int | None = None) -> Drawn:
+        return _same(self._real.draw(account, seen, drawn, limit), super().draw(account, seen, drawn, limit))
 
 
 class MirrorRecord(MemoryIncidents):

@@ -75,7 +75,7 @@ class Asked:
     @property
     def place(self) -> tuple[str, str]:
         """The saga and the slot."""
-        saga, slot, _ = self.request.key.rsplit("/", 2)
+        saga, _, slot, _ = self.request.key.rsplit("/", 3)
         return saga, slot
 
 

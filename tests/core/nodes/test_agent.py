@@ -388,3 +388,13 @@ def test_the_limit_of_its_cost_goes_with_its_turns() -> None:
 def test_a_pattern_that_names_no_tool_is_a_problem() -> None:
     with pytest.raises(InvalidDefinition, match=r"no tool has a name like `pays\.\*`"):
         compile_document("name: w\nnodes: {a: {agent: {model: m, prompt: x, tools: ['pays.*']}}}", TOOLS)
+
+
+def test_no_correction_is_asked_for_once_the_tokens_are_used() -> None:
+    saga = thinking(more=", tokens: 100")
+    usage = (Usage(model="m", input=100, output=10),)
+    saga.go(replace(failed("a#t1", "answer_invalid"), usage=usage))
+    saga.go(after_ms=3_600_000)
+    assert saga.state.ended is not None
+    assert saga.state.ended.failure is not None
+    assert saga.state.ended.failure.code == EXHAUSTED

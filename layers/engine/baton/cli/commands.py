@@ -16,11 +16,11 @@ from baton.cli.catalog import node_types, tools
 from baton.cli.check import check
 from baton.cli.completion import completion
 from baton.cli.local import demo, token, up
-from baton.cli.money import budget
+from baton.cli.money import budget, cost
 from baton.cli.new import new
 from baton.cli.people import answer, claim, inbox, incidents, remind, resolve
 from baton.cli.pipelines import pipelines
-from baton.cli.sagas import cost, events, explain, intend, list_sagas, live, show, start
+from baton.cli.sagas import events, explain, intend, list_sagas, live, show, start
 from baton.cli.shared import Shared
 from baton.cli.steering import cancel, fork, resume, signal
 from baton.cli.stored import value

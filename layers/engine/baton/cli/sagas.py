@@ -360,22 +360,6 @@ async def _missing(api: Api, workflow: str) -> str:
     return ""
 
 
-@click.command(short_help="Show what a saga has cost, estimated.")
-@saga_argument
-@json_option
-@click.pass_obj
-def cost(shared: Shared, saga: str, as_json: bool) -> None:
-    """Show what a saga has cost so far, estimated from its log."""
-    found = shared.call(lambda api: api.cost(saga))
-    if as_json:
-        print_json(found)
-        return
-    from baton.cli.tables import cost_lines
-
-    for line in cost_lines(found, terminal_width()):
-        console().print(line)
-
-
 def _watch(shared: Shared, saga: str, every: float | None, as_json: bool) -> None:
     from baton.cli import watching
 

@@ -167,15 +167,13 @@ class Money:
         Meta(pattern=_USD, description="Dollars that a saga may spend before it is parked. 0: any number."),
     ] = "1.00"
     user_day_budget_usd: Annotated[
-        str,
-        Meta(
-            pattern=_USD,
-            description="Dollars that the sagas of one user may spend on a day (UTC) before they wait for the next. "
-            "0: any number.",
-        ),
+        str, Meta(pattern=_USD, description="Dollars that a user may spend on a day (UTC). 0: any number.")
     ] = "5.00"
+    tenant_day_budget_usd: Annotated[
+        str, Meta(pattern=_USD, description="Dollars that a tenant may spend on a day (UTC). 0: any number.")
+    ] = "0"
     budget_warning_percent: Annotated[
-        int, Meta(ge=1, le=100, description="Percentage of either at which the user is warned.")
+        int, Meta(ge=1, le=100, description="Percentage of any of them at which people are warned.")
     ] = 80
 
 

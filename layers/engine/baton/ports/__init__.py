@@ -8,7 +8,7 @@ again after a pause) or `StoreUnavailable` (it may have happened).
 from __future__ import annotations
 
 from baton.ports.blobs import Blobs
-from baton.ports.budgets import Account, Answer, Budgets, Change, Reservation, Sums
+from baton.ports.budgets import Account, Answer, Budgets, Change, Drawn, Reservation, Sums
 from baton.ports.definitions import Definition, Definitions, Rates
 from baton.ports.effects import Effect, Effects
 from baton.ports.inbox import Inbox, Report
@@ -65,6 +65,7 @@ __all__ = [
     "DeadLetters",
     "Definition",
     "Definitions",
+    "Drawn",
     "Due",
     "Effect",
     "Effects",

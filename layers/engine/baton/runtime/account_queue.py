@@ -44,6 +44,7 @@ class _Request(Struct, frozen=True):
 class AccountQueue:
     """One reservation of one account, for all attempts of an invocation together.
 
+    `draws`: no more is held than the user has drawn of the tenant's day; without a `limit` only that counts.
     `_amount` is what attempts under way hold, `_billed` what of it is billed whatever becomes of them, `_spent` what all have spent, `_asked` how often either was changed; `_counted`
     and `_served` are how far the account has that, `_known` is the reservation there.
 
@@ -54,13 +55,21 @@ class AccountQueue:
     """
 
     def __init__(
-        self, budgets: Budgets, call: StoreRetrier, invocation: str, until: int, limit: int, account: Account
+        self,
+        budgets: Budgets,
+        call: StoreRetrier,
+        invocation: str,
+        until: int,
+        limit: int,
+        account: Account,
+        *,
+        draws: bool = False,
     ) -> None:
         self.account = account
         self.sums = Sums()
         self._budgets = budgets
         self._call = call
-        self._limit = limit
+        self._limit, self._draws = limit, draws
         self._holder = short(invocation)
         self._until = until
         self._numbers = itertools.count(1)
@@ -77,6 +86,11 @@ class AccountQueue:
     def is_settled(self) -> bool:
         """Whether the account has all that was asked for, as far as is known."""
         return not self._is_unsure and self._served == self._asked and _amount(self._known) == self._amount
+
+    @property
+    def ahead(self) -> int:
+        """So much more will be held once all that was asked for is there."""
+        return self._amount - _amount(self._known) + self.owed
 
     async def ask(
         self, now: int, less: int = 0, spent: int = 0, more: int = 0, billed: str = ""
@@ -126,8 +140,9 @@ class AccountQueue:
         self.sums = answer.sums
         made = request if answer.is_done else self._made(request, answer.there)
         if made is None and answer.there == self._known:
-            self._refuse(request, answer.sums)
-            return
+            if not request.wishes or self._drawn == request.change.drawn:
+                self._refuse(request, answer.sums)
+            return  # else others have drawn or given back meanwhile
         self._known, self._closing = answer.there, None
         if made is None and answer.there is not None and answer.there.is_freed:
             self._counted += sum(answer.there.billed.values())  # it is spent already
@@ -151,13 +166,24 @@ class AccountQueue:
         return self._budgets.move(self.account, change, now)
 
     @property
-    def _owed(self) -> int:
+    def _drawn(self) -> int:
+        """What the user has of the tenant's day, if that has a limit."""
+        return self.sums.drawn if self._draws else 0
+
+    @property
+    def _most(self) -> int:
+        """So much may be held at a time."""
+        drawn = self._drawn if self._draws else self._limit
+        return min(self._limit or drawn, drawn)
+
+    @property
+    def owed(self) -> int:
         """What the account has to count yet: less than nothing where it has counted the most that was possible."""
         return max(self._spent - self._counted, 0)
 
     def _next(self) -> _Request | None:
         """The request for all that is asked for now. None: there is nothing to say."""
-        before, owed, wishes = self._known, self._owed, tuple(self._wishes)
+        before, owed, wishes = self._known, self.owed, tuple(self._wishes)
         amount = self._amount + sum(wish.more for wish in wishes)
         if not (before or amount or owed):
             before = next((one.change.after for one in self._possible.values()), None)  # it may be there
@@ -167,8 +193,9 @@ class AccountQueue:
         billed = {**self._billed, **{wish.billed: wish.more for wish in wishes if wish.billed}}
         is_there = amount or opens
         after = Reservation(next(self._numbers), amount, self._until, billed=billed) if is_there else None
-        limit = self._limit - (owed if opens else 0) if wishes else None
-        change = Change(self._holder, before, after, 0 if opens else owed, limit)
+        limit = self._most - (owed if opens else 0) if wishes else None
+        drawn = self._drawn if wishes else 0
+        change = Change(self._holder, before, after, 0 if opens else owed, limit, drawn)
         served = self._served if opens and owed else self._asked
         return _Request(change, wishes, self._counted + change.spent, served)
 
@@ -182,8 +209,8 @@ class AccountQueue:
 
     def _refuse(self, request: _Request, sums: Sums) -> None:
         """Refuse the wishes for which there is no room beside the earlier ones; all, if that is not what is missing."""
-        owed, refused = self._owed, []
-        room = self._limit - owed - sums.held - self._amount + _amount(self._known)
+        owed, refused = self.owed, []
+        room = self._most - owed - sums.held - self._amount + _amount(self._known)
         waiting = [wish for wish in request.wishes if wish in self._wishes]
         for wish in waiting:
             if wish.more <= room:

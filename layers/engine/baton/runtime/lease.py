@@ -247,6 +247,7 @@ class Leases:
             inbox=inbox,
             wake=wake,
             clear_start=state.version > 0,
+            models=state.money.models if state.money.models != lease.before.models else None,
         )
 
     async def give_up(self, ref: SagaRef, pause: int, until: int) -> bool:

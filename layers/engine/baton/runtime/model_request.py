@@ -11,7 +11,7 @@ import msgspec
 
 from baton.core.decide.builder import RunStep
 from baton.core.log.state import State
-from baton.core.log.workflow_limits import TERMINATE, failure_of
+from baton.core.log.workflow_limits import SAGA, TERMINATE, failure_of
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
 from baton.core.models.tool import MODEL
@@ -19,6 +19,7 @@ from baton.core.models.usage import Price, Usage, cost_of, most_of
 from baton.core.money import MICRO, Assumed, micro_dollars
 from baton.ports import SagaRef, StepContext, StepFailure
 from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest, Models, ToolOffer
+from baton.runtime.halting import Halted
 from baton.runtime.ledger import Ledger
 from baton.runtime.live import LiveShow
 
@@ -79,7 +80,7 @@ class Asking:
         size = said.size_of(messages, [msgspec.to_builtins(offers), schema])
         most = most_of(price, max(size, counted), most_output)
         self._within_limit(most)
-        await self._ledger.cover(self._state, step, MODEL, most, is_billed=True)
+        await self._cover(most, size, counted)
         request = ModelRequest(
             model=model,
             messages=tuple(messages),
@@ -88,7 +89,7 @@ class Asking:
             most_output=most_output,
             temperature=given.get("temperature"),
             until=until or context.deadline_ms,
-            key="/".join(filter(None, (context.saga, step.slot, str(step.attempt), beside))),
+            key=self._key(beside),
             traceparent=context.traceparent,
         )
         try:
@@ -112,16 +113,36 @@ class Asking:
         with self._live.draft(SagaRef(origin.tenant, origin.saga), self._step.slot) as draft:
             return await self._models.answer(msgspec.structs.replace(request, draft=draft))
 
+    def _key(self, beside: str) -> str:
+        """After a fork the same attempt may ask something else, and a provider refuses one key with two bodies."""
+        state, step = self._state, self._step
+        places = (self._context.saga, str(state.lineage.branch), step.slot, str(step.attempt), beside)
+        return "/".join(filter(None, places))
+
     def _within_limit(self, most: int) -> None:
-        """Raises `StepFailure` where the request may cost more than `limits.cost_usd` of the node leaves."""
+        """Raises `StepFailure` where the request may cost more than `limits.cost_usd` of the node, or of the saga, leaves."""
         node = self._step.node
-        cap, used = node.limits.get("cost"), self._state.used.get(node.name)
-        if cap is None or used is None or cap.then != TERMINATE:
-            return
-        found = used.cost + micro_dollars(self._context.spent) + most
-        if found > cap.most:
-            failure = failure_of("cost", cap, node.name, found)
-            raise StepFailure(failure.code, f"{failure.message} with what the next request may cost")
+        for cap, owner in ((node.limits.get("cost"), node.name), (self._step.cap, SAGA)):
+            if cap is None or cap.then != TERMINATE:
+                continue
+            used = self._state.used.get(owner)
+            found = (0 if used is None else used.cost) + micro_dollars(self._context.spent) + most
+            if found > cap.most:
+                failure = failure_of("cost", cap, owner, found)
+                raise StepFailure(failure.code, f"{failure.message} with what the next request may cost")
+
+    async def _cover(self, most: int, size: int, counted: int) -> None:
+        """Hold what the request may cost. Raises `NoRoom`; who is asked about it is told how it was reckoned."""
+        try:
+            await self._ledger.cover(self._state, self._step, MODEL, most, is_billed=True)
+        except Halted as halted:
+            if counted >= size:
+                raise
+            raise halted.because(
+                f"the request has {size:,} bytes, and each is taken for a token of input, because no token is "
+                "shorter; usual text has 3 to 4 bytes a token, so that it would likely cost less. Shorten the "
+                "prompt, lower `max_output`, take a cheaper model, or raise what may be spent"
+            ) from None
 
     def _price(self, given: Mapping[str, Any], model: str) -> Price | None:
         """What the document says, or else what the deployment knows."""

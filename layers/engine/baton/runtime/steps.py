@@ -34,7 +34,8 @@ from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.claims import OfClaim
 from baton.runtime.context import InvocationContext
 from baton.runtime.effect_claims import EffectClaims
-from baton.runtime.ledger import Halted, Ledger
+from baton.runtime.halting import Halted
+from baton.runtime.ledger import Ledger
 from baton.runtime.live import LiveShow
 from baton.runtime.paying import Paying, foreseen
 from baton.runtime.values import Values

@@ -66,21 +66,43 @@ class GatewayMessage(BaseModel):
 # ---- money
 
 
-class Budget(Answer):
+class DayBudget(Answer):
+    """What was spent on a day (UTC), and may be."""
+
+    spent_usd: float = Field(ge=0)
+    reserved_usd: float = Field(ge=0, description="Held for steps under way, or drawn by the tenant's users.")
+    limit_usd: float | None = Field(description="Null: any amount, and nothing is counted.")
+    left_usd: float | None
+    blocked_until: Time | None = Field(description="When something can begin again, if it is all spent.")
+
+
+class Budget(DayBudget):
     """What a user's sagas have spent on a day (UTC), and may spend."""
 
     user: str
     day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
-    spent_usd: float = Field(ge=0)
-    reserved_usd: float = Field(ge=0, description="What is held for steps that are under way.")
-    limit_usd: float | None = Field(description="Null: any amount, and nothing is counted.")
-    left_usd: float | None
-    blocked_until: Time | None = Field(
-        description="When a user who has spent it all can begin something again."
-    )
-    saga_limit_usd: float | None = Field(
-        description="What one saga may spend before it is parked. Null: any amount."
-    )
+    tenant: DayBudget | None = Field(description="Of all its users, as they have told. Null: no limit.")
+    saga_limit_usd: float | None = Field(description="What one saga may spend. Null: any amount.")
+
+
+class CostRow(Answer):
+    """What models have cost the sagas of a workflow or a user, or what one model has."""
+
+    key: str = Field(description="The name of the workflow, of the user, or of the model.")
+    sagas: int = Field(ge=0)
+    input: int = Field(ge=0, description="Tokens that models have read.")
+    output: int = Field(ge=0, description="Tokens that they have written.")
+    usd: float = Field(ge=0)
+
+
+class CostPage(Answer):
+    """A part of a day's sagas. A key is on several pages: their sums add up."""
+
+    day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
+    by: str
+    costs: list[CostRow]
+    looked_at: int = Field(ge=0, description="So many sagas this page was made of.")
+    next: str | None
 
 
 # ---- sagas

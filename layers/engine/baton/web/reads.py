@@ -69,6 +69,10 @@ async def list_questions(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.questions(**ask.query))
 
 
+async def list_costs(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.costs(**ask.query))
+
+
 async def show_budget(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.budget())
 

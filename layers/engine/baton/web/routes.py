@@ -11,12 +11,13 @@ from typing import Any, Generic, TypeVar
 
 from baton.core.documents.definition import WORKFLOW_NAME
 from baton.core.log.status import LISTS
+from baton.core.read.day_costs import BY
 from baton.runtime.incidents import INCIDENT_ID, STATUSES
 from baton.runtime.queries import MAX_EVENTS, MAX_LIST
 from baton.runtime.request import SAGA_ID
 from baton.web import commands, reads
 from baton.web.ask import Ask
-from baton.web.parameters import Parameter, moment, one_of, whole, words
+from baton.web.parameters import Parameter, day, moment, one_of, whole, words
 from baton.web.replies import Reply
 from baton.web.requests import (
     AnswerBody,
@@ -113,6 +114,8 @@ _OF_WORKFLOW = words(
 _OF_SAGA = words(
     "saga", SAGA_ID, "the id of a saga", "Only the questions of this saga, whomever they are for."
 )
+_BY = one_of("by", BY, "Whose costs are added up; without it by workflow.")
+_DAY = day("day", "The day (UTC) on which sagas last began to run, began to wait or ended; without it today.")
 _SINCE = moment("since", "Only sagas whose `changed_at` is then or later.")
 _AFTER = whole("after", 0, MAX_NUMBER, 0, "Only entries with a higher version.")
 _STEPS = whole(
@@ -270,6 +273,11 @@ ROUTES: tuple[Route[Any], ...] = (
         roles=("operate",),
         summary="Resolve an incident: the caller has done something about it. Repeated, it changes nothing.",
         parameters=(_INCIDENT,), answers={202: "Incident"}, refusals=(404,),
+    ),
+    Route(
+        method="GET", path="/costs", id="listCosts", handler=reads.list_costs, roles=("operate",),
+        summary="What models have cost the tenant on a day, by workflow, user or model.",
+        query=(_BY, _DAY, _CURSOR), answers={200: "CostPage"},
     ),
     Route(
         method="GET", path="/budget", id="showBudget", handler=reads.show_budget, roles=("read",),

@@ -14,6 +14,7 @@ from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.clock import SystemClock
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import names_in, number, saga_pk, text
+from baton.adapters.dynamo.labels import models_text
 from baton.adapters.dynamo.limits import limits
 from baton.adapters.dynamo.live import watched
 from baton.adapters.dynamo.requests import query
@@ -146,6 +147,8 @@ class DynamoLog:
         }
         if release.clear_start:
             changes["start"] = None
+        if release.models is not None:
+            changes["labels"] = text(models_text(release.models))
         if release.group_at is not None:
             changes["st_key"] = text(
                 items.status_key(ref.tenant, release.group, shard_of(ref.id, self.limits.status_shards))

@@ -128,6 +128,7 @@ class MemoryLog:
                 timer=release.timer,
                 wake=release.wake,
                 start=b"" if release.clear_start else head.start,
+                models=head.models if release.models is None else release.models,
             )
 
         return self._update(ref, change) is not None
@@ -280,6 +281,7 @@ class MemoryLog:
                     user=head.user,
                     created=head.created,
                     changed=self._changed[ref],
+                    models=head.models,
                 )
                 for ref, head in self._heads.items()
                 if (ref.tenant, head.group, shard_of(ref.id, self._shards)) == (tenant, group, shard)

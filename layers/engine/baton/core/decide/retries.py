@@ -26,7 +26,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
     """The attempt that is made now."""
     state, risk = builder.state, builder.program.graph.risk
     failing, since = state.failing.get(at.slot), state.first_started_at.get(at.slot, 0)
-    approved = state.approved.get(at.slot, ())
+    approved, cap = state.approved.get(at.slot, ()), builder.program.graph.limits.get("cost")
     if failing is not None and failing.arguments:
         arguments = {**arguments, **failing.arguments}
     # What is called before it, or in its place, makes another call of it.
@@ -44,6 +44,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
             approved=approved,
             risk=risk,
             digest=digest,
+            cap=cap,
         )
     return RunStep(
         at.slot,
@@ -62,6 +63,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
         risk=risk,
         digest=digest,
         correction=failing.correction,
+        cap=cap,
     )
 
 

@@ -139,6 +139,7 @@ _ENGINE: dict[str, Code] = {
     # ---- money
     "budget_saga": Code(USER_RESOLVABLE, "The saga has spent what it may.", "See what its steps spent, then let it go on with as much again, or raise the setting."),
     "budget_user_day": Code(USER_RESOLVABLE, "The user's sagas have spent what they may in a day.", "It goes on when the day turns (UTC); or raise the setting, then let the saga go on."),
+    "budget_tenant_day": Code(USER_RESOLVABLE, "The tenant's sagas have spent what they may in a day.", "It goes on when the day turns (UTC); or raise the setting, then let the saga go on."),
     "budget_warning": Code(USER_RESOLVABLE, "Most of what may be spent is spent.", "See what the steps spend, and whether that is meant."),
     # ---- the saga
     "cancelled": Code(PERMANENT, "It was cancelled.", "Start it anew if that was not meant."),

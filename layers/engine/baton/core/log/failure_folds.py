@@ -27,6 +27,7 @@ from baton.core.log.answers import (
 )
 from baton.core.log.callbacks import callback_over
 from baton.core.log.corrections import corrected, useful
+from baton.core.log.model_sums import with_models
 from baton.core.log.open_folds import agent_used
 from baton.core.log.recovery_folds import without_running
 from baton.core.log.signal_folds import remember, signal_key
@@ -68,7 +69,7 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         correction=correction,
     )
     return replace(
-        pay(state, slot, e.cost),
+        with_models(pay(state, slot, e.cost), e.usage, e.assumed),
         failing={**state.failing, slot: failing},
         recovery=replace(
             without_running(state.recovery, slot),

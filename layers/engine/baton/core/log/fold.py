@@ -27,6 +27,7 @@ from baton.core.log.failure_folds import (
     strategy_chosen,
 )
 from baton.core.log.lost import carriers
+from baton.core.log.model_sums import with_models
 from baton.core.log.open_folds import (
     alternative_began,
     call_failed,
@@ -205,6 +206,8 @@ def _started(state: State, e: ev.SagaStarted) -> State:
 def _succeeded(state: State, e: ev.StepSucceeded) -> State:
     if e.cost:
         state = pay(state, slot_of(e.node, e.iteration, e.item), e.cost)
+    if e.usage or e.assumed:
+        state = with_models(state, e.usage, e.assumed)
     if e.callback:
         state = callback_over(state, slot_of(e.node, e.iteration, e.item), e.callback, "")
     if e.digest:
@@ -218,7 +221,7 @@ def _failed(state: State, e: ev.StepFailed) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
     if slot not in state.tokens:
         return state
-    state = pay(state, slot, e.cost)
+    state = with_models(pay(state, slot, e.cost), e.usage, e.assumed)
     if e.by:
         state = replace(state, signals=not_taken(state, slot, e.by))
     if e.callback:

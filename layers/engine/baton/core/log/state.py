@@ -224,6 +224,8 @@ class Money(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What tools and children said that they cost."""
     budget: int = 0
     """What it may spend; 0: the default."""
+    models: dict[str, tuple[int, int, int]] = {}
+    """Of models alone, by name: tokens read, tokens written, and cost."""
 
 
 class Outbox(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

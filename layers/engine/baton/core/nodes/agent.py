@@ -47,9 +47,9 @@ class AgentKind(TaskKind):
         parts = _parts(node)
         if is_turn(item):
             cost = {name: cap for name, cap in node.limits.items() if name == "cost"}
-            if node.output_schema is None and not cost:
+            if node.output_schema is None and not cost and not parts.tokens:
                 return parts.turn
-            return replace(parts.turn, output_schema=node.output_schema, limits=cost)
+            return replace(parts.turn, output_schema=node.output_schema, limits=cost, agent=parts)
         tool = work.calls.get(item, "") if isinstance(work, Agent) else ""
         # A graph that was edited at a fork may not allow it any more.
         return next((call for call in parts.calls if call.tool == tool), node)
@@ -68,8 +68,12 @@ class AgentKind(TaskKind):
             )
         if at.node.agent is not None:
             work = desk.state.open[slot_of(at.node.name, at.iteration)]
-            assert isinstance(work, Agent), "nothing else has calls"
-            return Failed(_not_allowed(at.node.agent, work.calls[at.item]))
+            assert isinstance(work, Agent), "nothing else has items"
+            if not is_turn(at.item):
+                return Failed(_not_allowed(at.node.agent, work.calls[at.item]))
+            # An answer that was refused was read and written, too.
+            if spent := _exhausted("tokens", at.node.agent.tokens, work.used.tokens, at):
+                return spent
         if not desk.may_spend(at):
             return None
         if is_turn(at.item):
@@ -164,15 +168,21 @@ def _heard(work: Agent, desk: Desk) -> tuple[str, ...]:
     return tuple(one.key for one in desk.state.signals if one.name == work.listens)
 
 
+def _exhausted(name: str, most: int, found: int, at: Activation) -> Failed | None:
+    if not most or found < most:
+        return None
+    why = f"the agent has no answer yet, and has used its {name}: {found:,} of {most:,}"
+    return Failed(ev.failed_with(EXHAUSTED, why, at.node.name))
+
+
 def _next_turn(at: Activation, work: Agent, answer: Mapping[str, Any], used: Progress, desk: Desk) -> Next:
     parts = _parts(at.node)
     for name, most, found in (
         ("turns", parts.turns, work.turn),
         ("tokens", parts.tokens, used.tokens),
     ):
-        if most and found >= most:
-            why = f"the agent has no answer yet, and has used its {name}: {found:,} of {most:,}"
-            return Failed(ev.failed_with(EXHAUSTED, why, at.node.name))
+        if spent := _exhausted(name, most, found, at):
+            return spent
     said = answer.get("segments")
     segments = None if said is None else tuple(Segment(ref, turns) for ref, turns in said)
     return Moved(
