@@ -17,7 +17,7 @@ from baton import settings
 from baton.adapters.aws import Aws, later
 from baton.adapters.clock import SystemClock, SystemEntropy, SystemMeter
 from baton.adapters.discreet import add_to
-from baton.adapters.dynamo.items import image_wake
+from baton.adapters.dynamo.images import image_wake
 from baton.adapters.dynamo.store import DynamoStore
 from baton.adapters.http_client import LazyHttpClient
 from baton.adapters.lambda_invoker import LambdaInvoker

@@ -16,7 +16,7 @@ from baton.adapters.dynamo.labels import models_in, models_text
 from baton.adapters.dynamo.limits import ITEM_BYTES
 from baton.adapters.rules import pack, shard_of, unpack
 from baton.core.effects.rows import Row
-from baton.errors import CorruptLog, PoisonMessage
+from baton.errors import CorruptLog
 from baton.ports import Head, Listed, Record, SagaRef, StoreLimits, Wake
 
 if TYPE_CHECKING:
@@ -393,11 +393,3 @@ def record_of(item: StoredItem) -> Record:
         return Record(int(branch), int(version), data, item_size(item), expires(item))
     except (KeyError, ValueError, CorruptLog) as error:
         raise CorruptLog(f"entry {item.get('pk')} {item.get('sk')} cannot be read: {error!r}") from error
-
-
-def image_wake(image: Mapping[str, Any]) -> tuple[SagaRef, Wake]:
-    """The saga and the wake of a stream record's new image. Raises `PoisonMessage`."""
-    try:
-        return saga_of(image["pk"]["S"]), msgspec.json.decode(image["wake"]["S"], type=Wake)
-    except (KeyError, TypeError, ValueError) as error:
-        raise PoisonMessage(f"no wake in a stream image: {error!r}") from error
