@@ -17,7 +17,7 @@ from baton import tool
 from baton.adapters.memory.blobs import MemoryBlobs
 from baton.core.models.usage import Price, Usage
 from baton.core.read.usage import Deployment as Assumed
-from baton.ports import Message, Record, SagaRef, Wake
+from baton.ports import Appended, Message, Record, SagaRef, Wake
 from baton.ports.models import CALLS, ModelAnswer, ModelCall, ModelRequest, Over
 from baton.runtime.deadline import Deadline
 from baton.runtime.history import History
@@ -112,7 +112,7 @@ class _Writes(CountingLog):
         super().__init__()
         self.appended = 0
 
-    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
+    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
         self.appended += 1
         return super().append(ref, record, wake)
 

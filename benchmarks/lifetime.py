@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,7 +17,7 @@ from baton.adapters.aws import Aws
 from baton.adapters.dynamo.log import DynamoLog
 from baton.adapters.dynamo.store import DynamoStore
 from baton.adapters.sqs_queue import SqsQueue
-from baton.ports import Message, Record, Release, SagaRef, Wake
+from baton.ports import Appended, Message, Record, Release, SagaRef, Wake
 from baton.runtime.deadline import Deadline
 from baton.runtime.queries import Queries
 from baton.runtime.rates import RateLimiter
@@ -29,6 +29,9 @@ from benchmarks.stage import HOUR_MS, TENANT, USER, chain_of, engine_on, invocat
 
 PER_SECOND = 50  # of a tenant: the default of its rate limit, which is counted in the table
 API, RELAY, WORKER = "api", "relay", "worker"
+
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -57,13 +60,13 @@ class _Outbox(DynamoLog):
         super().__init__(client, table, shards)
         self.wakes: list[tuple[SagaRef, Wake]] = []
 
-    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
+    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
         return self._passed_on(super().append(ref, record, wake), ref, wake)
 
     def release(self, ref: SagaRef, owner: str, epoch: int, release: Release) -> bool:
         return self._passed_on(super().release(ref, owner, epoch, release), ref, release.wake)
 
-    def _passed_on(self, done: bool, ref: SagaRef, wake: Wake | None) -> bool:
+    def _passed_on(self, done: T, ref: SagaRef, wake: Wake | None) -> T:
         if done and wake is not None:
             self.wakes.append((ref, wake))
         return done

@@ -55,6 +55,7 @@ _SHARED = {
     "bytesLimit": "a whole number, or `max` and `then`",
     "timeLimit": "a [duration](#durations), or `max` and `then`",
     "approval": "`true`, or an [approval](#approvals)",
+    "replan": "[what a model suggests](failures.md#suggested-by-a-model)",
     "riskRule": "[rules of risk](#approvals)",
     "escalation": "[steps](#escalation)",
     "costLimit": "a number, or `max` and `then`",
@@ -122,6 +123,11 @@ def guardrail_fields() -> str:
 def approval_fields() -> str:
     """The fields of `requires_approval` that is written as an object."""
     return _part("approval")
+
+
+def replan_fields() -> str:
+    """The fields of `replan`."""
+    return _part("replan")
 
 
 def escalation_fields() -> str:

@@ -28,7 +28,8 @@ from baton.core.limits import Limits
 from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.fold import fold
-from baton.core.log.state import FINISHED, KEYS_REMEMBERED, LISTS, WAITING, State, group_of
+from baton.core.log.state import KEYS_REMEMBERED, State
+from baton.core.log.status import FINISHED, LISTS, WAITING, group_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.metrics import METRICS
 from baton.runtime.queries import MAX_EVENTS, MAX_LIST
@@ -48,6 +49,7 @@ from docs.document_tables import (
     limit_fields,
     loop_fields,
     node_fields,
+    replan_fields,
     risk_fields,
     schema_text,
 )
@@ -286,6 +288,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
         limit_fields,
         guardrail_fields,
         approval_fields,
+        replan_fields,
         risk_fields,
         default_risk,
         failure_classes,

@@ -27,7 +27,9 @@ from baton.core.log.answers import WHOLE, asked
 from baton.core.log.callbacks import CALLBACK, callback_of, completed_with
 from baton.core.log.fold import apply, fold
 from baton.core.log.forks import fork_to
-from baton.core.log.state import ANSWER, State, item_of, node_of, status_of
+from baton.core.log.replans import PLAN
+from baton.core.log.state import ANSWER, State, item_of, node_of
+from baton.core.log.status import status_of
 from baton.core.log.work import Callback
 from baton.core.log.workflow_limits import counts_of
 from baton.core.nodes.registry import KINDS
@@ -62,6 +64,7 @@ DOCUMENTS = (
     ),
     "{name: elsewhere, on_failure: rollback, nodes: {a: {tool: work, callback: {timeout: 1h, heartbeat: 5m}}}}",
     "{name: thinking, on_failure: rollback, nodes: {a: {agent: {model: m, prompt: p, tools: [work]}}}}",
+    "{name: replanned, on_failure: {any: [replan]}, nodes: {a: {tool: work, replan: {model: m, tools: work}}}}",
     "{name: alone, nodes: {q: {human: {title: Well?, to: {group: us}, escalate: [{after: 1h, remind: true}]}}}}",
 )
 
@@ -289,7 +292,9 @@ def _advance(
 
 
 def _given(item: str) -> Any:
-    """What a step gives: a turn of an agent first a call, and then the answer."""
+    """What a step gives: a turn of an agent first a call, and then the answer; a model that plans, one alternative."""
+    if item == PLAN:
+        return {"alternatives": [{"steps": [{"tool": TOOL.name, "arguments": {}}]}], "dropped": []}
     if not item or not is_turn(item):
         return 1
     calls = [{"tool": TOOL.name, "arguments": {}}] if item == turn_item(1) else []
@@ -298,6 +303,7 @@ def _given(item: str) -> Any:
 
 def _outcomes(slot: str, now: int, attempt: int) -> Iterator[Outcome]:
     interrupted = Outcome(slot=slot, attempt=attempt, started_at=now, ended_at=now, budget_ms=1_000)
-    yield interrupted
+    if item_of(slot) != PLAN:  # which is interrupted as any other step
+        yield interrupted
     yield replace(interrupted, output=ev.Value(v=_given(item_of(slot))))
     yield replace(interrupted, failure=ev.Failure("tool_error", "it broke", slot))

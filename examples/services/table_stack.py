@@ -110,7 +110,13 @@ class TableStack:
         }
         city = "-".join(query.city.lower().split())
         tables = [
-            {"id": table, "house": house, "city": query.city, "seats": seats}
+            {
+                "id": table,
+                "house": house,
+                "city": query.city,
+                "seats": seats,
+                "deposit_cents": 0 if query.kind == "bar" else query.party * DEPOSIT_CENTS_PER_GUEST,
+            }
             for house in _HOUSES[query.kind]
             if query.cuisine.lower() in ("", _CUISINES.get(house, "").lower())
             for n, seats in enumerate(_SEATS, start=1)

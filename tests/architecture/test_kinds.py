@@ -36,6 +36,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "builder/workflow.py": {"tool", "wait", "workflow", "value", "fail", "end", "human", "model", "agent"},
     # An argument of the step, a field of the graph.
     "core/documents/parts/models.py": {"model", "tool"},
+    "core/documents/familiar.py": {"model"},
     "cli/models.py": {"model", "tool"},
     # Who speaks in a message to a model.
     "testing/models.py": {"tool"},
@@ -51,7 +52,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "cli/catalog.py": {"tool"},
     "core/documents/models.py": {"tool"},
     "core/documents/parts/failing.py": {"tool"},
-    "core/documents/parts/node.py": {"tool"},
+    "core/documents/parts/node.py": {"tool", "model"},
     # Fields of events: the tool of a step, the model that an answer is of.
     "cli/agent_words.py": {"tool", "model"},
     # The workflow of a saga, or of a request.
@@ -59,6 +60,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "cli/explained.py": {"end"},  # of a line
     "cli/completion.py": {"workflow", "fail"},  # what a person answers
     "cli/neighbours.py": {"workflow"},
+    "cli/pipelines.py": {"workflow", "tool"},
     "cli/render.py": {"workflow", "tool", "model"},  # as in agent_words.py
     "cli/sagas.py": {"workflow"},
     "cli/tables.py": {"workflow", "tool"},

@@ -16,27 +16,30 @@ ENGINE = Path(__file__).parents[2] / "layers/engine/baton"
 ROOM = "core/failures/strategies/"
 NAMES = {*STRATEGIES, END.name, LOOK.name}
 
-_FIELD = {"retry"}
+_FIELD, _REPLAN = {"retry"}, {"replan"}
 # The words that a file may have all the same, because there they mean something else, or are data. The list may get shorter.
 ALLOWED: dict[str, set[str]] = {
     # The data of the matrix, and what stored graphs leave out.
     "core/failures/matrix.py": set(STRATEGIES),
     "core/failures/failover.py": {"replan"},
-    # The field `retry` of documents, and their examples.
+    # The fields `retry` and `replan` of documents, and their examples.
     "builder/failing.py": {*_FIELD, "escalate"},
-    "builder/fields.py": _FIELD,
+    "builder/fields.py": {*_FIELD, *_REPLAN},
+    "cli/models.py": _REPLAN,
     "core/documents/familiar.py": {*_FIELD, "escalate"},
     "core/documents/models.py": {"retry", "escalate"},
-    "core/documents/nodes/base.py": _FIELD,
+    "core/documents/nodes/base.py": {*_FIELD, *_REPLAN},
     "core/documents/parts/failing.py": _FIELD,
     "core/documents/parts/failing_schema.py": {"retry", "escalate"},
     "core/documents/parts/node.py": {"retry", "rollback", "escalate"},
-    "core/documents/places.py": {*_FIELD, "escalate"},
+    "core/documents/places.py": {*_FIELD, *_REPLAN, "escalate"},
+    "core/documents/schema.py": _REPLAN,
+    "core/nodes/task.py": _REPLAN,
     # A document's word for an empty end of the ladder.
     "core/failures/policy.py": {"fail"},
     "testing/result.py": {"fail"},
     # A kind of node.
-    "builder/workflow.py": {*_FIELD, "fail", "escalate"},
+    "builder/workflow.py": {*_FIELD, *_REPLAN, "fail", "escalate"},
     "core/documents/nodes/fail.py": {"fail"},
     "core/nodes/fail.py": {"fail"},
     # What a person answers.
@@ -46,7 +49,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli/asking.py": {"escalate"},
     "core/decide/approvals.py": {"escalate"},
     "core/documents/nodes/human.py": {"escalate"},
-    "core/documents/nodes/task.py": {"escalate"},
+    "core/documents/nodes/task.py": {*_REPLAN, "escalate"},
     "core/nodes/human.py": {"escalate"},
     "core/read/question_views.py": {"escalate"},
     "core/read/views.py": {"escalate"},

@@ -34,6 +34,7 @@ _FAILING = ("retry", "on_failure", "failover")
 _HEAD = (
     *("description", "owner", "metadata", "input", "schemas", "timeout", "limits", "guardrails"),
     *_FAILING,
+    "replan",
 )
 _ALONE: dict[str, Any] = {"cel": cel, "jsonpath": jsonpath, "schema": matches, "python": python}
 _ALIKE = ("join", "output_schema", "limits", "description", *_FAILING)
@@ -104,7 +105,8 @@ class _Again:
         if "model" in node or "agent" in node:
             return self.asked(name, dict(node.get("model") or node["agent"]), more, "agent" in node)
         if "tool" in node:
-            return self.built.task(name, node["tool"], **more)
+            own = {key: node[key] for key in ("replan",) if key in node}
+            return self.built.task(name, node["tool"], **more, **own)
         return self.built.workflow(name, node["workflow"], **more)
 
     def asked(self, name: str, said: dict[str, Any], more: dict[str, Any], is_agent: bool) -> Any:

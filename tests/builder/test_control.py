@@ -180,7 +180,16 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
     assert set(kinds.values()) == set(definition.KINDS)
     more = set(fields.NodeFields.__annotations__)
     own = keys(definition.NodeModel) - more - {*definition.KINDS, *definition.KINDS_TO_COME}
-    assert own == {"with", "timeout", "callback", "retry", "on_failure", "failover", "requires_approval"}
+    assert own == {
+        "with",
+        "timeout",
+        "callback",
+        "retry",
+        "on_failure",
+        "failover",
+        "replan",
+        "requires_approval",
+    }
     assert parameters(Workflow.task) == own | {"tool"}
     assert parameters(Workflow.wait) == keys(WaitModel)
     assert parameters(Workflow.human) == keys(HumanModel)

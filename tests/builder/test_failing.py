@@ -116,7 +116,13 @@ def test_tools_may_be_given_as_functions(monkeypatch: pytest.MonkeyPatch) -> Non
 
     built = Workflow("w", on_failure={"any": {"hints": first, "before_retry": [first, "clear_cache"]}})
     built.task("a", first, failover=[{"name": "p", "then": {"tool": first, "hint": "x"}}])
+    built.task("b", first, replan={"model": "m", "tools": [first, "table.*"], "within": timedelta(minutes=2)})
     document = built.document()
+    assert document["nodes"]["b"]["replan"] == {
+        "model": "m",
+        "tools": ["failing.first", "table.*"],
+        "within": "2m",
+    }
     assert document["on_failure"] == {
         "any": {"hints": "failing.first", "before_retry": ["failing.first", "clear_cache"]}
     }

@@ -1,4 +1,4 @@
-"""The recorded evidence of a real run with four sagas and that of an agent, and parts of it to change in a test."""
+"""The recorded evidence of a real run with five sagas and one from words, and parts of it to change in a test."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from baton.demo.bill import Work, bill
 from baton.demo.evidence import Invocation, reduce_invocation
 from baton.demo.figures import (
     Approval,
+    Change,
     Planning,
     approvals_of,
     compute,
@@ -58,33 +59,35 @@ CLOSED = {"kind": "question_closed", "ask": "0.hold", "action": "approve", "by":
 
 def test_the_recorded_run_gives_the_figures_it_showed() -> None:
     figures = compute(recorded())
-    assert figures.statuses == {"completed": 4, "cancelled": 1}
-    assert (figures.steps, figures.failed_steps, figures.entries) == (57, 1, 79)
-    assert figures.worker_outcomes == {"ok": 18, "killed": 3}
-    assert (figures.worker_invocations, figures.cold_starts) == (21, 8)
-    assert (figures.fewest_invocations, figures.most_invocations, figures.yields) == (3, 4, 4)
-    assert (figures.effects, figures.requests, figures.repeated, figures.replays) == (31, 64, 9, 7)
+    assert figures.statuses == {"completed": 5, "cancelled": 1}
+    assert (figures.steps, figures.failed_steps, figures.entries) == (92, 4, 127)
+    assert figures.worker_outcomes == {"ok": 50, "killed": 3}
+    assert (figures.worker_invocations, figures.cold_starts) == (53, 8)
+    assert (figures.fewest_invocations, figures.most_invocations, figures.yields) == (3, 4, 8)
+    assert (figures.effects, figures.requests, figures.repeated, figures.replays) == (44, 80, 7, 2)
     assert figures.double_bookings == 0
-    assert round(figures.writes_per_step, 2) == 1.39
-    assert (quantile(figures.handovers_ms, 0.5), quantile(figures.handovers_ms, 0.95)) == (68, 1132)
-    assert (figures.payments, figures.looked_up, figures.found_paid) == (5, 2, 2)
-    assert (figures.retries, figures.asked) == ({"service_unavailable": 3, "rate_limited": 1}, 0)
-    assert (figures.questions, [approval.waited_ms for approval in figures.approvals]) == (1, [2789])
+    assert round(figures.writes_per_step, 2) == 1.38
+    assert (quantile(figures.handovers_ms, 0.5), quantile(figures.handovers_ms, 0.95)) == (422, 9973)
+    assert (figures.payments, figures.looked_up, figures.found_paid) == (7, 0, 0)
+    assert (figures.retries, figures.asked) == ({"service_unavailable": 3, "rate_limited": 3}, 0)
+    assert (figures.questions, [approval.waited_ms for approval in figures.approvals]) == (1, [7512])
 
 
 def test_what_the_agent_of_the_recorded_run_did_is_counted_in_its_log_and_in_the_book_of_its_model() -> None:
-    assert compute(recorded()).agent == Planning(
-        turns=4, calls=5, failed=1, repeated=1, tokens=2560, usd=0.00091, requests=5, answers=4
+    figures = compute(recorded())
+    assert figures.agent == Planning(
+        turns=6, calls=10, failed=4, repeated=2, tokens=4149, usd=0.001684, requests=10, answers=7
     )
+    assert figures.guest == Change(confirmed=2, given_back=2)
 
 
 def test_each_kill_of_the_recorded_run_is_matched_with_the_sagas_it_hit() -> None:
     evidence = recorded()
     survivals = compute(evidence).survivals
     assert [list(survival.revived.values()) for survival in survivals] == [
-        [2007, 3376, 2088],
-        [1370],
-        [1342],
+        [1440],
+        [1553],
+        [1411],
     ]
     assert {saga for survival in survivals for saga in survival.revived} <= set(evidence.logs)
 
@@ -246,4 +249,4 @@ def test_programs_get_every_figure_as_json() -> None:
     figures = document["figures"]
     assert len(figures["survivals"]) == 3
     assert {charge["unit"] for charge in figures["charges"]}
-    assert sum(figures["statuses"].values()) == 5
+    assert sum(figures["statuses"].values()) == 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -106,7 +107,8 @@ def a_kill_hit_no_saga(evidence: Evidence) -> str:
 
 
 def no_worker_looked_for_a_payment(evidence: Evidence) -> str:
-    kill = next(kill for kill in evidence.course.kills if kill.effect == "deposit")
+    kill = replace(evidence.course.kills[0], saga=completed(evidence), effect="deposit")
+    evidence.course.kills[0] = kill
     for book in evidence.books:
         book["requests"] = [request for request in book["requests"] if request["operation"] != "find_deposit"]
     return f"saga {kill.saga}: no worker looked whether its deposit had been paid"
@@ -198,7 +200,7 @@ def a_turn_was_asked_again_after_its_answer(evidence: Evidence) -> str:
 def a_turn_was_paid_for_twice_although_no_worker_had_died(evidence: Evidence) -> str:
     without(evidence, "revived", "step_interrupted")
     evidence.models[0]["requests"].append(dict(of_turn(evidence, "t1")))
-    return "the model answered 1 time more than there are turns, and 0 workers ended"
+    return "more than there are turns, and 0 workers ended"
 
 
 def a_turn_was_never_asked(evidence: Evidence) -> str:
@@ -212,11 +214,29 @@ def a_turn_is_in_the_log_twice(evidence: Evidence) -> str:
 
 
 def the_agent_held_two_tables(evidence: Evidence) -> str:
-    saga = evidence.course.planning
+    saga = [saga for saga in evidence.logs if "." in saga][-1]
     book = next(book for book in evidence.books if book["service"] == "table-stack")
     held = [effect for effect in book["effects"] if effect["identity"]["reference"] == saga]
     book["effects"].append(next(effect for effect in held if effect["kind"] == "hold"))
     return f"saga {saga}: the log has hold 1 time, table-stack's books 2 times"
+
+
+def the_guest_has_the_old_table(evidence: Evidence) -> str:
+    saga = next(saga for saga in evidence.sagas if saga["id"] == evidence.course.planning)
+    saga["result"]["tables"][0]["party"] = 4
+    return "should have a table for 6, and has tables for [4]"
+
+
+def the_guest_was_not_heard(evidence: Evidence) -> str:
+    evidence.course.changed_ms = 0
+    return "should have changed one and confirmed two"
+
+
+def the_old_table_was_not_given_back(evidence: Evidence) -> str:
+    for book in evidence.books:
+        for effect in book["effects"]:
+            effect["undone_by"] = None
+    return "of the guest's evening stand"
 
 
 def it_took_too_long(evidence: Evidence) -> str:
@@ -247,6 +267,9 @@ BREAKAGES: list[Callable[[Evidence], str]] = [
     another_saga_asked_instead,
     the_log_has_the_table_before_the_approval,
     a_service_held_the_table_before_the_approval,
+    the_guest_has_the_old_table,
+    the_guest_was_not_heard,
+    the_old_table_was_not_given_back,
     the_agent_had_no_turns,
     a_turn_was_asked_again_after_its_answer,
     a_turn_was_paid_for_twice_although_no_worker_had_died,
@@ -288,17 +311,19 @@ def test_the_table_shows_every_figure_and_the_verdict() -> None:
         "retries",
         "approvals",
         "agent's turns",
+        "plans confirmed",
         "log writes per step",
         "hand-over p50 / p95",
         "AWS per million steps",
     ):
         assert f"  {name} " in text
-    assert "4 completed, 1 cancelled" in text
-    assert "2 in doubt after a kill" in text
-    assert "3 after service_unavailable, 1 after rate_limited" in text
-    assert "1 failed and was told to the model, 1 repeated" in text
-    assert "2,560 tokens for $0.00091" in text
-    assert "4 answers to 5 requests, none of them for a turn" in " ".join(text.split())
+    assert "5 completed, 1 cancelled" in text
+    assert "none was in doubt" in text
+    assert "3 after service_unavailable, 3 after rate_limited" in text
+    assert "4 failed and were told to the model, 2" in text
+    assert "4,149 tokens for $0.00168" in text
+    assert "7 answers to 10 requests, 1 of them for a turn" in " ".join(text.split())
+    assert "the table for four, with its deposit" in " ".join(text.split())
     assert "Hold a table for 9 in Graz?" in text
     assert "Approved by grace, over the API, after" in text
     assert "All sagas ended as they should, and nothing was done twice." in text

@@ -14,6 +14,7 @@ from rich.console import Console
 from baton.client.api import Api, Reader
 from baton.client.connection import Connection
 from baton.demo.books import Books
+from baton.demo.guest import WORDS
 from baton.demo.progress import Progress, summary
 from baton.demo.scenario import GUEST, Plan, Scenario, evening
 from baton.local.records import ProcessInfo
@@ -61,8 +62,9 @@ def saga(number: int, status: str, steps: int, invocations: int = 1) -> tuple[in
 
 def prepared(api: FakeApi, *answers: list[tuple[int, dict[str, Any]]]) -> None:
     """One list of answers of `GET /sagas/sN` for each saga. The agent's, `planned`, is done when it is first looked at."""
-    started = [*(f"s{n}" for n in range(len(answers))), "planned"]
+    started = [f"s{n}" for n in range(len(answers))]
     api.on("POST /sagas", *((201, {"id": saga, "status": "pending"}) for saga in started))
+    api.on("POST /intentions", (201, {"id": "planned", "status": "pending"}))
     api.on(
         "GET /sagas/planned", (200, {"id": "planned", "status": "completed", "steps": 9, "invocations": 1})
     )
@@ -98,8 +100,9 @@ def test_it_starts_every_saga_cancels_one_under_way_and_ends_with_the_last(api: 
     # They are started concurrently, so whose answer comes first is not said.
     assert sorted(scenario.course.sagas) == ["planned", "s0", "s1"]
     assert scenario.course.cancelled == "s1"
-    *given, words = [asked.json["input"] for asked in api.of("POST", "/sagas")]
-    assert (scenario.course.planning, words) == ("planned", GUEST)
+    given = [asked.json["input"] for asked in api.of("POST", "/sagas")]
+    (words,) = [asked.json for asked in api.of("POST", "/intentions")]
+    assert (scenario.course.planning, words) == ("planned", {"words": WORDS, "input": GUEST})
     assert sorted(given, key=str) == sorted([evening(0), evening(1)], key=str)
     assert len(api.of("POST", "/sagas/s1/cancel")) == 1
     assert screen.said[-1] == "cancelled saga s1 after 5 steps"
@@ -203,7 +206,7 @@ def planning(api: FakeApi, *effects: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("acted", "said"),
-    [("hold", "when its agent's hold was done and not yet known"), ("confirm", "when its confirm was done")],
+    [("hold", "when the guest's hold was done and not yet known"), ("confirm", "when its confirm was done")],
 )
 def test_the_worker_of_the_agent_is_killed_once_whatever_its_age(api: FakeApi, acted: str, said: str) -> None:
     prepared(api, [saga(0, "running", 1)] * 4 + [saga(0, "completed", 14)])

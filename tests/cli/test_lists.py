@@ -167,6 +167,7 @@ BUDGET = {
     "left_usd": 0.75,
     "blocked_until": None,
     "saga_limit_usd": 1.0,
+    "tenant": None,
 }
 
 
@@ -194,6 +195,19 @@ def test_a_budget_that_is_spent_says_until_when(api: FakeApi, baton: Baton) -> N
     assert "blocked  until 2026-11-23 00:00:00 UTC" in baton("budget").stdout
 
 
+def test_a_budget_says_what_is_left_of_the_tenants_day(api: FakeApi, baton: Baton) -> None:
+    tenant = {
+        "spent_usd": 200.0,
+        "reserved_usd": 0.0,
+        "limit_usd": 200.0,
+        "left_usd": 0.0,
+        "blocked_until": "2026-11-23T00:00:00.000Z",
+    }
+    api.on("GET /budget", (200, BUDGET | {"tenant": tenant}))
+    said = "tenant    $0.00 of $200.00 left, blocked until 2026-11-23 00:00:00 UTC"
+    assert said in baton("budget").stdout
+
+
 def test_without_a_limit_there_is_nothing_to_count(api: FakeApi, baton: Baton) -> None:
     free = {
         "spent_usd": 0.0,
@@ -205,6 +219,36 @@ def test_without_a_limit_there_is_nothing_to_count(api: FakeApi, baton: Baton) -
     api.on("GET /budget", (200, BUDGET | free))
     lines = baton("budget").stdout.splitlines()
     assert lines[2:] == ["left  any amount, and nothing is counted", "saga  any amount"]
+
+
+# ---- costs of a day
+
+ROW = {"key": "dinner", "sagas": 2, "input": 1_000, "output": 10, "usd": 0.25}
+COSTS = {"day": "2026-11-22", "by": "workflow", "costs": [ROW], "looked_at": 2, "next": "more"}
+
+
+def test_the_costs_of_a_day_are_added_up_over_pages(api: FakeApi, baton: Baton) -> None:
+    other = {"key": "party", "sagas": 1, "input": 5, "output": 1, "usd": 1.0}
+    api.on("GET /costs", (200, COSTS), (200, COSTS | {"costs": [other, ROW], "next": None}))
+    assert baton("cost", "--by", "workflow").stdout.splitlines() == [
+        "workflow  sagas   read  written   cost",
+        "party         1      5        1  $1.00",
+        "dinner        4  2,000       20  $0.50",
+        "$1.50 on 2026-11-22 (UTC)",
+    ]
+
+
+def test_a_day_without_models_says_so_and_has_a_document(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /costs", (200, COSTS | {"costs": [], "next": None}))
+    said = baton("cost", "--by", "user", "--day", "2026-11-22").stdout
+    assert said == "no model was asked on 2026-11-22 (UTC)\n"
+    document = json.loads(baton("cost", "--by", "user", "--json").stdout)
+    assert document == {"day": "2026-11-22", "by": "user", "costs": []}
+
+
+@pytest.mark.parametrize("words", [(), ("s1", "--by", "user"), ("s1", "--day", "2026-11-22")])
+def test_cost_is_of_a_saga_or_of_a_day(baton: Baton, words: tuple[str, ...]) -> None:
+    assert "give either a saga, or --by" in baton("cost", *words).stderr
 
 
 # ---- tools and kinds of nodes

@@ -17,7 +17,7 @@ from baton.adapters.aws import Aws
 from baton.adapters.channels.sns import SnsNotices
 from baton.adapters.clock import SystemClock
 from baton.adapters.dynamo.budgets import DynamoBudgets
-from baton.adapters.dynamo.items import image_wake
+from baton.adapters.dynamo.images import image_wake
 from baton.adapters.dynamo.store import DynamoStore
 from baton.adapters.memory.blobs import MemoryBlobs
 from baton.adapters.memory.budgets import MemoryBudgets
@@ -35,6 +35,7 @@ from baton.ports import (
     Effects,
     Head,
     Inbox,
+    Live,
     Log,
     NoticeRecord,
     Questions,
@@ -93,6 +94,10 @@ class Stores(Protocol):
     @property
     def incidents(self) -> NoticeRecord:
         return self.store.incidents
+
+    @property
+    def live(self) -> Live:
+        return self.store.live
 
     @property
     def questions(self) -> Questions:

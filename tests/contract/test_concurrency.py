@@ -52,7 +52,7 @@ def test_of_many_appends_of_one_version_one_wins_and_its_entry_stays(concurrent_
     log = concurrent_stores.log
 
     def append(number: int) -> bool:
-        return log.append(SAGA, an_entry(1, b'{"by":%d}' % number))
+        return log.append(SAGA, an_entry(1, b'{"by":%d}' % number)) is not None
 
     won = at_once([partial(append, n) for n in range(MANY)])
     assert won.count(True) == 1

@@ -1,8 +1,8 @@
-"""The toy store's accounts, incidents, questions and entities."""
+"""The toy store's accounts, incidents, questions, entities and live texts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -10,7 +10,19 @@ from msgspec.structs import replace
 
 from baton.core.log.events import Notice
 from baton.errors import ChannelRefused, Throttled
-from baton.ports import Account, Answer, Change, QuestionRow, Reservation, SagaRef, Spot, Sums
+from baton.ports import (
+    Account,
+    Answer,
+    Change,
+    Drawn,
+    Head,
+    LiveTexts,
+    QuestionRow,
+    Reservation,
+    SagaRef,
+    Spot,
+    Sums,
+)
 from baton.ports.notices import CLAIM_MS, WINDOW_MS, Incident, incident_of
 from baton.ports.outside import KEYS_KEPT, Entity, Written
 from baton.ports.questions import NEVER
@@ -21,12 +33,16 @@ class _Money(Struct):
     """An account, and what each invocation holds of it."""
 
     spent: int = 0
+    drawn: int = 0
+    told: int = 0
+    given: int = 0
     held_by: dict[str, Reservation] = {}
 
     @property
     def sums(self) -> Sums:
-        held = self.spent + sum(one.amount for one in self.held_by.values())
-        return Sums(self.spent, held, sum(not one.is_freed for one in self.held_by.values()))
+        held = self.given or self.spent + sum(one.amount for one in self.held_by.values())
+        is_open = (not one.is_freed for one in self.held_by.values())
+        return Sums(self.spent, held, sum(is_open), self.drawn, self.told)
 
     def free(self, now: int) -> None:
         for holder, one in self.held_by.items():
@@ -54,7 +70,7 @@ class ToyBudgets:
             sums, is_as_before = money.sums, money.held_by.get(change.holder) == change.before
             has_place = change.opened <= 0 or sums.open < self._most_open
             has_room = change.limit is None or (sums.held + change.more <= change.limit and has_place)
-            return is_as_before and has_room
+            return is_as_before and has_room and sums.drawn >= change.drawn
 
         with self._kept.alone():
             money = self._read(account)
@@ -65,6 +81,17 @@ class ToyBudgets:
                 money.held_by.pop(change.holder, None)
                 money.held_by |= {change.holder: change.after} if change.after else {}
             return Answer(is_done, self._write(account, money), money.held_by.get(change.holder))
+
+    def draw(self, account: Account, seen: Sums, drawn: int, limit: int | None = None) -> Drawn:
+        with self._kept.alone():
+            user, tenant = self._read(account), self._read(account.of_tenant)
+            given = tenant.given + drawn - seen.drawn
+            is_as_seen = (user.drawn, user.told) == (seen.drawn, seen.told)
+            is_enough = drawn >= seen.drawn or user.sums.held <= drawn
+            if is_done := is_as_seen and is_enough and (limit is None or given <= limit):
+                tenant.given, tenant.spent = given, tenant.spent + seen.spent - seen.told
+                user.drawn, user.told = drawn, seen.spent
+            return Drawn(is_done, self._write(account, user), self._write(account.of_tenant, tenant))
 
     def expire(self, account: Account, now: int, holder: str = "") -> Answer:
         with self._kept.alone():
@@ -225,3 +252,31 @@ class ToyEntities:
     def get(self, tenant: str, type: str, id: str) -> Entity | None:
         found = self._kept.get("entity", f"{tenant}\0{type}", id, _Versions)
         return None if found is None else found.entity
+
+
+class ToyLive:
+    """`Live`. `leave_word`: that of the log."""
+
+    def __init__(self, kept: Kept, leave_word: Callable[[Head, int], bool]) -> None:
+        self._kept, self._leave_word = kept, leave_word
+
+    def leave_word(self, head: Head, now: int, until: int) -> bool:
+        return self._leave_word(head, until)
+
+    def watch(self, ref: SagaRef, now: int, until: int, unless: int) -> bool:
+        with self._kept.alone():
+            there = self.read(ref) or LiveTexts(0)
+            if there.until < unless:
+                self._kept.put("live", str(ref), "", replace(there, until=until))
+            return there.until < unless
+
+    def put_texts(self, ref: SagaRef, epoch: int, now: int, data: bytes) -> bool:
+        with self._kept.alone():
+            there = self.read(ref) or LiveTexts(0)
+            may = there.until > now and (there.epoch, there.at) < (epoch, now)
+            if may:
+                self._kept.put("live", str(ref), "", LiveTexts(there.until, epoch, now, data))
+            return may
+
+    def read(self, ref: SagaRef) -> LiveTexts | None:
+        return self._kept.get("live", str(ref), "", LiveTexts)

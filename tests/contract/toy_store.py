@@ -17,6 +17,7 @@ from baton.adapters.rules import is_over, shard_of
 from baton.core.effects.rows import Row
 from baton.ports import (
     WORK,
+    Appended,
     Definition,
     Due,
     Effect,
@@ -31,7 +32,7 @@ from baton.ports import (
 )
 from baton.ports.effects import FREED
 from tests.contract.stores import SHARDS, LocalStores
-from tests.contract.toy_records import ToyBudgets, ToyEntities, ToyIncidents, ToyQuestions
+from tests.contract.toy_records import ToyBudgets, ToyEntities, ToyIncidents, ToyLive, ToyQuestions
 from tests.contract.toy_table import LIMITS, Kept
 
 
@@ -87,6 +88,7 @@ class ToyLog:
         same = ("folded", "status", "branch", "snapshot", "due_at", "lane", "quiet_since", "timer", "wake")
         fields: dict[str, Any] = {name: getattr(release, name) for name in same}
         fields |= {"start": b""} if release.clear_start else {}
+        fields |= {} if release.models is None else {"models": release.models}
         fields |= {} if release.group_at is None else {"group": release.group}
         fields |= {"owner": "", "until": 0, "pending_wake": 0}
         fields |= {} if release.inbox is None else {"inbox": 0}
@@ -137,8 +139,22 @@ class ToyLog:
                 self._tell(ref, after.wake)
             return found.head
 
-    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
-        return self.append_with_rows(ref, record, (), wake)
+    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
+        with self._kept.alone():
+            if not self.append_with_rows(ref, record, (), wake):
+                return None
+            word = self._kept.get("watched", str(ref), "", Appended) or Appended()
+            self._kept.put("watched", str(ref), "", Appended())
+            return word
+
+    def leave_word(self, head: Head, until: int) -> bool:
+        if not head.owner:
+            return (
+                self._change(head.ref, lambda one: not one.owner and not one.wake, watched=until) is not None
+            )
+        with self._kept.alone():
+            self._kept.put("watched", str(head.ref), "", Appended(until))
+        return True
 
     def append_with_rows(
         self, ref: SagaRef, record: Record, rows: Sequence[Row], wake: Wake | None = None
@@ -213,6 +229,7 @@ class ToyLog:
                 user=one.head.user,
                 created=one.head.created,
                 changed=one.changed,
+                models=one.head.models,
             )
             for one in self._heads(shard)
             if (one.head.ref.tenant, one.head.group) == (tenant, group)
@@ -313,6 +330,7 @@ class ToyStore:
         self.incidents = ToyIncidents(self.kept)
         self.questions = ToyQuestions(self.kept)
         self.entities = ToyEntities(self.kept)
+        self.live = ToyLive(self.kept, self.log.leave_word)
 
 
 class ToyStores(LocalStores):

@@ -15,7 +15,7 @@ from baton.core.log.answers import open_questions
 from baton.core.log.approvals import MOST_ITEMS, shown
 from baton.core.log.records import Option
 from baton.core.log.snapshots import decode_state, encode_state
-from baton.core.log.state import status_of
+from baton.core.log.status import status_of
 from baton.core.read.views import graph_view, saga_view
 from baton.core.times import iso
 from tests.core.approving import AFTER, TOOLS, WITH, asking, compiled, paying, request_of, run, unapproved

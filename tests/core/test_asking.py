@@ -25,7 +25,8 @@ from baton.core.log.failure_folds import forget_answers
 from baton.core.log.fold import apply
 from baton.core.log.records import Option, Takeover
 from baton.core.log.snapshots import decode_state, encode_state
-from baton.core.log.state import ANSWER, Origin, Signal, State, status_of
+from baton.core.log.state import ANSWER, Origin, Signal, State
+from baton.core.log.status import status_of
 from baton.core.log.work import Question, Wait
 from baton.core.read.question_views import question_view
 from tests.core.build import T0

@@ -13,7 +13,7 @@ from baton.core.failures.policy import Change
 from baton.core.failures.retry import CUSTOM, RetryChange
 from baton.core.graph.graph import Catch, Node
 from baton.core.log import events as ev
-from baton.core.log.state import status_of
+from baton.core.log.status import status_of
 from baton.core.read.attempt_history import SHOWN
 from baton.core.read.explain import way
 from baton.core.read.views import saga_view

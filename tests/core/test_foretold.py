@@ -9,7 +9,7 @@ import pytest
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.failures.policy import Change
-from baton.core.log.state import status_of
+from baton.core.log.status import status_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.forecast import MOST, foretold
 from baton.core.read.views import saga_view

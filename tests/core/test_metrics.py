@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from baton.core.log import events as ev
+from baton.core.models.usage import Usage
 from baton.core.read.metrics import METRICS, Figures
 from tests.core.build import EVENTS, FEW, T0
 from tests.kit import emf
@@ -98,6 +100,9 @@ def test_a_step_that_succeeds_at_its_third_attempt_is_one_success_and_two_retrie
         "Escalations": 0,
         "Parked": 0,
         "LoopBlocked": 0,
+        "InputTokens": 0,
+        "OutputTokens": 0,
+        "ModelTime": 0,
         "Errors": 0,
     }
 
@@ -219,3 +224,39 @@ def test_cloudwatch_takes_every_line_whatever_was_heard(entries: list[list[ev.Ev
         figures.heard(workflow, events, T0)
     documents = figures.take(T0 + 60_000, 60_000, "prod-worker")
     emf.read(json.dumps(one, ensure_ascii=False) for one in documents)
+
+
+def asked(ms: int, *usage: Usage) -> ev.StepSucceeded:
+    return replace(succeeded(ms=ms, tool="std.model"), usage=usage)
+
+
+def test_what_a_model_has_read_and_written_counts_by_model_with_the_time_it_took() -> None:
+    refused = replace(attempt_failed(1, "answer_invalid"), usage=(Usage(model="m", input=100, output=5),))
+    two = (Usage(model="m", input=10, output=1), Usage(model="n", input=20, output=2))
+    found = read((asked(40, Usage(model="m", input=100, output=7)), refused, asked(60, *two)))
+    one = {"function": "prod-worker", "model": "m"}
+    assert emf.total(found, "InputTokens", **one) == 210
+    assert emf.total(found, "OutputTokens", **one) == 13
+    assert emf.total(found, "ModelTime", **one) == 40 + 7
+    other = {"function": "prod-worker", "model": "n"}
+    assert emf.total(found, "InputTokens", **other) == 20
+    assert emf.total(found, "ModelTime", **other) == 60
+
+
+def test_each_time_is_a_value_of_its_own_a_hundred_in_a_line() -> None:
+    figures = Figures()
+    for _ in range(250):
+        figures.heard("dinner", (asked(40, Usage(model="m", input=1, output=1)),), T0)
+    told = [one for one in figures.take(LATER, 60_000, "w") if "ModelTime" in one]
+    assert [len(one["ModelTime"]) for one in told] == [100, 100, 50]
+    assert [one.get("InputTokens") for one in told] == [250, None, None]
+
+
+def test_without_models_there_is_no_line_about_them() -> None:
+    assert not any("model" in json.loads(line) for line in lines(_heard(succeeded())))
+
+
+def _heard(event: ev.Event) -> Figures:
+    figures = Figures()
+    figures.heard("dinner", (event,), T0)
+    return figures

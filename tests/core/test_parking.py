@@ -12,7 +12,7 @@ from baton.core.decide.commands import Decision, SendNotices
 from baton.core.decide.decide import MAX_DEATHS
 from baton.core.log import events as ev
 from baton.core.log.inbox import owed
-from baton.core.log.state import status_of
+from baton.core.log.status import status_of
 from tests.core.asked import notices_of, steps_of
 from tests.core.build import Saga, chain, done, interrupted, program, ready, task, wait
 from tests.core.told import of

@@ -18,10 +18,13 @@ from baton.core.decide.spending import (
     day_of,
     end_of,
     is_blocked,
+    is_tenant_blocked,
     is_told,
     parked_notice,
     saga_notice,
     shown,
+    tenant_notices,
+    tenant_parked,
     total_of,
     user_notices,
     user_parked,
@@ -251,8 +254,50 @@ def test_a_users_day_can_be_looked_at() -> None:
         "left_usd": 0.2,
         "blocked_until": None,
         "saga_limit_usd": 1.0,
+        "tenant": None,
     }
     over = budget_view("ada", 5_500_000, 0, TERMS, DAY)
     assert (over["left_usd"], over["blocked_until"]) == (0, "2026-09-22T00:00:00.000Z")
     free = budget_view("ada", 0, 0, SpendingLimits(), DAY)
+    of_tenant = SpendingLimits(tenant_day=10_000_000)
+    assert budget_view("ada", 0, 0, of_tenant, DAY, (10_000_000, 500_000))["tenant"] == {
+        "spent_usd": 10.0,
+        "reserved_usd": 0.5,
+        "limit_usd": 10.0,
+        "left_usd": 0,
+        "blocked_until": "2026-09-22T00:00:00.000Z",
+    }
     assert (free["limit_usd"], free["left_usd"], free["saga_limit_usd"], free["blocked_until"]) == (None,) * 4
+
+
+def test_of_a_tenants_day_those_on_call_are_told_once_each() -> None:
+    terms = SpendingLimits(tenant_day=10_000_000)
+    assert tenant_notices(Day(7_999_999), terms, DAY, NOW) == ()
+    warning, spent = tenant_notices(Day(10_000_000), terms, DAY, NOW)
+    assert (warning.key, warning.to, warning.code) == (f"budget80/tenant/{DAY}", "on_call", "budget_warning")
+    assert (spent.key, spent.code) == (f"budget100/tenant/{DAY}", "budget_tenant_day")
+    assert spent.message == (
+        "10 of the 10 dollars of the tenant for 2026-09-21 are spent: nothing more begins before 2026-09-22 (UTC)"
+    )
+    assert tenant_notices(Day(10**12), SpendingLimits(), DAY, NOW) == ()
+
+
+def test_a_saga_waits_for_the_tenants_next_day_or_for_an_operator() -> None:
+    terms = SpendingLimits(tenant_day=10_000_000)
+    assert is_tenant_blocked(Day(10_000_000), terms)
+    assert not is_tenant_blocked(Day(9_999_999), terms)
+    assert not is_tenant_blocked(Day(10**12), SpendingLimits())
+    parked = tenant_parked(Day(9_900_000), terms, DAY, "ask", 200_000)
+    assert (parked.code, parked.until) == ("budget_tenant_day", end_of(DAY))
+    assert parked.message == (
+        "`ask` would cost up to 0.2 dollars, and 9.9 of the tenant's 10 dollars of 2026-09-21 are spent"
+    )
+    never = tenant_parked(Day(0), terms, DAY, "ask", 10_000_001)
+    assert never.until == 0
+    assert never.message == "`ask` would cost up to 10.000001 dollars, and a tenant may spend 10 a day"
+
+
+def test_days_count_where_either_limit_is_set() -> None:
+    assert SpendingLimits(user_day=1).counts_days
+    assert SpendingLimits(tenant_day=1).counts_days
+    assert not SpendingLimits(saga=1).counts_days

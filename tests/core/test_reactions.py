@@ -18,7 +18,8 @@ from baton.core.failures.retry import RetryChange
 from baton.core.graph.graph import Branch, Cap, Catch, Rule
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, status_of
+from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME
+from baton.core.log.status import status_of
 from tests.core.asked import questions_of, steps_of
 from tests.core.build import AT_ONCE, T0, Saga, done, program, ready, task
 from tests.core.failing import DAY, answer, attempts, broken, chosen, one

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.strategies.base import History
 from baton.core.log import events as ev
+from baton.core.log.replans import Made
 from baton.core.log.snapshots import SHAPE, decode_state, encode_moved, encode_state, moved_to
 from baton.core.log.state import (
-    FINISHED,
     ITEM_PATTERN,
-    WAITING,
     Failing,
     Money,
     Outbox,
@@ -24,13 +23,12 @@ from baton.core.log.state import (
     State,
     Used,
     check_item,
-    group_of,
     item_of,
     node_of,
     owner_of,
     slot_of,
-    status_of,
 )
+from baton.core.log.status import FINISHED, WAITING, group_of, status_of
 from tests.core.build import PROPERTY, Saga, chain, child, done, of_struct, program, task, wait
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True)
@@ -156,6 +154,7 @@ def busy() -> State:
         closed={"b": ("w",)},
         approved={"b": ("digest", "other")},
         items={"c#a": ev.Value(v=1), "c#b": None},
+        made={"d": Made("c#a", ev.Value(v=1))},
         admitted=("c",),
         begun={"b": 7},
         first_started_at={"b": 8},

@@ -11,6 +11,7 @@ import pytest
 from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.snapshots import encode_state
+from baton.core.read.claims import Claims
 from baton.core.read.usage import Ledger, stored_bytes, units
 from tests.core.build import Saga, chain, child, done, failed, program, task, wait
 from tests.core.spending import (
@@ -263,7 +264,7 @@ def test_an_effect_that_may_happen_only_once_is_two_writes_more_whatever_comes_o
     saga.go(failed("b"))
     found = []
     for once in ((), ("a",), ("a", "b")):
-        ledger = Ledger(saga.program, BARE, once=once)
+        ledger = Ledger(saga.program, BARE, claims=Claims(once))
         for entry in saga.entries:
             ledger.add(entry, codec.encode_entry(entry), 1)
         found.append(ledger.total(1, is_held=False).write_units)

@@ -14,7 +14,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.expressions.durations import parse_time
 from baton.core.graph.graph import Join
 from baton.core.log import events as ev
-from baton.core.log.state import status_of
+from baton.core.log.status import status_of
 from baton.core.nodes.registry import KINDS
 from baton.core.sizes import MOST_BYTES, MOST_ITEMS, excess_of
 from tests.core.asked import questions_of

@@ -12,11 +12,12 @@ from tests.deploy.stack import FUNCTIONS, ROOT, as_written, stack
 
 # Read by the dinner example in layers/app, not by the engine.
 OF_THE_APP = {"TABLE_STACK_URL", "OPEN_DELIVERY_URL"}
-# No standard tool runs, no mail, webhook or event is sent, no service paid by and no host called that the deployment does not name.
+# No standard tool runs, no mail, webhook or event is sent, no service paid by, no host called and no intention taken that the deployment does not name.
 EMPTY_BY_DEFAULT = {
     "BATON_MAIL_FROM", "BATON_PAYMENTS_URL", "BATON_PLAIN_HTTP_HOSTS", "BATON_STANDARD_TOOLS", "BATON_HTTP_HOSTS", "BATON_SIGNING_KEY",
-    "BATON_CONFIRM_URL", "BATON_MODEL_SECRETS", "BATON_OPEN_APIS", "BATON_API_SECRETS",
+    "BATON_CONFIRM_URL", "BATON_MODEL_SECRETS", "BATON_OPEN_APIS", "BATON_API_SECRETS", "BATON_INTENTION_WORKFLOW",
     "BATON_MAIL_TO", "BATON_GROUP_MAIL_TO", "BATON_WEBHOOK_URL", "BATON_WEBHOOK_SECRET", "BATON_EVENT_BUS_NAME",
+    "BATON_TRACES_URL",
 }  # fmt: skip
 
 

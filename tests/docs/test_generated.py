@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from baton.core.log import events as ev
-from baton.core.log.state import LISTS
+from baton.core.log.status import LISTS
 from docs import generate
 from docs.transitions import find_transitions
 from tests.docs.pages import Page

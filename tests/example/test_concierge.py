@@ -9,12 +9,13 @@ import httpx
 import pytest
 
 import sagas
-from baton.cli.app import documents
+from baton.cli.app import documents, load_app
 from baton.core.conditions.schema import violations
 from baton.core.documents.compile import compile_document
 from baton.core.effects.approvals import request_for
 from baton.core.graph.graph import Graph
 from baton.core.models.messages import wire_names
+from baton.demo.guest import WORDS
 from baton.demo.promises import EFFECT_OF
 from baton.demo.scenario import CITIES, GUEST
 from baton.ports import StepFailure
@@ -24,10 +25,12 @@ from tests.example.conftest import Start
 from tests.example.test_dinner_tools import context, perform
 
 MARKED = {"repeated": True}
+SAID = {"words": WORDS, **GUEST}
 
 
-def concierge() -> Graph:
-    (path,) = [path for path in documents(sagas) if path.stem == "concierge"]
+def graph_of(name: str) -> Graph:
+    load_app("sagas")
+    (path,) = [path for path in documents(sagas) if path.stem == name]
     return compile_document(path.read_text(encoding="utf-8"), REGISTRY.specs())
 
 
@@ -77,22 +80,22 @@ class Evening:
 def test_the_agent_meets_a_failure_asks_the_same_again_and_answers_as_its_schema_has_it(
     start_service: Start, services: dict[str, str]
 ) -> None:
-    evening = Evening(start_service("concierge", "--delay", "all=0"), GUEST["words"])
+    evening = Evening(start_service("concierge", "--delay", "all=0"), WORDS)
     assert [tool for tool, _ in evening.made] == [
         "table.search",
         "table.search",
         "delivery.quote",
-        "table.hold",
     ]
     assert evening.told[0]["error"]["code"] == "no_tables"
     assert "No Thai restaurant in Vienna has a free table for 4" in evening.told[0]["error"]["message"]
     assert evening.told[-1] == MARKED
-    assert evening.turns == 4
-    (plan,) = [node for node in concierge().nodes if node.kind == "agent"]
+    assert evening.turns == 3
+    (plan,) = [node for node in graph_of("concierge").nodes if node.kind == "agent"]
     assert plan.agent is not None
     assert violations(plan.output_schema, evening.answer) == ()
     assert evening.answer["understood"] == "Thai food for 4 in Vienna"
-    assert (evening.answer["hold"], evening.answer["deposit_cents"]) == ("hold-1", 3200)
+    assert [step["do"] for step in evening.answer["steps"]] == ["book_table", "order_delivery"]
+    assert evening.answer["steps"][0]["deposit_cents"] == 3200
 
 
 def test_the_model_goes_by_the_words_of_the_guest(start_service: Start, services: dict[str, str]) -> None:
@@ -105,17 +108,18 @@ def test_the_model_goes_by_the_words_of_the_guest(start_service: Start, services
 
 def test_no_credential_but_its_own_is_taken(start_service: Start) -> None:
     url = start_service("concierge", "--delay", "all=0")
-    messages = [{"role": "user", "content": json.dumps(GUEST)}]
+    messages = [{"role": "user", "content": json.dumps(SAID)}]
     assert [asked(url, messages, given).status_code for given in (CREDENTIAL, "Bearer sk-real")] == [200, 401]
 
 
 def test_what_the_agent_may_call_and_what_follows_is_compared_with_the_books_or_does_nothing() -> None:
-    graph = concierge()
-    (plan,) = [node for node in graph.nodes if node.agent is not None]
+    (plan,) = [node for node in graph_of("concierge").nodes if node.agent is not None]
     assert plan.agent is not None
-    steps = [*plan.agent.calls, *(node for node in graph.nodes if node.tool)]
-    assert {step.tool for step in steps if step.effect != "pure"} <= set(EFFECT_OF)
-    assert {step.tool for step in plan.agent.calls} == {"table.search", "table.hold", "delivery.quote"}
+    assert {step.tool for step in plan.agent.calls} == {"table.search", "delivery.quote"}
+    assert {step.effect for step in plan.agent.calls} == {"pure"}
+    steps = [node for name in ("concierge", "evening") for node in graph_of(name).nodes if node.tool]
+    acting = {step.tool for step in steps if step.effect != "pure"}
+    assert acting - set(EFFECT_OF) == {"concierge.call_off"}
 
 
 @pytest.mark.parametrize(
@@ -130,5 +134,5 @@ def test_no_person_is_asked_about_the_party_of_the_demo(tool: str, given: dict[s
 
 
 def test_the_words_of_the_demo_are_an_input_and_no_other_evening_is_in_that_city() -> None:
-    assert violations(concierge().input_schema, GUEST) == ()
-    assert not any(city in GUEST["words"] for city in CITIES)
+    assert violations(graph_of("concierge").input_schema, SAID) == ()
+    assert not any(city in WORDS for city in CITIES)

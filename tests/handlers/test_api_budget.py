@@ -36,6 +36,7 @@ def test_a_caller_sees_what_the_own_day_has_room_for(http: Http) -> None:
         "left_usd": 1.0,
         "blocked_until": None,
         "saga_limit_usd": 1.0,
+        "tenant": None,
     }
     assert http.get("/budget", user="eve").body["left_usd"] == 2.5
 

@@ -20,6 +20,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "answer": (202, ""),
     "answer-no-option": (422, "invalid-input"),
     "budget": (200, ""),
+    "costs": (200, ""),
     "confirm": (404, "not-found"),
     "callback": (404, "not-found"),  # its token is another deployment's
     "cancel": (202, ""),
@@ -30,11 +31,13 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "explain-node": (200, ""),
     "fork": (202, ""),
     "health": (200, ""),
+    "intend": (404, "not-found"),  # this deployment names no workflow for it
     "list-incidents": (200, ""),
     "list-questions": (200, ""),
     "list-sagas": (200, ""),
     "list-sagas-bad-query": (400, "bad-request"),
     "list-workflows": (200, ""),
+    "live": (200, ""),
     "node-types": (200, ""),
     "openapi": (200, ""),
     "register-workflow": (201, ""),
@@ -87,7 +90,7 @@ def test_every_route_has_a_request() -> None:
     answered = [
         payload("api", name)
         for name, (status, _) in EXPECTED.items()
-        if status < 400 or name in {"resume", "callback", "confirm", "announce-model"}
+        if status < 400 or name in {"resume", "callback", "confirm", "announce-model", "intend"}
     ]
     asked = {(event["requestContext"]["http"]["method"], event["rawPath"]) for event in answered}
     without = [

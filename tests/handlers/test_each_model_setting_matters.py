@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from baton.adapters.spans.traced import TracedPerformer
 from baton.settings import SettingsError, variable_of
 from examples.services.models import Reply
 from tests.handlers.deployment import Deployment
@@ -100,3 +101,14 @@ def test_the_api_asks_the_same_providers_with_the_same_credentials(deployment: D
         found = models.price.__self__
     assert found._profiles.of("m")[0].host == "a.example"
     assert found._credentials._secrets.where("own-webhook") == "the parameter `/baton/models/own-webhook`"
+
+
+def test_traces_url(deployment: Deployment) -> None:
+    with deployment.function("worker", BATON_TRACES_URL="http://127.0.0.1:4318/v1/traces") as module:
+        module._loop.close()
+        assert module._engine.spans._url == "http://127.0.0.1:4318/v1/traces"
+        assert module._engine.models._provider_of("m")[0].name == "openai"
+        assert isinstance(module._engine.performer, TracedPerformer)
+    with deployment.function("worker") as module:
+        module._loop.close()
+        assert module._engine.spans is None

@@ -20,7 +20,7 @@ from baton.core.log.events import Notice
 from baton.ports import SagaRef, Telling
 from baton.settings import FUNCTIONS, SettingsError, WorkerSettings, variable_of
 from baton.tools.define import ToolError
-from tests.handlers import test_each_channel_matters, test_each_model_setting_matters
+from tests.handlers import test_api_intentions, test_each_channel_matters, test_each_model_setting_matters
 from tests.handlers.deployment import REGION, Deployment, payload
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ECHO
@@ -370,7 +370,8 @@ def test_a_limit_that_is_set_reaches_the_engine(function: str, deployment: Deplo
 
 def test_every_setting_is_a_limit_or_has_a_test_here_or_beside() -> None:
     limits = {field.name for field in dataclasses.fields(Limits)}
-    here = globals() | vars(test_each_channel_matters) | vars(test_each_model_setting_matters)
+    beside = (test_api_intentions, test_each_channel_matters, test_each_model_setting_matters)
+    here = globals() | {name: value for module in beside for name, value in vars(module).items()}
     tested = {name for name, value in here.items() if name.startswith("test_") and callable(value)}
     for function, model in FUNCTIONS.items():
         for name in {field.name for field in dataclasses.fields(model)} - limits:

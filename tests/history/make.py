@@ -43,6 +43,7 @@ from tests.history.callbacks import OF_CALLBACKS
 from tests.history.ending import ended
 from tests.history.lasting import lasting
 from tests.history.questions import escalated, questions
+from tests.history.replanning import replanned
 from tests.history.thinking import thought
 
 HERE = Path(__file__).parent
@@ -366,6 +367,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     **OF_CALLBACKS,
     "escalated": escalated,
     "thought": thought,
+    "replanned": replanned,
 }
 
 

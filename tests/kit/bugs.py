@@ -21,7 +21,7 @@ from baton.core.log import fold as folding
 from baton.core.log.events import Entry, NoticeDue, Parked, Revived
 from baton.core.log.state import State, slot_of
 from baton.errors import StoreUnavailable, Throttled
-from baton.ports import Head, Record, Release, SagaRef, Wake
+from baton.ports import Appended, Head, Record, Release, SagaRef, Wake
 from baton.runtime import history
 from baton.runtime import lease as lease_module
 from baton.runtime.children import Children
@@ -141,7 +141,7 @@ def a_fork_does_not_arm() -> Iterator[None]:
 def an_append_overwrites() -> Iterator[None]:
     """Step row: a put without its condition."""
 
-    def append(self: MemoryLog, ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
+    def append(self: MemoryLog, ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
         with self._lock:
             self._entries.setdefault((ref, record.branch), {}).pop(record.version, None)
             versions = self._versions.get((ref, record.branch), [])

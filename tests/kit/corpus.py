@@ -43,17 +43,18 @@ from tests.kit.documents import (
 from tests.kit.elsewhere import handed
 from tests.kit.faults import Crash
 from tests.kit.mishaps import EFFECTS, MISHAPS, answering, with_books
+from tests.kit.replanning import replans
 from tests.kit.roles import Acknowledged
-from tests.kit.thinking import ponders, thinks
+from tests.kit.thinking import ponders, thinks, watched
 from tests.kit.virtual import VirtualClock, until_something_happens
-from tests.kit.world import World
+from tests.kit.world import USER, World
 
 T = TypeVar("T")
 
 
-async def patiently(world: World, use: Callable[[Service], Awaitable[T]]) -> T:
+async def patiently(world: World, use: Callable[[Service], Awaitable[T]], user: str = USER) -> T:
     """Ask until there is an answer: a client that repeats with the same key."""
-    return await _until_answered(lambda: use(world.service()))
+    return await _until_answered(lambda: use(world.service(user=user)))
 
 
 async def shown(world: World, saga: str) -> dict[str, Any]:
@@ -294,13 +295,16 @@ async def _questions(world: World) -> str:
 async def _approved(world: World) -> str:
     """A person who approves each call twice, and resumes a parked saga so: the second time is none."""
     saga = await start(world, APPROVED, {}, "approved")
+    known = 0
     while world.end(saga) is None:
-        for question in [*(await shown(world, saga))["questions"]] * 2:
+        is_news, known = known != len(world.entries(saga)), len(world.entries(saga))
+        asked = (await shown(world, saga))["questions"] if is_news else []
+        for question in asked * 2:
             if APPROVE not in question["options"] and world.troubles is not None:
                 return saga  # another person answers from here on (people.py)
             said = partial(_say, saga=saga, answer=Answer(ask=question["id"], action=question["options"][0]))
             await ask_unless_done(patiently(world, said))
-        await asyncio.sleep(1)
+        await until_something_happens(1)
     return saga
 
 
@@ -310,7 +314,7 @@ async def _escalated(world: World) -> str:
     while not (await shown(world, saga))["questions"]:
         if world.end(saga) is not None:
             return saga
-        await asyncio.sleep(0.5)
+        await until_something_happens(0.5)
     began = next(event.ask.asked_at for event in world.events(saga) if isinstance(event, QuestionOpened))
     with suppress(NotAllowedNow, NotFound):  # it was closed meanwhile
         await patiently(world, lambda service: service.questions.claim(saga, "0.who"))
@@ -391,4 +395,6 @@ CORPUS = (
     Scenario("handed", partial(handed, start=start, patiently=patiently)),
     Scenario("thinks", partial(thinks, start=start, patiently=patiently)),
     Scenario("ponders", partial(ponders, start=start, patiently=patiently)),
+    Scenario("watched", partial(watched, start=start, patiently=patiently)),
+    Scenario("replans", partial(replans, start=start, patiently=patiently)),
 )

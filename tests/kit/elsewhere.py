@@ -21,6 +21,7 @@ from baton.runtime.service import Service
 from baton.tools.define import Registry
 from tests.kit.faults import Crash
 from tests.kit.process import pause
+from tests.kit.virtual import until_something_happens
 
 if TYPE_CHECKING:
     from tests.kit.world import World
@@ -133,7 +134,7 @@ async def carry_out(world: World, saga: str, say: Say) -> None:
         for job in list(world.books.jobs.all.values()):
             if job.token not in begun:
                 begun[job.token] = asyncio.create_task(_work(job, world.books.jobs, say, luck))
-        await asyncio.sleep(0.05)
+        await until_something_happens(0.05)
     attending.cancel()
     await asyncio.gather(*begun.values())
 

@@ -13,7 +13,7 @@ from baton.runtime.service import Service
 from tests.kit.corpus import CORPUS, Scenario, ask_unless_done, patiently, start
 from tests.kit.documents import CHATTER
 from tests.kit.links import confirmed
-from tests.kit.world import World
+from tests.kit.world import USER, World
 
 
 async def _start_spender(service: Service, after: float) -> tuple[dict[str, Any], bool]:
@@ -46,6 +46,31 @@ nodes:
     return sagas[0]
 
 
+async def _tenants(world: World) -> str:
+    """Sagas of many users that want to spend on one day twice as much as their tenant may, and end on the next."""
+    document = """
+name: spender
+nodes:
+  wait: {tool: measure, with: {text: a, seconds: '${input.after}'}}
+  one: {tool: purchase, after: wait, with: {seconds: 2.4}}
+  two: {tool: purchase, after: wait, with: {seconds: 1.9}}
+  three: {tool: purchase, after: [one, two], with: {seconds: 0.3}}
+"""
+    await patiently(world, lambda service: service.register(document, json_only=False))
+    world.keeps_to_what_it_declares = True
+    sagas = []
+    for number in range(6):
+        user = (USER, "bob", "eve")[number % 3]
+        with suppress(BudgetSpent):
+            begin = partial(_start_spender, after=0.7 * number)
+            view, _ = await patiently(world, begin, user=user)
+            sagas.append(str(view["id"]))
+    await asyncio.sleep(300)
+    world.reconciler_gap_s = 1_800
+    await asyncio.sleep(3 * 86_400)
+    return sagas[0]
+
+
 async def _chatter(world: World) -> str:
     """Two callers who speak all the time, each at a pace of its own, through whatever happens to the saga."""
     saga = await start(world, CHATTER, {}, "chatter")
@@ -71,6 +96,7 @@ async def _wired(world: World) -> str:
 
 HARDER = (
     Scenario("spenders", _spenders, limits=Limits(user_day_budget_usd="0.50")),
+    Scenario("tenants", _tenants, limits=Limits(user_day_budget_usd="0.50", tenant_day_budget_usd="0.80")),
     Scenario("chatter", _chatter, same_steps=False),
     Scenario("stubborn", _stubborn, "parked", has_open_end=True),
     Scenario("wired", _wired),

@@ -24,7 +24,9 @@ from baton.core.log.events import Notice
 from baton.ports import (
     Account,
     Answer,
+    Appended,
     Change,
+    Drawn,
     Head,
     QuestionRow,
     Record,
@@ -32,6 +34,7 @@ from baton.ports import (
     Report,
     SagaRef,
     Spot,
+    Sums,
     Wake,
 )
 from tests.kit.meter import TABLE, Meter
@@ -95,6 +98,9 @@ class MirrorBudgets(MemoryBudgets):
     def move(self, account: Account, change: Change, now: int) -> Answer:
         return _same(self._real.move(account, change, now), super().move(account, change, now))
 
+    def draw(self, account: Account, seen: Sums, drawn: int, limit: int | None = None) -> Drawn:
+        return _same(self._real.draw(account, seen, drawn, limit), super().draw(account, seen, drawn, limit))
+
 
 class MirrorRecord(MemoryIncidents):
     """The same of the claims of notices."""
@@ -149,14 +155,14 @@ class MirrorLog(MemoryLog):
     def arm(self, seen: Head, until: int) -> bool:
         return _same(self._real.arm(seen, until), super().arm(seen, until))
 
-    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
+    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
         return _same(self._real.append(ref, record, wake), super().append(ref, record, wake))
 
     def append_with_rows(
         self, ref: SagaRef, record: Record, rows: Sequence[Row], wake: Wake | None = None
     ) -> bool:
         done = self._real.append_with_rows(ref, record, rows, wake)
-        return _same(done, MemoryLog.append(self, ref, record, wake))
+        return _same(done, MemoryLog.append(self, ref, record, wake) is not None)
 
     def read_tail(self, ref: SagaRef, branch: int, after: int, limit: int | None = None) -> Sequence[Record]:
         there = list(self._real.read_tail(ref, branch, after, limit))

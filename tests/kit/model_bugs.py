@@ -10,6 +10,7 @@ from typing import Any
 
 from baton.core.log.records import Response
 from baton.core.models import messages
+from baton.core.nodes import replanning
 from baton.ports import StepContext
 from baton.ports.models import ModelAnswer, ModelRequest
 from baton.runtime import background, model_request
@@ -117,4 +118,16 @@ def what_was_held_is_paid_beside_the_answer() -> Iterator[None]:
         """Nothing comes back."""
 
     with replaced(model_request, "given_back", given_back):
+        yield
+
+
+@contextmanager
+def a_plan_forgets_what_was_done() -> Iterator[None]:
+    """Replan row: what a model plans is done, although the saga has done it before at another node."""
+    numbers = itertools.count()
+
+    def digest(*_: Any) -> str:
+        return str(next(numbers))
+
+    with replaced(replanning, "act_digest", digest):
         yield

@@ -8,14 +8,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from baton.adapters.memory.budgets import MemoryBudgets
 from baton.core.decide.builder import RunStep
 from baton.core.log.state import State
-from baton.ports import SagaRef, StepContext
+from baton.ports import Account, Drawn, SagaRef, StepContext, Sums
 from baton.runtime import approvals, effect_claims, steps
 from baton.runtime.account_queue import AccountQueue
 from baton.runtime.effect_claims import EffectClaims
 from baton.runtime.inflight import InFlight
 from baton.runtime.ledger import Ledger
+from baton.runtime.slices import Slices
 from baton.runtime.steps import Steps
 from tests.kit.bugs import replaced
 
@@ -43,6 +45,38 @@ def a_change_that_is_made_again_counts_again() -> Iterator[None]:
 
     real = AccountQueue._made
     with replaced(AccountQueue, "_made", made):
+        yield
+
+
+@contextmanager
+def a_reservation_does_not_ask_what_was_drawn() -> Iterator[None]:
+    """Spend row: a user's account lets more be held than the user has drawn of the tenant's day."""
+
+    async def draw(self: Slices, account: AccountQueue, cost: int) -> None:
+        account.sums = replace(account.sums, drawn=1 << 40)
+
+    def may(self: MemoryBudgets, item: Any, change: Any) -> bool:
+        return real(self, item, replace(change, drawn=0))
+
+    real = MemoryBudgets._may
+    with replaced(Slices, "draw", draw), replaced(MemoryBudgets, "_may", may):
+        yield
+
+
+@contextmanager
+def half_a_draw_is_lost() -> Iterator[None]:
+    """Draw row: the user has the slice, and the tenant's account does not know of it."""
+
+    def draw(
+        self: MemoryBudgets, account: Account, seen: Sums, drawn: int, limit: int | None = None
+    ) -> Drawn:
+        found = real(self, account, seen, drawn, limit)
+        if found.is_done:
+            self._items[account.of_tenant].held -= drawn - seen.drawn
+        return found
+
+    real = MemoryBudgets.draw
+    with replaced(MemoryBudgets, "draw", draw):
         yield
 
 

@@ -50,6 +50,7 @@ from tests.kit.calling import of_callbacks, unheard
 from tests.kit.links import of_links
 from tests.kit.process import FOREVER, Process
 from tests.kit.roles import Acknowledged, Act
+from tests.kit.slices import of_tenants_days
 from tests.kit.telling import of_notices
 from tests.kit.thinking import of_requests
 from tests.kit.world import TENANT, USER, World
@@ -302,6 +303,7 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
         limit = micro_dollars([Decimal(world.limits.user_day_budget_usd)])
         if world.keeps_to_what_it_declares and spent > limit + most:
             yield f"{account} has spent {spent}, the limit is {limit}, and the dead can have spent {most}"
+    yield from of_tenants_days(world, most)
     billed = micro_dollars([part for one in world.asked for part in one.bill])
     if sum(accounts.values()) < billed + least:
         yield f"the account of {USER} has {sum(accounts.values())}, and its models have billed {billed}"

@@ -186,6 +186,7 @@ PLANTED: Mapping[str, Planted] = {
         Planted(model_bugs.a_request_is_given_back_and_not_paid, MONEY, at_rest("ponders")),
         Planted(model_bugs.what_was_held_is_paid_beside_the_answer, MODELS, at_rest("ponders")),
         Planted(model_bugs.a_transcript_says_when_it_was_made, MODELS, at_rest("thinks")),
+        Planted(model_bugs.a_plan_forgets_what_was_done, DEEDS, at_rest("replans")),
         Planted(money_bugs.a_result_is_gone_when_its_window_is_over, DEEDS, everywhere("rented", drawn=0)),
         Planted(
             money_bugs.a_retry_covers_every_claim,
@@ -196,6 +197,8 @@ PLANTED: Mapping[str, Planted] = {
         Planted(money_bugs.an_approval_is_for_the_step_and_whatever_it_does, APPROVALS, at_rest("approved")),
         Planted(money_bugs.an_orphaned_claim_is_taken_without_a_look, DEEDS, in_schedules(STILL_INSIDE)),
         Planted(money_bugs.money_is_free_by_any_clock, MONEY, seeds("spenders", 12, skew_ms=3_000, gap_s=1)),
+        Planted(money_bugs.a_reservation_does_not_ask_what_was_drawn, MONEY, seeds("tenants", 4)),
+        Planted(money_bugs.half_a_draw_is_lost, MONEY, seeds("tenants", 4)),
         Planted(money_bugs.what_is_left_behind_owes_nothing, MONEY, seeds("losers", 1)),
         Planted(callback_bugs.an_old_attempts_token_is_accepted, RESULT, at_rest("handed")),
         Planted(callback_bugs.a_callback_before_the_return_is_lost, RESULT, at_rest("handed")),

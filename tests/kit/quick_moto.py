@@ -22,7 +22,7 @@ def hasten() -> None:
     models.RESPONSES_METHODS.clear()
     # Whose address it is, is looked for one service after the other.
     backend_index.backend_url_patterns.sort(key=lambda known: known[0] not in OURS)
-    BaseJSONSerializer._serialize_type_structure = _of_what_is_there  # type: ignore[method-assign]
+    BaseJSONSerializer._serialize_type_structure = _of_what_is_there
 
 
 def _of_what_is_there(

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from baton.errors import NotAllowedNow
-from baton.ports import Record, Release, SagaRef, Wake
+from baton.ports import Appended, Record, Release, SagaRef, Wake
 from tests.kit.corpus import start
 from tests.kit.oracles import LATENESS, LIVENESS, RESULT, of_world
 from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import run_virtual, until_something_happens
 from tests.kit.world import World
 
+T = TypeVar("T")
 RACE = """
 name: race
 nodes:
@@ -108,7 +109,7 @@ def _watch(world: World) -> Counter[str]:
     log = world.log
     append, release, leave_wake = log.append, log.release, log.leave_wake
 
-    def counted_append(ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
+    def counted_append(ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
         return _count(refused, "append", append(ref, record, wake))
 
     def counted_release(ref: SagaRef, owner: str, epoch: int, plan: Release) -> bool:
@@ -129,6 +130,6 @@ def _watch(world: World) -> Counter[str]:
     return refused
 
 
-def _count(refused: Counter[str], what: str, ok: bool) -> bool:
+def _count(refused: Counter[str], what: str, ok: T) -> T:
     refused[what] += not ok
     return ok

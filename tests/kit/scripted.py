@@ -49,10 +49,20 @@ class Scripted:
     given: dict[str, Given] = field(default_factory=dict)
     looks: list[tuple[float, str]] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
+    types: str = ""  # what it writes while it takes its time, word by word
 
     async def answer(self, request: ModelRequest) -> ModelAnswer:
         self.requests.append(request)
         number = len(self.requests) - 1
+        if request.draft is not None and self.types:
+            began, loop = asyncio.get_running_loop().time(), asyncio.get_running_loop()
+            words = self.types.split(" ")
+
+            def read() -> str:
+                share = (loop.time() - began) / self.takes_s
+                return "".join(f"{word} " for word in words[: int(share * len(words))])
+
+            request.draft.read = read
         await asyncio.sleep(self.takes_s)
         return self.script(request, number)
 

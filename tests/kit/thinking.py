@@ -24,12 +24,13 @@ from baton.core.log.state import slot_of
 from baton.core.models.messages import Message, size_of
 from baton.core.models.usage import Price, cost_of, most_of
 from baton.core.money import MICRO
-from baton.errors import NotAllowedNow, NotFound
+from baton.errors import EngineFault, NotAllowedNow, NotFound
 from baton.ports import SagaRef
 from baton.ports.models import ModelAnswer, ModelRequest, Models, Over
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, STALL, THROTTLE, Crash
 from tests.kit.process import Process
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
+from tests.kit.virtual import until_something_happens
 
 if TYPE_CHECKING:
     from baton.runtime.service import Service
@@ -74,7 +75,7 @@ class Asked:
     @property
     def place(self) -> tuple[str, str]:
         """The saga and the slot."""
-        saga, slot, _ = self.request.key.rsplit("/", 2)
+        saga, _, slot, _ = self.request.key.rsplit("/", 3)
         return saga, slot
 
 
@@ -175,12 +176,12 @@ def model() -> Scripted:
 
     def script(request: ModelRequest, number: int) -> ModelAnswer:
         answer = _LAST(request, number)
-        if answer.calls or not _is_corrected(request.messages[-1]):
+        if answer.calls or not is_corrected(request.messages[-1]):
             return answer
         heard = [one["content"] for one in request.messages if one["role"] == "tool"]
         return says(json.dumps({"heard": heard}))
 
-    return Scripted(script)
+    return Scripted(script, types="That is what it says.")
 
 
 class Announcing(Scripted):
@@ -228,21 +229,43 @@ async def _through(
     saga = await start(world, document, {}, name)
     with suppress(NotAllowedNow):  # it has ended
         await patiently(world, lambda service: service.signal(saga, "word", "By the window.", "w-1"))
+    known = 0
     while world.end(saga) is None and world.troubles is None:
-        view = await patiently(world, partial(_shown, world, saga))
+        is_news, known = known != len(world.entries(saga)), len(world.entries(saga))
+        view = await patiently(world, partial(shown, world, saga)) if is_news else {"questions": []}
         for ask in [question["id"] for question in view["questions"] if question["node"]] * 2:
-            said = partial(_approve, saga=saga, answer=Answer(ask=ask, action="approve"))
+            said = partial(approve, saga=saga, answer=Answer(ask=ask, action="approve"))
             with suppress(NotAllowedNow, NotFound):
                 await patiently(world, said)
-        await asyncio.sleep(1)
+        await until_something_happens(1)
     return saga
 
 
-async def _shown(world: World, saga: str, _: Service) -> dict[str, Any]:
+async def watched(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
+    """The same, with two viewers."""
+
+    async def looks(saga: str) -> None:
+        for _ in range(60):  # where only the reconciler is left, a saga takes hours
+            if world.end(saga) is not None:
+                return
+            with suppress(Crash, EngineFault):
+                await world.queries().live(saga)
+            await asyncio.sleep(0.7)
+
+    async def began(*arguments: Any) -> str:
+        saga = await start(*arguments)
+        for _ in range(2):
+            world.spawn(looks(saga))
+        return saga
+
+    return await thinks(world, began, patiently)
+
+
+async def shown(world: World, saga: str, _: Service) -> dict[str, Any]:
     return await world.queries().show(saga)
 
 
-async def _approve(service: Service, saga: str, answer: Answer) -> None:
+async def approve(service: Service, saga: str, answer: Answer) -> None:
     await service.answer(saga, answer, "k")
 
 
@@ -257,8 +280,9 @@ def of_requests(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
         if one.at > answered.get(one.place, math.inf) and one.process.lost_time_at == math.inf:
             yield f"{saga}: {slot} was asked for at {one.at:.3f} s, and its answer was in the log"
         owner, _, item = slot.partition("#")
-        said = [message for message in one.request.messages if not _is_corrected(message)]
-        known = talks[saga, owner].setdefault(int(item[1:] or 0), said)
+        number = item[1:] if item[1:].isdecimal() else "0"  # a plan is no turn
+        said = [message for message in one.request.messages if not is_corrected(message)]
+        known = talks[saga, owner].setdefault(int(number), said)
         if known != said:
             yield f"{saga}: {slot} was asked for in other words than before"
     for (saga, owner), turns in talks.items():
@@ -295,5 +319,5 @@ def _answered(world: World, saga: str, entries: list[Entry]) -> Iterator[tuple[t
                 yield (saga, slot_of(event.node, event.iteration, event.item)), at
 
 
-def _is_corrected(message: Message) -> bool:
+def is_corrected(message: Message) -> bool:
     return message["role"] == "user" and str(message["content"]).startswith("Your last answer was refused")

@@ -133,10 +133,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._passed += seconds
 
     def quiet_s(self) -> float:
-        """How long nothing will happen; 0 while something does."""
-        if self._ready or not self._timers:
-            return 0
-        return self._timers[0][0] - self._passed
+        """How long nothing will happen; 0 while something does. What was given up in time happens no more."""
+        timers = self._timers
+        while timers and timers[0][2]._cancelled:
+            heappop(timers)
+        return 0 if self._ready or not timers else timers[0][0] - self._passed
 
 
 async def until_something_happens(step_s: float) -> None:

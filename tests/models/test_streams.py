@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
 from baton.adapters.clock import SystemClock
 from baton.adapters.models import answers, openai_exchange
 from baton.core.models.usage import Usage
+from baton.ports.models import Draft
 from examples.services.models import Reply
 from tests.kit.provider import Served
 from tests.models.asking import a_request, adapter_of, ask, failure
@@ -23,6 +25,25 @@ def test_a_stream_that_drips_for_ever_ends_by_its_deadline(provider: Served) -> 
     found = failure(adapter_of(provider.url), a_request(until=begun + 700))
     assert found.code == "timeout"
     assert 600 <= CLOCK.now() - begun < PATIENCE_MS
+
+
+def test_what_has_come_of_an_answer_can_be_read_while_it_comes(provider: Served) -> None:
+    provider.script = lambda asked: Reply(fault="drip", pace=0.02)
+
+    async def grown() -> list[str]:
+        adapter, draft, seen = adapter_of(provider.url), Draft(), [""]
+        task = asyncio.create_task(adapter.answer(a_request(draft=draft)))
+        while len(seen) < 4:
+            if (text := draft.read()) != seen[-1]:
+                seen.append(text)
+            await asyncio.sleep(0.005)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await adapter.aclose()
+        return seen
+
+    found = asyncio.run(grown())
+    assert all(after.startswith(before) for before, after in pairwise(found))
 
 
 def test_the_connection_of_a_cancelled_request_is_closed(provider: Served) -> None:

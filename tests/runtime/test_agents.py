@@ -347,9 +347,9 @@ def test_an_agent_that_asks_again_and_again_for_what_it_may_not_is_stopped(stage
         saga = await start(world, document(", corrections: 1"), {"a": 1}, "w")
         await asyncio.sleep(60)
         shown = await world.queries().show(saga)
-        assert len(model.requests) == 3 + 2, "three are told, the fourth is refused and corrected once"
+        assert len(model.requests) == 4, "three corrections, and no fourth"
         (question,) = shown["questions"]
-        assert "only for calls that cannot be made" in question["message"]
+        assert "there is no tool `nonsense`" in question["message"]
 
     stage(story)
 

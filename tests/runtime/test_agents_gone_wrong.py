@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from typing import Any
 
 import pytest
 
-from baton import StepFailure
+from baton import StepFailure, tool
+from baton.core.limits import Limits
 from baton.core.log.answers import Answer
-from baton.core.log.events import AgentClosed, CallsBegan, StepFailed
+from baton.core.log.events import AgentClosed, AttemptFailed, CallsBegan, Parked, StepFailed, StepSucceeded
 from baton.core.models.usage import Usage
 from baton.ports.models import ModelFailure
 from tests.kit.corpus import start
@@ -200,3 +202,72 @@ def test_what_a_policy_puts_in_place_of_an_argument_may_be_of_no_use(stage: Stag
         assert (shown["status"], len(model.requests)) == ("completed", 1)
 
     stage(story)
+
+
+def test_a_result_that_looks_like_a_failure_is_a_result(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        made = []
+
+        @tool("sum.odd", registry=world.registry)
+        async def odd() -> dict[str, Any]:
+            made.append(1)
+            return {"error": {"code": "business_rule", "message": "no sums today"}}
+
+        world.tools = world.registry.specs()
+        world.models = model = Scripted(
+            in_turn(asks_for(("sum_odd", {})), asks_for(("sum_odd", {})), says("It is odd."))
+        )
+        shown = await ran(world, document(), {"a": 1})
+        assert shown["status"] == "completed"
+        assert made == [1], "it has succeeded, so an equal call repeats it"
+        told = [json.loads(one["content"]) for one in model.requests[-1].messages if one["role"] == "tool"]
+        result = {"error": {"code": "business_rule", "message": "no sums today"}}
+        assert told[0] == result
+        assert told[1]["repeated"] is True
+        ends = of_kind(world, shown["id"], StepSucceeded)
+        assert [end.output.v for end in ends if end.item == "t1-0"] == [result]
+        assert of_kind(world, shown["id"], AttemptFailed) == []
+
+    stage(story)
+
+
+def test_an_answer_that_is_refused_is_not_corrected_once_the_tokens_are_used(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = model = Scripted(in_turn(*(says("three") for _ in range(9))))
+        shown = await ran(world, document(", tokens: 200", node=", output_schema: {type: object}"), {"a": 1})
+        assert (shown["status"], shown["error"]["code"]) == ("failed", "agent_exhausted")
+        assert len(model.requests) == 2, "110 tokens each"
+
+    stage(story)
+
+
+def test_the_limit_of_the_whole_document_is_looked_at_before_a_request(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = model = Scripted(in_turn(says("done")))
+        text = document(", max_output: 1000") + "limits: {cost_usd: 0.000001}\n"
+        shown = await ran(world, text, {"a": 1})
+        assert (shown["status"], shown["error"]["code"]) == ("failed", "limit_cost")
+        assert "of the saga" in shown["error"]["message"]
+        assert model.requests == []
+
+    stage(story)
+
+
+def test_who_is_asked_about_a_large_prompt_is_told_how_its_cost_was_reckoned(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = model = Scripted(in_turn(says("done")))
+        saga = await start(world, document(), {"a": "x" * 3_000_000}, "w")
+        await asyncio.sleep(30)
+        shown = await world.queries().show(saga)
+        assert shown["status"] == "parked"
+        assert model.requests == []
+        (parked,) = of_kind(world, saga, Parked)
+        assert "the request has 3,000," in parked.message
+        assert "each is taken for a token of input" in parked.message
+        assert "usual text has 3 to 4 bytes a token" in parked.message
+
+    stage(story, limits=Limits(saga_budget_usd="1"))

@@ -8,7 +8,7 @@ from typing import Any
 from baton import Context, tool
 from baton.core.log.codec import encode_entry
 from baton.core.log.events import Entry, Revived, SignalReceived, StepInterrupted, StepSucceeded, Value
-from baton.ports import Message, Record, SagaRef, Wake
+from baton.ports import Appended, Message, Record, SagaRef, Wake
 from baton.runtime.context import Invocation
 from baton.runtime.parts import Parts
 from baton.runtime.worker.runner import SUPERSEDED, Runner
@@ -83,7 +83,7 @@ def test_the_fence_of_a_revival_is_put_again_after_another_came_first(stage: Sta
         real = world.log.append
         between: list[str] = []
 
-        def append(ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
+        def append(ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
             if len(between) < 2:
                 between.append("signal")
                 entry = Entry(

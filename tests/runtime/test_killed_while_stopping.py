@@ -19,7 +19,7 @@ from baton.core.log.events import (
     SagaEnded,
     StepInterrupted,
 )
-from baton.ports import Record, SagaRef, Wake
+from baton.ports import Appended, Record, SagaRef, Wake
 from tests.kit.corpus import start
 from tests.kit.faults import Crash
 from tests.kit.toolbox import Books
@@ -43,7 +43,7 @@ class Deadly:
         any_log: Any = world.log
         any_log.append = self.die_or_append
 
-    def die_or_append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
+    def die_or_append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
         events = decode_entry(record.data).events
         if self.is_on and any(self.is_meant(ref.id, event) for event in events):
             head = self.world.log.read_head(self.ref)

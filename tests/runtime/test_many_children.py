@@ -11,7 +11,7 @@ import pytest
 from baton.core.decide.decide import CANCELLED_TOGETHER
 from baton.core.log.codec import encode_entry
 from baton.core.log.events import CancelRequested, ChildrenAbandoned, Entry, SagaEnded, SignalReceived, Value
-from baton.ports import Head, Message, Record, SagaRef, Wake
+from baton.ports import Appended, Head, Message, Record, SagaRef, Wake
 from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, NO_ANSWER
 from tests.kit.toolbox import Books
@@ -200,7 +200,7 @@ def test_news_that_come_in_between_make_it_ask_no_child_twice(stage: Stage) -> N
             asked[ref.id] += ref.id != saga
             return read_head(ref)
 
-        def meanwhile(ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
+        def meanwhile(ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
             if ref.id != saga and asked.total() in (50, 250, 400):
                 last = world.entries(saga)[-1].version
                 news = SignalReceived(name="more", key=str(last), payload=Value(), by="ada", at=1)

@@ -13,7 +13,7 @@ from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import JoinFired, SagaEnded, StepInterrupted
 from baton.errors import StoreUnavailable
-from baton.ports import Record, SagaRef, Sums, Wake
+from baton.ports import Appended, Record, SagaRef, Sums, Wake
 from tests.kit.toolbox import Books
 from tests.kit.virtual import VirtualClock
 from tests.kit.world import World
@@ -121,7 +121,7 @@ def test_the_account_has_what_a_loser_has_spent_before_the_log_has(stage: Stage)
         add_tools(world)
         real, seen = world.log.append, list[tuple[int, int]]()
 
-        def append(ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
+        def append(ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
             events = decode_entry(record.data).events
             if cost := sum(event.cost for event in events if isinstance(event, StepInterrupted)):
                 seen.append((cost, sums(world).spent))
@@ -184,18 +184,20 @@ def test_an_entry_with_what_a_loser_spent_that_seems_lost_counts_it_once(stage: 
         real = world.log.append
         lost: list[Any] = []
 
-        def append(*args: Any) -> bool:
+        def append(*args: Any) -> Appended | None:
             done = real(*args)
             if not lost and b"stopped" in args[1].data:
                 lost.append(args)
                 raise StoreUnavailable("the answer is lost")
-            return done if len(lost) != 1 else hang(args)
+            if len(lost) != 1:
+                return done
+            hang(args)
+            return None
 
-        def hang(args: Any) -> bool:
+        def hang(args: Any) -> None:
             """Nor does the look afterwards get one."""
             lost.append(args)
             world.slow["read_tail"] = 100_000
-            return False
 
         any_log: Any = world.log
         any_log.append = append

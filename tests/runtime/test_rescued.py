@@ -8,7 +8,7 @@ from typing import Any
 from baton import Context, tool
 from baton.core.log.events import StepFailed, StepInterrupted, StepSucceeded
 from baton.errors import CorruptLog, EngineFault
-from baton.ports import Message, SagaRef
+from baton.ports import Appended, Message, SagaRef
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World
@@ -93,7 +93,7 @@ def test_an_outcome_behind_children_that_cannot_be_cancelled_is_kept(stage: Stag
         saga = await start(world, document, {}, "w")
         real = world.log.append
 
-        def append(ref: SagaRef, *rest: Any) -> bool:
+        def append(ref: SagaRef, *rest: Any) -> Appended | None:
             if ref.id != saga and began["paid"]:
                 raise EngineFault("the child's partition is broken")
             return real(ref, *rest)
@@ -196,7 +196,7 @@ def test_an_account_has_what_a_faulty_attempt_spent_before_the_log_has(stage: St
         saga = await start(world, "name: w\nnodes: {a: {tool: card}}", {}, "w")
         real, seen = world.log.append, list[int]()
 
-        def append(*args: Any) -> bool:
+        def append(*args: Any) -> Appended | None:
             seen.append(sums(world).spent)
             return real(*args)
 

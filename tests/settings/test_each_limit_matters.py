@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import pytest
@@ -38,7 +39,7 @@ from tests.kit.faults import THROTTLE, Crash, Plan
 from tests.kit.holding import Holding
 from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import run_virtual
-from tests.kit.world import World
+from tests.kit.world import USER, World
 from tests.settings import lifetimes, people
 
 SECTIONS = (
@@ -263,10 +264,10 @@ async def fate_of_a_saga_that_spends_eighty_cents(world: World) -> str:
     return await status(world, TWO_PURCHASES)
 
 
-async def is_a_user_refused_who_has_spent_eighty_cents(world: World) -> bool:
+async def is_refused_after_eighty_cents(world: World, user: str) -> bool:
     await finished(world, TWO_PURCHASES)
     try:
-        await world.service().start("w", {}, "")
+        await world.service(user=user).start("w", {}, "")
     except BudgetSpent:
         return True
     return False
@@ -368,7 +369,12 @@ CASES: dict[str, Case] = {
         fate_of_a_booking_ten_seconds_after_one_that_failed, 1_000, 60_000, ("failed", "completed")
     ),
     "saga_budget_usd": Case(fate_of_a_saga_that_spends_eighty_cents, "0.40", "0.80", ("parked", "completed")),
-    "user_day_budget_usd": Case(is_a_user_refused_who_has_spent_eighty_cents, "0.80", "0.81", (True, False)),
+    "user_day_budget_usd": Case(
+        partial(is_refused_after_eighty_cents, user=USER), "0.80", "0.81", (True, False)
+    ),
+    "tenant_day_budget_usd": Case(
+        partial(is_refused_after_eighty_cents, user="eve"), "0.80", "0.81", (True, False)
+    ),
     "budget_warning_percent": Case(warnings_of_a_saga_that_spends_eighty_cents, 80, 81, (1, 0)),
     "inline_bytes": Case(blobs_of_two_values_of_three_kilobytes, 1_024, 8_192, (2, 0)),
     "result_bytes": Case(fate_of_a_result_of_three_kilobytes, 1_024, 8_192, ("result_too_large", None)),

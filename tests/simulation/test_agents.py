@@ -29,10 +29,10 @@ OF_ANSWERS = (CRASH_BEFORE, CRASH_AFTER, THROTTLE, HANG, LATE, STALL, FREEZE)
 
 
 @cache
-def answers() -> list[int]:
+def answers(scenario: str = "thinks") -> list[int]:
     """The numbers of the reads that are requests to the model."""
     plan = Plan()
-    run(next(one for one in CORPUS if one.name == "thinks"), plan)
+    run(next(one for one in CORPUS if one.name == scenario), plan)
     return [number for number, read in enumerate(plan.reads, 1) if read == "answer"]
 
 
@@ -64,5 +64,28 @@ def test_messages_that_are_lost_late_or_doubled_change_nothing(fate: str) -> Non
 @pytest.mark.parametrize("seed", range(12))
 def test_a_dozen_faults_at_once_and_clocks_that_differ_change_nothing(seed: int) -> None:
     schedule = Schedule("thinks", seed, skew_ms=(0, 1_000, 3_000)[seed % 3], is_warm=bool(seed % 2))
+    found = trial(schedule)
+    assert found.broken == (), found.schedule
+
+
+# ---- a model that puts something else in the place of a step -----------------------------------------------------
+
+
+def test_a_plan_takes_two_requests_where_nothing_goes_wrong() -> None:
+    assert len(answers("replans")) == 2, "one answer is corrected"
+    assert run(next(one for one in CORPUS if one.name == "replans"), Plan()).output == ["remit 5", 6, 7]
+
+
+@pytest.mark.parametrize("fate", OF_ANSWERS)
+def test_a_plan_whose_model_fails_or_dies_with_its_worker_is_the_same(fate: str) -> None:
+    for number in answers("replans"):
+        found = trial(Schedule("replans", 0, faults=(("read", number, fate),)))
+        assert any("a model's answer" in fault for fault in found.verdict.faults)
+        assert found.broken == (), f"{fate} at read {number}"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_plan_is_the_same_with_a_dozen_faults_at_once(seed: int) -> None:
+    schedule = Schedule("replans", seed, skew_ms=(0, 1_000, 3_000)[seed % 3], is_warm=bool(seed % 2))
     found = trial(schedule)
     assert found.broken == (), found.schedule

@@ -1,6 +1,6 @@
 """The tools of the evening out: tables at table-stack, deliveries at open-delivery.
 
-The order in which things are done is in dinner.yaml, and what an agent may do with them in concierge.yaml; HTTP is in outside.
+The order in which things are done is in dinner.yaml and evening.yaml; what an agent may look up is in concierge.yaml; HTTP is in outside.
 """
 
 from datetime import datetime, timedelta
@@ -22,6 +22,7 @@ class Table(BaseModel):
     house: str
     city: str
     seats: int
+    deposit_cents: int = 0
 
 
 class FreeTables(BaseModel):

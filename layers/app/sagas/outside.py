@@ -35,16 +35,18 @@ async def call(
     *,
     body: Mapping[str, Any] | None = None,
     query: Mapping[str, Any] | None = None,
+    part: str = "",
 ) -> Any:
     """One call to a service, answered as parsed JSON.
 
     `service` names the variable that holds its address: `table-stack` is `TABLE_STACK_URL`. The
-    whole call, connection and body included, has TOTAL_S seconds, or less if the step has less.
+    whole call, connection and body included, has TOTAL_S seconds, or less if the step has less. A step with several calls
+    names each `part`, so that each has a key of its own.
 
     Raises: OutsideError.
     """
     total_s = min(TOTAL_S, context.deadline_ms / 1000 - time.time())
-    headers = {"Idempotency-Key": context.idempotency_key}
+    headers = {"Idempotency-Key": context.idempotency_key + (f"/{part}" if part else "")}
     if context.traceparent:
         headers["traceparent"] = context.traceparent
     url = _address(service) + path

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from baton.ports import StepFailure
     from baton.tools.define import tool
     from baton.tools.kinds import node_kind
+    from baton.tools.promoted import pipeline
 
 __all__ = [
     "OUTPUT",
@@ -60,6 +61,7 @@ __all__ = [
     "matches",
     "node_kind",
     "not_",
+    "pipeline",
     "python",
     "rule",
     "tool",
@@ -73,6 +75,7 @@ _HOMES = {
     "Risk": ("baton.core.effects.risk", "Risk"),
     "StepFailure": ("baton.ports", "StepFailure"),
     "node_kind": ("baton.tools.kinds", "node_kind"),
+    "pipeline": ("baton.tools.promoted", "pipeline"),
     "tool": ("baton.tools.define", "tool"),
 }
 

@@ -146,6 +146,13 @@ class BudgetSpent(TooManyRequests):
     title = "The user's money for today is spent"
 
 
+class TenantBudgetSpent(BudgetSpent):
+    """The tenant has."""
+
+    code = "budget-tenant-day"
+    title = "The tenant's money for today is spent"
+
+
 class EngineFault(BatonError):
     """The engine could not go on. Raised, never recorded, so that the message is delivered again."""
 

@@ -1,8 +1,7 @@
 """The environment, typed: what each function can be told when it is deployed, read once at its cold start.
 
-The only file besides the clock adapter that may look outside. A wrong or missing variable stops the
-function at its start with a message that names it. A setting is the variable `BATON_` and its name in
-capitals; the engine's own numbers, with their defaults, are in core/limits.py.
+The only file besides the clock adapter that may look outside. A wrong or missing variable stops the function at its start
+and is named. A setting is the variable `BATON_` and its name in capitals; the engine's own numbers are in core/limits.py.
 """
 
 from __future__ import annotations
@@ -33,6 +32,7 @@ from baton.core.limits import (
     Tenants,
     Values,
 )
+from baton.core.tracing import Tracing
 from baton.errors import BatonError
 
 PREFIX = "BATON_"
@@ -49,6 +49,7 @@ _SIGNS = "whsec_([A-Za-z0-9+/]{4}){8,21}([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
 _PROFILE = r"[a-z][a-z0-9_]{0,31}=https?://[^\s@?#]{1,300}"
 _API = r"[a-z][a-z0-9_]{0,31}=https?://[^\s@#]{1,300}#sha256:[0-9a-f]{64}(@https?://[^\s@?#]{1,300})?"
 _SECRETS = r"^(/?([A-Za-z0-9_.-]{1,100}/){1,4})?$"
+_WORKFLOW = r"^([a-z][a-z0-9-]{0,63}(@[0-9]{1,9})?)?$"
 _A_ROLE = f"({'|'.join(ROLES)})"
 M = TypeVar("M", bound="Settings")
 Name = Annotated[str, Meta(min_length=1)]
@@ -97,8 +98,11 @@ class App:
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class Callers:
-    """Who may call the HTTP API, how often, with how much."""
+    """Who may call the HTTP API, how often, with how much, and what words start."""
 
+    intention_workflow: Annotated[
+        str, Meta(pattern=_WORKFLOW, description="Workflow that `POST /intentions` starts. Empty: none.")
+    ] = ""
     tenant_claim: Annotated[Name, Meta(description="Claim of the token that names the tenant.")] = "tenant"
     roles_claim: Annotated[Name, Meta(description="Claim of the token that names the roles.")] = "roles"
     groups_claim: Annotated[
@@ -123,8 +127,7 @@ class Callers:
         Meta(
             ge=1_024,
             le=5_242_880,
-            description="Bytes of a request, and of its answer, that count as one request of its tenant; more count as "
-            "several.",
+            description="Bytes of a request, and of its answer, that count as one request of its tenant; more count as several.",
         ),
     ] = 65_536
     max_body_bytes: Annotated[int, Meta(ge=1_024, le=5_242_880, description="Largest request body.")] = (
@@ -288,7 +291,9 @@ class ApiSettings(Callers, Sagas, Signals, Estimates, Settings):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class WorkerSettings(Sagas, Outside, Channels, Execution, Failing, Effects, Liveness, People, Settings):
+class WorkerSettings(
+    Sagas, Outside, Channels, Tracing, Execution, Failing, Effects, Liveness, People, Settings
+):
     """The worker function's."""
 
     queue_url: Annotated[Name, Meta(description="Queue of wakes.")]
@@ -327,8 +332,7 @@ FUNCTIONS: Mapping[str, type[Settings]] = {
 
 def variables_of_the_invocation() -> dict[str, str]:
     """What Lambda's runtime writes into the environment anew for each invocation, for the SDK to find."""
-    name = "_X_AMZN_TRACE_ID"
-    return {name: os.environ[name]} if name in os.environ else {}
+    return {name: value for name, value in os.environ.items() if name == "_X_AMZN_TRACE_ID"}
 
 
 def runtime_api() -> str:
@@ -362,8 +366,7 @@ def read(model: type[M], environment: Mapping[str, str] | None = None) -> M:
     """
     source = os.environ if environment is None else environment
     types = get_type_hints(model, include_extras=True)
-    given: dict[str, Any] = {}
-    faults = []
+    given, faults = dict[str, Any](), list[str]()
     for field in fields(model):
         text = source.get(variable_of(field.name), "")
         if not text:
@@ -374,12 +377,11 @@ def read(model: type[M], environment: Mapping[str, str] | None = None) -> M:
             given[field.name] = msgspec.convert(text, types[field.name], strict=False)
         except msgspec.ValidationError as error:
             faults.append(f"{variable_of(field.name)}: {error}")
-    if not faults:
-        config = model(**given)
-        try:
-            Limits.of(config)
-        except ValueError as error:
-            faults.append(str(error))
-        else:
-            return config
-    raise SettingsError("; ".join(faults))
+    if faults:
+        raise SettingsError("; ".join(faults))
+    config = model(**given)
+    try:
+        Limits.of(config)
+    except ValueError as error:
+        raise SettingsError(str(error)) from error
+    return config

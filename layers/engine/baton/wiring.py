@@ -17,7 +17,7 @@ from baton import settings
 from baton.adapters.aws import Aws, later
 from baton.adapters.clock import SystemClock, SystemEntropy, SystemMeter
 from baton.adapters.discreet import add_to
-from baton.adapters.dynamo.items import image_wake
+from baton.adapters.dynamo.images import image_wake
 from baton.adapters.dynamo.store import DynamoStore
 from baton.adapters.http_client import LazyHttpClient
 from baton.adapters.lambda_invoker import LambdaInvoker
@@ -117,6 +117,22 @@ def _channels(aws: Aws, config: settings.WorkerSettings) -> Sequence[Notices]:
 
         channels.append(EventNotices(later(lambda: aws.events), config.event_bus_name))
     return channels
+
+
+def _traced(engine: Engine, config: settings.WorkerSettings) -> Engine:
+    """With spans of requests to models and of their calls. Only where they are sent somewhere."""
+    from baton.adapters.models.profiles import Profiles
+    from baton.adapters.spans.otlp import OtlpSpans
+    from baton.adapters.spans.traced import TracedModels, TracedPerformer, Tracer
+
+    assert engine.models is not None, "a worker has models"
+    plain = config.plain_http_hosts.split()
+    # Its one address is the operator's own: it may be anywhere, also in the worker itself.
+    client = LazyHttpClient(["0.0.0.0/0", "::/0"], plain)
+    spans = OtlpSpans(config.traces_url, config.worker, client)
+    tracer = Tracer(spans, engine.clock, engine.entropy)
+    models = TracedModels(engine.models, Profiles(config.model_profiles, plain).of, tracer)
+    return replace(engine, spans=spans, models=models, performer=TracedPerformer(engine.performer, tracer))
 
 
 def _models(aws: Aws, config: settings.Models) -> Models:
@@ -223,6 +239,8 @@ def make_worker() -> tuple[Worker, Engine]:
     engine = _engine(aws, store, blobs, config, performer, registry.specs())
     engine = replace(engine, metrics=metrics, watch=watch, api_url=config.api_url.rstrip("/"))
     engine = replace(engine, confirm_url=config.confirm_url, models=_models(aws, config))
+    if config.traces_url:
+        engine = _traced(engine, config)
     dead_letters = SqsDeadLetters(later(lambda: aws.sqs), config.dead_letter_url)
     invoker = LambdaInvoker(later(lambda: aws.lambda_), config.worker)
     queue = SqsQueue(later(lambda: aws.sqs), config.queue_url)

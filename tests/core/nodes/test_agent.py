@@ -14,7 +14,8 @@ from baton.core.effects.approvals import request_for
 from baton.core.log import events as ev
 from baton.core.log.agents import Agent, Segment
 from baton.core.log.fold import apply
-from baton.core.log.state import ANSWER, status_of
+from baton.core.log.state import ANSWER
+from baton.core.log.status import status_of
 from baton.core.models.usage import Usage
 from baton.core.nodes.agent import EXHAUSTED, NOT_ALLOWED, TOO_MANY
 from baton.errors import InvalidDefinition
@@ -144,15 +145,6 @@ def test_an_equal_call_that_has_failed_is_made_again() -> None:
     saga.go(failed("a#t1-0", "business_rule"))
     saga.go(answered("a#t2", call("look", n=1)))
     assert ready(saga.decision) == ["a#t2-0"]
-
-
-def test_answers_that_ask_only_for_what_cannot_be_made_are_counted_until_one_does_not() -> None:
-    saga = thinking()
-    for turn in (1, 2):
-        saga.go(answered(f"a#t{turn}", refused("look")))
-    assert at_work(saga).wrong == 2
-    saga.go(answered("a#t3", refused("look"), call("look", n=1)))
-    assert at_work(saga).wrong == 0
 
 
 def test_calls_end_at_the_limits_of_a_turn_and_of_the_agent() -> None:
@@ -303,6 +295,35 @@ def model_saga() -> Saga:
     return saga
 
 
+@pytest.mark.parametrize(
+    ("more", "first"),
+    [
+        ("", ("newer half of the transcript", {"share": 2})),
+        (
+            ", summarise: {model: n}",
+            (
+                "summary and newer half of the transcript",
+                {"share": 2, "summarise": {"model": "n", "max_output": 1_024}},
+            ),
+        ),
+        (
+            ", summarise: {max_output: 9}",
+            ("summary and newer half of the transcript", {"share": 2, "summarise": {"max_output": 9}}),
+        ),
+    ],
+)
+def test_a_transcript_that_does_not_fit_is_summarised_where_it_is_asked_for_and_then_cut(
+    more: str, first: tuple[str, dict[str, Any]]
+) -> None:
+    text = f"name: w\nnodes: {{a: {{agent: {{model: m, prompt: p{more}}}}}}}\noutput: '${{ctx.a.output}}'"
+    agent = compile_document(text, {}).nodes[0].agent
+    assert agent is not None
+    ways = agent.turn.ways
+    assert (ways[0].name, ways[0].arguments) == first
+    assert [way.arguments["share"] for way in ways] == [2, 4, 8]
+    assert ("summarise_context" in ways[0].hints) == bool(more)
+
+
 def test_a_model_is_one_step_and_has_fallbacks() -> None:
     saga = model_saga()
     (step,) = steps_of(saga.decision)
@@ -367,3 +388,13 @@ def test_the_limit_of_its_cost_goes_with_its_turns() -> None:
 def test_a_pattern_that_names_no_tool_is_a_problem() -> None:
     with pytest.raises(InvalidDefinition, match=r"no tool has a name like `pays\.\*`"):
         compile_document("name: w\nnodes: {a: {agent: {model: m, prompt: x, tools: ['pays.*']}}}", TOOLS)
+
+
+def test_no_correction_is_asked_for_once_the_tokens_are_used() -> None:
+    saga = thinking(more=", tokens: 100")
+    usage = (Usage(model="m", input=100, output=10),)
+    saga.go(replace(failed("a#t1", "answer_invalid"), usage=usage))
+    saga.go(after_ms=3_600_000)
+    assert saga.state.ended is not None
+    assert saga.state.ended.failure is not None
+    assert saga.state.ended.failure.code == EXHAUSTED

@@ -13,7 +13,8 @@ import pytest
 from baton.core.log import events as ev
 from baton.core.log.answers import open_questions
 from baton.core.log.records import Option, Takeover
-from baton.core.log.state import ANSWER, status_of
+from baton.core.log.state import ANSWER
+from baton.core.log.status import status_of
 from baton.core.read.explain import explain
 from baton.core.read.views import graph_view, saga_view
 from baton.core.times import iso

@@ -1,4 +1,4 @@
-"""What is done when a step fails, as Python says it: `caught`, and the types of `retry`, `on_failure` and `failover`.
+"""What is done when a step fails, as Python says it: `caught`, and the types of `retry`, `on_failure`, `failover` and `replan`.
 
 The compiler says which words and numbers make sense.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from baton.builder.conditions import Holds, condition
 from baton.builder.parts import Part, Writer, given, list_of, written
@@ -84,6 +84,22 @@ class Policy(_Named, total=False):
     at_most: int
 
 
+class _Suggested(TypedDict):
+    model: str
+    tools: Tool | Sequence[Tool]
+
+
+class Replan(_Suggested, total=False):
+    """A model suggests what is called in place of a tool that has failed."""
+
+    alternatives: int
+    steps: int
+    within: Duration
+    choose: Literal["best", "person"]
+    max_output: int
+    price: Mapping[str, float]
+
+
 Retries = str | Retry
 Reactions = str | Sequence[str] | Mapping[str, str | Sequence[str] | Reaction]
 Policies = Sequence[Policy]
@@ -135,7 +151,7 @@ def _rule(made: Collector, path: str, value: Any) -> Any:
 
 
 def said(made: Collector, path: str, value: Any) -> Any:
-    """The writer of `retry`, `failover`, `requires_approval` and `escalate`, and of what is inside of them."""
+    """The writer of `retry`, `failover`, `replan`, `requires_approval` and `escalate`, and of what is inside of them."""
     if isinstance(value, timedelta):
         return made.duration(path, value)
     if isinstance(value, (list, tuple)):
@@ -162,6 +178,7 @@ _INSIDE: Mapping[str, Writer] = {
     "if": condition,
     "node": Collector.nodes,
     "tool": _tools,
+    "tools": _tools,
     "hint": _tools,
     "hints": _tools,
     "before_retry": _tools,

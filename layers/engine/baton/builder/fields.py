@@ -40,6 +40,7 @@ FIELDS: Mapping[str, Writer] = {
     "retry": said,
     "on_failure": by_code,
     "failover": said,
+    "replan": said,
     "requires_approval": said,
     "catch": catch,
     "output_schema": schema,
@@ -56,6 +57,7 @@ HEAD: Mapping[str, Writer] = {
     "retry": said,
     "on_failure": by_code,
     "failover": said,
+    "replan": said,
     "risk": Collector.value,
 }
 
@@ -66,6 +68,13 @@ class Prices(TypedDict, total=False):
     input: float
     output: float
     cached: float
+
+
+class Summaries(TypedDict, total=False):
+    """Which model summarises what does not fit into a request of an agent, and in how many tokens."""
+
+    model: str
+    max_output: int
 
 
 class Asking(NodeFields, total=False):

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from baton.builder.control import Guardrails, Limits
 from baton.builder.control import tools as tools_of
-from baton.builder.failing import Policies, Reactions, Retries, said
-from baton.builder.fields import FIELDS, HEAD, OF_MODEL, Asking, NodeFields
+from baton.builder.failing import Policies, Reactions, Replan, Retries, said
+from baton.builder.fields import FIELDS, HEAD, OF_MODEL, Asking, NodeFields, Summaries
 from baton.builder.parts import Writer, finished, given
 from baton.builder.references import JoinFields, LoopFields, Node, Origin, Reference, SagaFields
 from baton.builder.values import Collector, Duration
@@ -54,6 +54,7 @@ class Workflow:
         retry: Retries | None = None,
         on_failure: Reactions | None = None,
         failover: Policies | None = None,
+        replan: Replan | None = None,
         risk: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
         self.name = name
@@ -72,6 +73,7 @@ class Workflow:
             "retry": retry,
             "on_failure": on_failure,
             "failover": failover,
+            "replan": replan,
             "risk": risk,
         }
         self._head = {
@@ -125,6 +127,7 @@ class Workflow:
         retry: Retries | None = None,
         on_failure: Reactions | None = None,
         failover: Policies | None = None,
+        replan: Replan | None = None,
         requires_approval: bool | Mapping[str, Any] | None = None,
         **more: Unpack[NodeFields],
     ) -> Node:
@@ -134,7 +137,7 @@ class Workflow:
         `{"timeout": …, "heartbeat": …}`.
         """
         chosen = self._made.tool(f"{_place(name)}/tool", tool)
-        own = {"timeout": timeout, "retry": retry, "on_failure": on_failure, "failover": failover}
+        own: dict[str, Any] = {"timeout": timeout, "retry": retry, "on_failure": on_failure}
         work: dict[str, Any] = {"tool": chosen}
         if callback is not None:
             times = callback if isinstance(callback, Mapping) else {"timeout": callback}
@@ -142,7 +145,7 @@ class Workflow:
             work["callback"] = {
                 key: self._made.duration(f"{place}/{key}", time) for key, time in times.items()
             }
-        own["requires_approval"] = requires_approval
+        own |= {"failover": failover, "replan": replan, "requires_approval": requires_approval}
         return self._add(name, work, more, with_, own)
 
     def wait(
@@ -217,13 +220,15 @@ class Workflow:
         calls: int | None = None,
         calls_in_a_turn: int | None = None,
         tokens: int | None = None,
+        summarise: Summaries | None = None,
         **more: Unpack[Asking],
     ) -> Node:
         """A node that asks a model, makes the calls of `tools` that it asks for, and asks again, until it has its answer.
 
-        `tools` are names, patterns and functions below `@tool`; `signal` brings messages of its user; `turns`, `calls`, `calls_in_a_turn` and `tokens` the most of each.
+        `tools` are names, patterns and functions below `@tool`; `signal` brings messages of its user; `turns`, `calls`, `calls_in_a_turn` and `tokens` the most of each. With
+        `summarise` older messages that do not fit are summarised.
         """
-        fields = {"model": model, "prompt": prompt, "tools": tools, "signal": signal}
+        fields = {"model": model, "prompt": prompt, "tools": tools, "signal": signal, "summarise": summarise}
         limits = {"turns": turns, "calls": calls, "calls_in_a_turn": calls_in_a_turn, "tokens": tokens}
         return self._asked(name, "agent", {**fields, **limits}, more)
 
@@ -245,12 +250,18 @@ class Workflow:
         workflow: str | Workflow,
         *,
         with_: Mapping[str, Any] | None = None,
+        cancel_on: str | None = None,
         **more: Unpack[NodeFields],
     ) -> Node:
-        """A node that starts a saga of another workflow: `NAME`, `NAME@VERSION`, or one that was built."""
+        """A node that starts a saga of another workflow: `NAME`, `NAME@VERSION`, or one that was built.
+
+        `cancel_on`: the name of a signal that cancels the child.
+        """
         called = workflow.name if isinstance(workflow, Workflow) else workflow
-        reference = self._made.value(f"{_place(name)}/workflow", called)
-        return self._add(name, {"workflow": reference}, more, with_)
+        made = {"workflow": self._made.value(f"{_place(name)}/workflow", called)}
+        if cancel_on is not None:
+            made["cancel_on"] = cancel_on
+        return self._add(name, made, more, with_)
 
     def value(self, name: str, value: Any, **more: Unpack[NodeFields]) -> Node:
         """A node that gives a value made of what others gave; nothing runs for it."""

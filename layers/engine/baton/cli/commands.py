@@ -16,10 +16,11 @@ from baton.cli.catalog import node_types, tools
 from baton.cli.check import check
 from baton.cli.completion import completion
 from baton.cli.local import demo, token, up
-from baton.cli.money import budget
+from baton.cli.money import budget, cost
 from baton.cli.new import new
 from baton.cli.people import answer, claim, inbox, incidents, remind, resolve
-from baton.cli.sagas import cost, events, explain, list_sagas, show, start
+from baton.cli.pipelines import pipelines
+from baton.cli.sagas import events, explain, intend, list_sagas, live, show, start
 from baton.cli.shared import Shared
 from baton.cli.steering import cancel, fork, resume, signal
 from baton.cli.stored import value
@@ -29,9 +30,9 @@ from baton.client import exits
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "On this machine": (new, up, token, demo, check),
-    "Workflows": (deploy_workflow, workflows, tools, node_types),
+    "Workflows": (deploy_workflow, workflows, tools, node_types, pipelines),
     "Sagas": (
-        *(start, list_sagas, show, events, value, explain, cost, budget),
+        *(start, intend, list_sagas, show, events, live, value, explain, cost, budget),
         *(cancel, signal, inbox, answer, claim, remind, resume, fork),
     ),
     "Incidents": (incidents, resolve),

@@ -24,6 +24,7 @@ from baton.core.documents.text import parse_document
 from baton.demo import figures, report
 from baton.demo.books import Books
 from baton.demo.evidence import collect
+from baton.demo.guest import WORDS
 from baton.demo.progress import Progress
 from baton.demo.promises import broken
 from baton.demo.scenario import GUEST, Plan, Scenario
@@ -42,7 +43,7 @@ SCHEDULE_PERIOD_S = 5.0
 WORKERS = 8
 CONNECTIONS = 4
 TENANT, USER, OTHER = "demo", "ada", "grace"
-WORKFLOWS = ("dinner", "concierge")
+WORKFLOWS = ("dinner", "concierge", "evening")
 # The provider of models, on loopback, as the template's parameter names it. It is sent this credential and none of the shell's.
 MODELS, PROFILE = "ModelProfiles", "scripted"
 PROVIDER = {MODELS: "examples.services.concierge"}
@@ -68,6 +69,7 @@ async def run_demo(options: Options, console: Console) -> bool:
     async with Services(options.root, MODULES | PROVIDER, FLAKY | REFUSING) as services:
         parameters = services.parameters | {
             MODELS: f"{PROFILE}={services.parameters[MODELS]}/v1",
+            "IntentionWorkflow": WORKFLOWS[1],
             "WorkerTimeout": str(WORKER_TIMEOUT_S),
             "WakeVisibility": str(WAKE_VISIBILITY_S),
             "LeaseGraceMs": str(LEASE_GRACE_MS),
@@ -133,7 +135,7 @@ async def _with_everything(options: Options, console: Console, local: LocalRun, 
         print_json(report.document(found, problems))
     else:
         report.show(console, found, problems)
-        start = typed(f"start concierge --watch --input {shlex.quote(json.dumps(GUEST))}")
+        start = typed(f"start concierge --watch --input {shlex.quote(json.dumps({'words': WORDS, **GUEST}))}")
         text = f"The agent's model was a script. With a real one: OPENAI_API_KEY=… {typed('up')}, and then {start}"
         console.print(
             f"{text}\nOther providers are in docs/models.md.", style="dim", markup=False, soft_wrap=True

@@ -17,22 +17,26 @@ if TYPE_CHECKING:
 def asked(graph: Graph) -> list[dict[str, Any]]:
     """For each node that asks a model: `node`, `model`, `fallbacks`, `max_output`, the limits of an agent, and what it may cost.
 
+    `replan`: it asks what could be done in its place.
+
     `answers_usd`: what all its answers cost at most by the price in the document, corrected ones included, None without one; `cost_usd`: its limit, or
     its document's.
     """
     from baton.core.models.tool import MODEL
 
-    steps = ((node, node if node.agent is None else node.agent.turn) for node in graph.nodes)
+    steps = [(node, node if node.agent is None else node.agent.turn) for node in graph.nodes]
+    # When nothing else has helped.
+    steps += [(node, node.replan.plan) for node in graph.nodes if node.replan is not None]
     return [_asked(graph, node, step) for node, step in steps if step.tool == MODEL]
 
 
 def _asked(graph: Graph, node: Node, step: Node) -> dict[str, Any]:
+    from baton.core.models.tool import REFUSED
     from baton.core.models.usage import Price, most_of
     from baton.core.money import MICRO
-    from baton.runtime.model_answers import INVALID
     from baton.runtime.model_request import USUAL_OUTPUT
 
-    given: Mapping[str, Any] = node.arguments
+    given: Mapping[str, Any] = node.arguments if node.replan is None else step.arguments
     found: dict[str, Any] = {"node": node.name, "model": given["model"]}
     found["fallbacks"] = [way.arguments["model"] for way in step.ways if "model" in way.arguments]
     most = found["max_output"] = int(given.get("max_output") or USUAL_OUTPUT)
@@ -46,7 +50,9 @@ def _asked(graph: Graph, node: Node, step: Node) -> dict[str, Any]:
             "calls_in_a_turn": parts.calls_in_a_turn,
             "tokens": parts.tokens or None,
         }
-    price, again = given.get("price"), step.failures[INVALID].retry
+    if node.replan is not None:
+        found |= {"replan": True, "tools": [call.tool for call in node.replan.calls]}
+    price, again = given.get("price"), step.failures[REFUSED].retry
     answers = turns * ((again.max_attempts if again is not None else 0) or 1)
     found["answers_usd"] = most_of(Price(**price), 0, answers * most) / MICRO if price else None
     caps = [its.limits["cost"].most / MICRO for its in (node, graph) if "cost" in its.limits]
@@ -71,4 +77,5 @@ def told(one: Mapping[str, Any]) -> str:
         parts.append(f"its answers cost at most {usd(one['answers_usd'])}")
     if one["cost_usd"] is not None:
         parts.append(f"its limit is {usd(one['cost_usd'])}")
-    return f"`{one['node']}` asks {'; '.join(parts)}"
+    when = ", when it has failed," if one.get("replan") else ""
+    return f"`{one['node']}`{when} asks {'; '.join(parts)}"

@@ -149,7 +149,7 @@ async def _only_question(api: Api, saga: str, *, or_answered: bool = False) -> s
     if len(asked) == 1:
         return asked[0]
     if not asked:
-        from baton.core.log.state import FINISHED
+        from baton.core.log.status import FINISHED
 
         if or_answered and (last := await _last_answered(api, saga)):
             return last

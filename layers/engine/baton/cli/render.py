@@ -18,7 +18,7 @@ from baton.cli.event_words import EventWords, asked
 from baton.cli.waiting import rounds, waits
 from baton.client.program import typed
 from baton.client.text import clock, counted, course, epoch_ms, one_line, plain, since, span, when
-from baton.core.log.state import FINISHED
+from baton.core.log.status import FINISHED
 from baton.core.models.tool import MODEL
 from baton.core.money import MICRO, usd
 

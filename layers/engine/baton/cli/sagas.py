@@ -1,4 +1,4 @@
-"""The commands that start sagas and look at them: start, show, events, explain, list, cost.
+"""The commands that start sagas and look at them: start, intend, show, events, explain, list, cost.
 
 How an answer looks is in render.py, how long a command stays with a saga in watching.py.
 """
@@ -6,7 +6,7 @@ How an answer looks is in render.py, how long a command stays with a saga in wat
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -58,15 +58,20 @@ class _Start(click.Command):
         return rest
 
 
-@click.command(cls=_Start, short_help="Start a saga of a registered workflow.")
-@workflow_argument
-@click.option(
+_input_option = click.option(
     "--input", "given", metavar="JSON", help="The input: JSON, @FILE (JSON or YAML), or - for standard input."
 )
-@click.option(
+_set_option = click.option(
     "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="One property of the input; repeat it."
 )
-@click.option("--watch", is_flag=True, help="Go on as `baton show --watch` does.")
+_watch_option = click.option("--watch", is_flag=True, help="Go on as `baton show --watch` does.")
+
+
+@click.command(cls=_Start, short_help="Start a saga of a registered workflow.")
+@workflow_argument
+@_input_option
+@_set_option
+@_watch_option
 @every_option
 @key_option
 @json_option
@@ -82,22 +87,65 @@ def start(
     as_json: bool,
 ) -> None:
     """Start a saga of a registered workflow, NAME or NAME@VERSION."""
+    value = _input(given, pairs)
+    _begin(shared, lambda api: api.start(workflow, value, key), pairs, watch, every, as_json)
+
+
+@click.command(cls=_Start, short_help="Start a saga from words.")
+@click.argument("words")
+@_input_option
+@_set_option
+@_watch_option
+@every_option
+@key_option
+@json_option
+@click.pass_obj
+def intend(
+    shared: Shared,
+    words: str,
+    given: str | None,
+    pairs: tuple[str, ...],
+    watch: bool,
+    every: float | None,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Say in WORDS what you want: starts a saga of the deployment's workflow for that.
+
+    Its parameter IntentionWorkflow names it. What the workflow needs besides is given with --set or --input.
+    """
+    value = _input(given, pairs)
+    if not isinstance(value, dict):
+        raise click.BadParameter("the words can only be added to an object", param_hint="--input")
+    _begin(shared, lambda api: api.intend(words, value, key), pairs, watch, every, as_json)
+
+
+def _input(given: str | None, pairs: tuple[str, ...]) -> Any:
     value = read_value(given, "--input")
     if pairs:
         if value is not None and not isinstance(value, dict):
             raise click.BadParameter("can only be added to an input that is an object", param_hint="--set")
         value = (value or {}) | read_pairs(pairs, "--set")
-    value = {} if value is None else value
+    return {} if value is None else value
 
+
+def _begin(
+    shared: Shared,
+    starts: Callable[[Api], Awaitable[dict[str, Any]]],
+    pairs: tuple[str, ...],
+    watch: bool,
+    every: float | None,
+    as_json: bool,
+) -> None:
     async def run(api: Api) -> str:
         try:
-            saga = await api.start(workflow, value, key)
+            saga = await starts(api)
         except Failed as refusal:
             raise refusal.hinting(*text_hints(pairs, refusal.problems())) from refusal
         if as_json and not watch:
             print_json(saga)
         elif not as_json:
-            click.echo(f"{saga['id']}  {workflow}, {saga['status']}")
+            click.echo(f"{saga['id']}  {saga['workflow']}, {saga['status']}")
             if not watch:
                 click.echo("Follow it with: " + typed(f"show {saga['id']} --watch"), err=True)
         return str(saga["id"])
@@ -181,6 +229,27 @@ def events(
         shared.call(run)
     except KeyboardInterrupt:
         raise Interrupted("interrupted; the saga itself goes on") from None
+
+
+@click.command(short_help="Show what the models of a saga are writing.")
+@saga_argument
+@every_option
+@json_option
+@click.pass_obj
+def live(shared: Shared, saga: str, every: float | None, as_json: bool) -> None:
+    """Show what the models of a saga are writing, while they write it, until the saga ends. With --json: a line for each change."""
+    from baton.cli import living
+
+    def print_document(found: Mapping[str, Any]) -> None:
+        print_json(found, line=True)
+
+    show = print_document if as_json else living.Writer(lambda text: click.echo(text, nl=False)).show
+    try:
+        shared.call(lambda api: living.live(api, saga, every, show))
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; the saga itself goes on") from None
+    if not as_json:
+        click.echo()
 
 
 @click.command(short_help="Show which way a saga went, or why a node did not run.")
@@ -289,22 +358,6 @@ async def _missing(api: Api, workflow: str) -> str:
         if failure.exit_code == REFUSED and failure.problem.get("detail"):
             return plain(f": {failure.problem['detail']}")
     return ""
-
-
-@click.command(short_help="Show what a saga has cost, estimated.")
-@saga_argument
-@json_option
-@click.pass_obj
-def cost(shared: Shared, saga: str, as_json: bool) -> None:
-    """Show what a saga has cost so far, estimated from its log."""
-    found = shared.call(lambda api: api.cost(saga))
-    if as_json:
-        print_json(found)
-        return
-    from baton.cli.tables import cost_lines
-
-    for line in cost_lines(found, terminal_width()):
-        console().print(line)
 
 
 def _watch(shared: Shared, saga: str, every: float | None, as_json: bool) -> None:

@@ -228,6 +228,17 @@ def cost_lines(cost: Mapping[str, Any], width: int | None = None) -> Iterator[Te
         yield Text(f"a million steps like these: {usd(cost['usd_per_million_steps'])}", style="dim")
 
 
+def day_cost_lines(found: Mapping[str, Any]) -> Iterator[Text]:
+    """`GET /costs`, its pages added up: what cost most in front, and the sum of all."""
+    cells = [
+        (str(row["key"]), str(row["sagas"]), f"{row['input']:,}", f"{row['output']:,}", usd(row["usd"]))
+        for row in found["costs"]
+    ]
+    yield from rows((found["by"], "sagas", "read", "written", "cost"), cells, right=frozenset({1, 2, 3, 4}))
+    total = usd(sum(row["usd"] for row in found["costs"]))
+    yield Text(f"{total} on {found['day']} (UTC)" if cells else f"no model was asked on {found['day']} (UTC)")
+
+
 def _model_cells(line: Mapping[str, Any]) -> tuple[str, str, str, str]:
     """What a model has read and written for a node; or what was assumed of requests, of which no tokens are known."""
     what = f"{line['what']}, for {line['node']}" if line.get("node") else str(line["what"])
@@ -254,7 +265,15 @@ def budget_table(budget: Mapping[str, Any]) -> Table:
         left=left,
         blocked=f"until {_moment(until)} UTC" if until else "",
         saga="any amount" if of_saga is None else f"{usd(of_saga)} each",
+        tenant=_tenants_day(budget["tenant"]),
     )
+
+
+def _tenants_day(day: Mapping[str, Any] | None) -> str:
+    if day is None:
+        return ""
+    until = f", blocked until {_moment(day['blocked_until'])} UTC" if day["blocked_until"] else ""
+    return f"{usd(day['left_usd'])} of {usd(day['limit_usd'])} left{until}"
 
 
 def _cost(tool: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from baton.client.program import typed
 from baton.client.text import epoch_ms, plain, since, when
 from baton.core.conditions.examples import example_of
 from baton.core.log.answers import INPUT
-from baton.core.log.state import FINISHED
+from baton.core.log.status import FINISHED
 
 _SHOWN = 5  # questions, each with a command that answers it
 

@@ -18,7 +18,7 @@ from baton.client import transport
 from baton.client.api import Api
 from baton.client.exits import NO, Busy, Failed
 from baton.client.program import typed
-from baton.core.log.state import FINISHED
+from baton.core.log.status import FINISHED
 
 SOONEST_S = 1.0
 LATEST_S = 15.0

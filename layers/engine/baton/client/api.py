@@ -24,6 +24,7 @@ EVENTS = 500
 WAY = 1_000  # the whole log is read for every page
 PAGE = 100
 _CREATED = 201
+_SUMMED = ("sagas", "input", "output", "usd")
 _TOO_SHORT = f"The beginning of an id names a saga if it has at least {SHORTEST} characters."
 
 
@@ -47,6 +48,10 @@ class Api:
         """`POST /sagas`."""
         body = {"workflow": workflow, "input": given}
         return await self._send("/sagas", body, key=key or new_key())
+
+    async def intend(self, words: str, given: Any, key: str | None = None) -> dict[str, Any]:
+        """`POST /intentions`."""
+        return await self._send("/intentions", {"words": words, "input": given}, key=key or new_key())
 
     async def show(self, saga: str) -> dict[str, Any]:
         """`GET /sagas/{id}`."""
@@ -106,6 +111,25 @@ class Api:
     async def cost(self, saga: str) -> dict[str, Any]:
         """`GET /sagas/{id}/cost`."""
         return await self._get_of(saga, "cost", has="usd")
+
+    async def live(self, saga: str) -> dict[str, Any]:
+        """`GET /sagas/{id}/live`."""
+        return await self._get_of(saga, "live", has="texts")
+
+    async def costs(self, by: str, day: str | None) -> dict[str, Any]:
+        """`GET /costs`, its pages added up."""
+        query = {"by": by, **({"day": day} if day else {})}
+        page = await self._get("/costs", query, has="costs")
+        sums = {row["key"]: row for row in page["costs"]}
+        while page["next"] is not None:
+            page = await self._get(
+                "/costs", {**query, "day": page["day"], "cursor": page["next"]}, has="costs"
+            )
+            for row in page["costs"]:
+                before = sums.setdefault(row["key"], {**row, **dict.fromkeys(_SUMMED, 0)})
+                before.update({name: before[name] + row[name] for name in _SUMMED})
+        costs = sorted(sums.values(), key=lambda row: (-row["usd"], row["key"]))
+        return {"day": page["day"], "by": by, "costs": costs}
 
     async def budget(self) -> dict[str, Any]:
         """`GET /budget`."""

@@ -167,15 +167,13 @@ class Money:
         Meta(pattern=_USD, description="Dollars that a saga may spend before it is parked. 0: any number."),
     ] = "1.00"
     user_day_budget_usd: Annotated[
-        str,
-        Meta(
-            pattern=_USD,
-            description="Dollars that the sagas of one user may spend on a day (UTC) before they wait for the next. "
-            "0: any number.",
-        ),
+        str, Meta(pattern=_USD, description="Dollars that a user may spend on a day (UTC). 0: any number.")
     ] = "5.00"
+    tenant_day_budget_usd: Annotated[
+        str, Meta(pattern=_USD, description="Dollars that a tenant may spend on a day (UTC). 0: any number.")
+    ] = "0"
     budget_warning_percent: Annotated[
-        int, Meta(ge=1, le=100, description="Percentage of either at which the user is warned.")
+        int, Meta(ge=1, le=100, description="Percentage of any of them at which people are warned.")
     ] = 80
 
 
@@ -342,12 +340,11 @@ class Limits(
     caller has for a fork. timer_by_message: the longest delay of a message in SQS. entry: the most that the events of one entry may have together. answer: the least time left of an invocation when it gives up on a store and says so.
     fault_pause: until a saga is tried again after a fault of the engine. unreadable_pause: the same for a saga whose log this version cannot read.
     room_pause: until a step that found no room in its process asks again, doubling from first to longest. throttle_pause: between two steps behind a limit that throttles.
-    children_at_once: port calls for children side by side. child_pause: until children are started for which their tenant has no room. report_kept: how long it stands in
+    children_at_once: port calls for children side by side. child_pause: until children are started for which their tenant has no room. called_off_grace: for the running steps of a child that a signal calls off. report_kept: how long it stands in
     an inbox that a child has ended; a parent that has not looked for so long asks its children itself.
     telling: how long a try to tell a person lasts. untold_end: how long an unsent notice holds up the end of its saga. give_up: a channel that has not taken a notice by then is not asked again. effect_grace: after the time of an attempt, until other workers may conclude that it did not record its end.
     effect_pause: until a step that waits for another's effect looks again, doubling from first to longest.
-    snapshot_blob: a snapshot with more JSON is a blob. snapshot: how long it may hold up the release of its saga. Packed to a quarter it would cost 16 write units, twice the PUT, whereas a GET makes each resume 20 to 30 ms longer;
-    and no store takes items of any size.
+    snapshot_blob: a snapshot with more JSON is a blob. snapshot: how long it may hold up the release of its saga. Packed to a quarter it would cost 16 write units, twice the PUT, whereas a GET makes each resume 20 to 30 ms longer; and no store takes items of any size.
     """
 
     start_due_ms: int = 60_000
@@ -363,6 +360,7 @@ class Limits(
     throttle_pause_ms: int = 1_000
     children_at_once: int = 8
     child_pause_ms: int = 15_000
+    called_off_grace_ms: int = 30_000
     report_kept_ms: int = 604_800_000
     telling_ms: int = 5_000
     untold_end_ms: int = 300_000

@@ -1,5 +1,5 @@
-"""The demo: twenty evenings out and one that an agent plans, killed workers, an approval, a change of mind, and figures.
+"""The demo: twenty evenings out and one that begins with words, killed workers, an approval, a change of mind, and figures.
 
-`scenario` is what happens, `approver` the person who is asked, `evidence` collects what was left behind, `figures`
+`scenario` is what happens, `approver` the person who is asked, `guest` the one who began with words, `evidence` collects what was left behind, `figures`
 computes from it, `promises` judges, `report` and `progress` show. Reading order: scenario, figures, promises.
 """

@@ -56,6 +56,11 @@ class Course:
     cancelled_ms: int = 0
     asking: str = ""
     approved_ms: int = 0
+    changed_ms: int = 0
+
+    def is_planned(self, saga: str) -> bool:
+        """Whether it is the saga of the guest who began with words, or a child of it."""
+        return bool(self.planning) and saga.partition(".")[0] == self.planning
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All of it. `sagas`, `logs`, `books` and `models`, the book of the provider of models, are documents as they were served."""
+    """All of it. `logs` has those of child sagas, too. `sagas`, `logs`, `books` and `models`, the book of the provider of models, are documents as they were served."""
 
     course: Course
     sagas: list[Json]
@@ -128,9 +133,12 @@ async def collect(
     memory_mb: dict[str, int],
 ) -> Evidence:
     """Read everything once, after the last saga has ended."""
+    planned = await _log(api, course.planning)
+    opened = [event for entry in planned for event in entry["events"] if event["kind"] == "child_opened"]
+    known = [*course.sagas, *(event["child"] for event in opened)]
     sagas, logs, books_read, asked, items = await asyncio.gather(
         asyncio.gather(*(api.show(saga) for saga in course.sagas)),
-        asyncio.gather(*(_log(api, saga) for saga in course.sagas)),
+        asyncio.gather(*(_log(api, saga) for saga in known)),
         books.all(),
         models.all(),
         aws.call(count_items, aws.dynamodb, table),
@@ -138,7 +146,7 @@ async def collect(
     return Evidence(
         course=course,
         sagas=list(sagas),
-        logs=dict(zip(course.sagas, logs, strict=True)),
+        logs=dict(zip(known, logs, strict=True)),
         books=books_read,
         invocations=[reduce_invocation(item) for item in invocations],
         items=Items(*items),

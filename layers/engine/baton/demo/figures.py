@@ -22,6 +22,7 @@ from baton.demo.evidence import Course, Evidence, Kill, request_of, tally
 WORKER = "WorkerFunction"
 PAYMENT, LOOKED_UP = "deposit", "find_deposit"
 OPENED, CLOSED = "question_opened", "question_closed"
+CONFIRM = "confirm"
 SETTLED = frozenset({"step_succeeded", "step_failed"})
 
 Json = Mapping[str, Any]
@@ -67,6 +68,14 @@ class Planning:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """The evening that began with words: plans that the guest `confirmed`, and what was `given_back` because of the other wish."""
+
+    confirmed: int
+    given_back: int
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """Everything the final table shows."""
 
@@ -99,6 +108,7 @@ class Figures:
     questions: int
     approvals: list[Approval]
     agent: Planning
+    guest: Change
     charges: list[Charge]
     usd_per_million_steps: float
     duration_ms: int
@@ -114,8 +124,11 @@ def compute(evidence: Evidence) -> Figures:
     logs = evidence.logs
     ours = [item for item in evidence.invocations if item.function == WORKER]
     steps = sum(1 for log in logs.values() for event in events_of(log) if event["kind"] in SETTLED)
-    handovers = sorted(gap for log in logs.values() for gap in handovers_of(log))
-    per_saga = [len(legs_of(log)) for saga, log in logs.items() if saga != evidence.course.cancelled]
+    is_planned = evidence.course.is_planned
+    # The guest's evening waits for the guest and for a child saga: what is between its legs is no hand-over.
+    alike = {saga: log for saga, log in logs.items() if not is_planned(saga)}
+    handovers = sorted(gap for log in alike.values() for gap in handovers_of(log))
+    per_saga = [len(legs_of(log)) for saga, log in alike.items() if saga != evidence.course.cancelled]
     approvals = [found for saga, log in logs.items() for found in approvals_of(saga, log)]
     # A saga that waits for a person is given back as one that yields.
     work = _work(evidence, steps, len(handovers) + len(approvals))
@@ -152,9 +165,10 @@ def compute(evidence: Evidence) -> Figures:
         found_paid=sum(looked_up_of(book)[1] for book in evidence.books),
         retries=tally(event["code"] for event in chosen if of(event["strategy"]).repeats),
         asked=sum(bool(of(event["strategy"]).asks) for event in chosen),
-        questions=sum(event["kind"] == OPENED for log in logs.values() for event in events_of(log)),
+        questions=sum(event["kind"] == OPENED for log in alike.values() for event in events_of(log)),
         approvals=approvals,
         agent=planning_of(evidence),
+        guest=change_of(evidence),
         charges=charges,
         usd_per_million_steps=per_million_steps(charges, steps),
         duration_ms=evidence.course.ended_ms - evidence.course.started_ms,
@@ -230,6 +244,15 @@ def planning_of(evidence: Evidence) -> Planning:
     )
 
 
+def change_of(evidence: Evidence) -> Change:
+    """What the guest confirmed, and what was given back."""
+    log = evidence.logs.get(evidence.course.planning, ())
+    confirmed = sum(event["kind"] == CLOSED and event["action"] == CONFIRM for event in events_of(log))
+    effects = [effect for book in evidence.books for effect in book["effects"] if effect["undone_by"]]
+    mine = [one for one in effects if evidence.course.is_planned(str(one["identity"].get("reference")))]
+    return Change(confirmed, len(mine))
+
+
 def survivals_of(course: Course, logs: Mapping[str, Sequence[Json]]) -> list[Survival]:
     """For each kill, the sagas that were revived from the invocation it ended."""
     return [
@@ -273,10 +296,10 @@ def _work(evidence: Evidence, steps: int, yields: int) -> Work:
         steps=steps,
         log_units=units.get("entry", 0) + units.get("snapshot", 0),
         effect_units=WRITES_PER_EFFECT * units.get("effect", 0),
-        starts=len(evidence.sagas),
+        starts=len(evidence.logs),
         takes=evidence.items.takes,
         yields=yields,
-        finishes=len(evidence.sagas),
+        finishes=len(evidence.logs),
         messages=sum(item.wakes for item in evidence.invocations if item.function == WORKER),
         invocations=len(billed),
         gb_seconds=mb_ms / 1024 / 1000,

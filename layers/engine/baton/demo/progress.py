@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from baton.client.text import counted
-from baton.core.log.state import FINISHED
+from baton.core.log.status import FINISHED
 from baton.demo.evidence import tally
 
 EVERY_S = 2.0

@@ -9,11 +9,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 from baton.client.text import counted, epoch_ms
+from baton.core.log.state import slot_of
 from baton.core.models.tool import MODEL
 from baton.demo.evidence import Evidence
 from baton.demo.figures import LOOKED_UP, PAYMENT, Figures, events_of
 
 OK = 200
+WANTED_PARTY = 6
+EVENING, CANCEL = ("hold", "deposit", "confirm", "order"), "cancel"
 EFFECT_OF = {
     "table.hold": ("table-stack", "hold"),
     "bar.hold": ("table-stack", "hold"),
@@ -34,6 +37,7 @@ def broken(evidence: Evidence, figures: Figures) -> list[str]:
         _failures_retried,
         _asked_first,
         _planned,
+        _changed,
         _paid_once,
         _several_invocations,
         _kills_survived,
@@ -81,20 +85,19 @@ def _books_and_logs_agree(evidence: Evidence, figures: Figures) -> Iterator[str]
         for book in evidence.books
         for effect in book["effects"]
     )
-    for saga in evidence.sagas:
-        if saga.get("status") != "completed":
-            continue
-        log = evidence.logs[saga["id"]]
+    completed = [saga["id"] for saga in evidence.sagas if saga.get("status") == "completed"]
+    for saga in completed + [saga for saga in evidence.logs if "." in saga]:
+        log = evidence.logs[saga]
         logged = Counter(
             EFFECT_OF[event["tool"]]
             for event in events_of(log)
             if event["kind"] == "step_succeeded" and event["tool"] in EFFECT_OF
         )
         for service, kind in sorted(set(EFFECT_OF.values())):
-            carried_out = done[service, kind, saga["id"]]
+            carried_out = done[service, kind, saga]
             if carried_out != logged[service, kind]:
                 yield (
-                    f"saga {saga['id']}: the log has {kind} {counted(logged[service, kind], 'time')}, "
+                    f"saga {saga}: the log has {kind} {counted(logged[service, kind], 'time')}, "
                     f"{service}'s books {counted(carried_out, 'time')}"
                 )
 
@@ -151,6 +154,29 @@ def _planned(evidence: Evidence, figures: Figures) -> Iterator[str]:
         )
 
 
+def _changed(evidence: Evidence, figures: Figures) -> Iterator[str]:
+    """The guest's evening asked before it acted, heard of the other wish, and in the end there is what the guest wanted, once."""
+    course = evidence.course
+    for saga in evidence.sagas:
+        if saga["id"] == course.planning:
+            result = saga.get("result") or {}
+            parties = [table["party"] for table in result.get("tables", ())]
+            if not result.get("arranged") or parties != [WANTED_PARTY]:
+                yield f"saga {course.planning} should have a table for {WANTED_PARTY}, and has tables for {parties}"
+    if figures.guest.confirmed != 2 or not course.changed_ms:
+        yield f"the guest confirmed {counted(figures.guest.confirmed, 'plan')}, and should have changed one and confirmed two"
+    standing = Counter(
+        effect["kind"]
+        for book in evidence.books
+        for effect in book["effects"]
+        if course.is_planned(str(effect["identity"].get("reference")))
+        and effect["undone_by"] is None
+        and effect["kind"] != CANCEL
+    )
+    if standing != Counter(dict.fromkeys(EVENING, 1)):
+        yield f"of the guest's evening stand {dict(standing)}: it should be each of {', '.join(EVENING)} once"
+
+
 def _paid_once(evidence: Evidence, figures: Figures) -> Iterator[str]:
     """An answer that is in a log was not asked for again. Else only a worker that died asking had its request made anew."""
     requests = [request for book in evidence.models for request in book["requests"]]
@@ -159,7 +185,7 @@ def _paid_once(evidence: Evidence, figures: Figures) -> Iterator[str]:
         for event in events_of(log):
             if event["kind"] != "step_succeeded" or event["tool"] != MODEL:
                 continue
-            key = f"{saga}/{event['node']}#{event['item']}/"
+            key = f"{saga}/{slot_of(event['node'], tuple(event.get('iteration') or ()), event['item'])}/"
             asked = [request for request in requests if str(request["key"]).startswith(key)]
             again += sum(request["status"] == OK for request in asked) - 1
             if not asked:
@@ -182,7 +208,7 @@ def _several_invocations(evidence: Evidence, figures: Figures) -> Iterator[str]:
 
 def _kills_survived(evidence: Evidence, figures: Figures) -> Iterator[str]:
     course = evidence.course
-    kills = sum(kill.saga != course.planning for kill in course.kills)
+    kills = sum(not course.is_planned(kill.saga) for kill in course.kills)
     if kills < course.kills_wanted:
         yield f"only {counted(kills, 'worker')} of {course.kills_wanted} could be killed at work"
     for survival in figures.survivals:

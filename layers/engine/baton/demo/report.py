@@ -17,7 +17,7 @@ from rich.text import Text
 from baton.client.text import counted, span
 from baton.core.money import usd
 from baton.core.read import prices
-from baton.demo.figures import Approval, Figures, Planning, Survival, quantile
+from baton.demo.figures import Approval, Change, Figures, Planning, Survival, quantile
 
 
 def show(console: Console, figures: Figures, broken: Sequence[str]) -> None:
@@ -62,6 +62,7 @@ def rows(figures: Figures) -> Iterator[tuple[str, str, str]]:
         "; ".join(map(_approval, figures.approvals)) or "none was given",
     )
     yield "agent's turns", str(figures.agent.turns), _agent(figures.agent)
+    yield "plans confirmed", str(figures.guest.confirmed), _guest(figures.guest)
     made_of = f"{figures.entries} entries, those of starts, revivals and cancels included"
     yield "log writes per step", f"{figures.writes_per_step:.2f}", made_of
     p50, p95 = quantile(figures.handovers_ms, 0.50), quantile(figures.handovers_ms, 0.95)
@@ -130,6 +131,13 @@ def _agent(agent: Planning) -> str:
         f"in the model's own book: {agent.answers} answers to {agent.requests} requests, {again}",
     ]
     return "; ".join(parts)
+
+
+def _guest(guest: Change) -> str:
+    if not guest.given_back:
+        return "by the guest; no other wish came in between"
+    parts = f"{guest.given_back} {'thing' if guest.given_back == 1 else 'things'}"
+    return f"by the guest; the other wish called the first off, and the second gave {parts} back: the table for four, with its deposit"
 
 
 def _bill(figures: Figures) -> str:

@@ -14,10 +14,11 @@ from typing import Any, Protocol
 
 from baton.client.api import Api
 from baton.client.text import span
-from baton.core.log.state import FINISHED
+from baton.core.log.status import FINISHED
 from baton.demo.approver import Approver
 from baton.demo.books import Books
 from baton.demo.evidence import Course, Kill, request_of
+from baton.demo.guest import WORDS, Guest
 from baton.local.records import ProcessInfo
 
 FIRST_EVENING = datetime(2026, 12, 1, 19, 30, tzinfo=UTC)
@@ -25,10 +26,10 @@ CITIES = ("Lisbon", "Porto", "Bergen", "Graz", "Ghent")
 # The one evening whose party is so large that a person is asked before its table is held.
 LARGE, LARGE_PARTY = 3, 9
 # The one evening that an agent plans. No other is in its city, so that no other takes its table.
-GUEST = {"words": "Dinner for four in Vienna tonight, something Thai.", "at": FIRST_EVENING.isoformat()}
+GUEST = {"at": FIRST_EVENING.isoformat()}
 # The one effect for which a second request would be a second one: its service takes no idempotency key.
 PAYMENT = "deposit"
-# What an agent does.
+# What is done first of the guest's evening.
 HELD = "hold"
 LOOK_EVERY_TICKS = 10
 PATIENCE_TICKS = 30
@@ -84,6 +85,7 @@ class Scenario:
         self._latest: dict[str, dict[str, Any]] = {}
         self.course = Course(expected_steps=steps, kills_wanted=plan.kills)
         self._approver = Approver(other, screen.say, self.course, plan.thinks_s)
+        self._guest = Guest(api, screen.say, self.course)
 
     async def run(self) -> Course:
         """Returns when every saga has ended, or when the time is up."""
@@ -97,9 +99,11 @@ class Scenario:
                 await self._kill_one()
             if self._plan.kills:
                 await self._kill_planning()
+            await self._guest.change(self._latest[course.planning])
             if tick % LOOK_EVERY_TICKS == 0:
                 await self._look()
                 await self._approver.look(self._latest)
+                await self._guest.look(self._latest[course.planning])
                 if all(saga["status"] in FINISHED for saga in self._latest.values()):
                     break
                 if not course.cancelled:
@@ -115,15 +119,13 @@ class Scenario:
         started = await asyncio.gather(
             *(self._api.start("dinner", evening(n)) for n in range(self._plan.sagas))
         )
-        planned = await self._api.start("concierge", GUEST)
+        planned = await self._api.intend(WORDS, GUEST)
         for saga in (*started, planned):
             self._latest[str(saga["id"])] = {"steps": 0, "active": [], **saga}
         self.course.sagas = list(self._latest)
         self.course.planning = str(planned["id"])
         self.course.asking = next(iter(self.course.sagas[LARGE:]), "")
-        self._screen.say(
-            f"{len(started)} dinner sagas started over HTTP, and one for an agent: {GUEST['words']}"
-        )
+        self._screen.say(f"{len(started)} dinner sagas started over HTTP, and one from words: {WORDS}")
 
     async def _look(self) -> None:
         """Ask for every saga that has not ended."""
@@ -153,7 +155,7 @@ class Scenario:
             saga = str(effect["identity"].get("reference"))
             # The saga that waited for a person is late as it is: killed, too, it would be the last by far. That of the
             # agent has a kill of its own.
-            if saga in (self.course.asking, self.course.planning) or (
+            if saga.partition(".")[0] in (self.course.asking, self.course.planning) or (
                 is_choosy and effect["kind"] != PAYMENT
             ):
                 continue
@@ -167,17 +169,17 @@ class Scenario:
 
     def _kills(self) -> list[Kill]:
         """Those for which any saga but the agent's will do."""
-        return [kill for kill in self.course.kills if kill.saga != self.course.planning]
+        return [kill for kill in self.course.kills if not self.course.is_planned(kill.saga)]
 
     async def _kill_planning(self) -> None:
-        """SIGKILL the worker of the agent's saga, once: when a service has held a table for it, or later, at the next effect."""
-        planning = self.course.planning
-        if any(kill.saga == planning for kill in self.course.kills) or not self._busy():
+        """SIGKILL the worker of the guest's evening, once: when a service has held a table for it, or later, at the next effect."""
+        if any(map(self.course.is_planned, (kill.saga for kill in self.course.kills))) or not self._busy():
             return
         for effect in await self._books.unanswered():
-            if effect["identity"].get("reference") != planning:
+            saga = str(effect["identity"].get("reference"))
+            if not self.course.is_planned(saga):
                 continue
-            process = self._busy().get(await self._holder(planning))
+            process = self._busy().get(await self._holder(saga))
             if process is not None and effect in await self._books.unanswered():
                 await self._kill(process, effect)
                 return
@@ -193,7 +195,7 @@ class Scenario:
         # Only what is unanswered even now is sure to have been so at the kill.
         if effect and effect in await self._books.unanswered():
             saga, kind = str(effect["identity"]["reference"]), str(effect["kind"])
-            whose = "its agent's" if (saga, kind) == (self.course.planning, HELD) else "its"
+            whose = "the guest's" if self.course.is_planned(saga) and kind == HELD else "its"
             moment = f"when {whose} {kind} was done and not yet known"
         self.course.kills.append(Kill(process.pid, process.request_id, now, busy_ms, moment, saga, kind))
         self._screen.say(f"kill -9 {process.pid}: a worker, {span(busy_ms)} into its work, {moment}")

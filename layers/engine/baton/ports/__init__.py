@@ -8,16 +8,18 @@ again after a pause) or `StoreUnavailable` (it may have happened).
 from __future__ import annotations
 
 from baton.ports.blobs import Blobs
-from baton.ports.budgets import Account, Answer, Budgets, Change, Reservation, Sums
+from baton.ports.budgets import Account, Answer, Budgets, Change, Drawn, Reservation, Sums
 from baton.ports.definitions import Definition, Definitions, Rates
 from baton.ports.effects import Effect, Effects
 from baton.ports.inbox import Inbox, Report
 from baton.ports.limits import StoreLimits
+from baton.ports.live import Live, LiveTexts
 from baton.ports.log import (
     LANES,
     SWEEP,
     TIMER,
     WORK,
+    Appended,
     Due,
     Head,
     Listed,
@@ -54,6 +56,7 @@ __all__ = [
     "WORK",
     "Account",
     "Answer",
+    "Appended",
     "Blobs",
     "Blocked",
     "Budgets",
@@ -62,6 +65,7 @@ __all__ = [
     "DeadLetters",
     "Definition",
     "Definitions",
+    "Drawn",
     "Due",
     "Effect",
     "Effects",
@@ -72,6 +76,8 @@ __all__ = [
     "Incidents",
     "Invoker",
     "Listed",
+    "Live",
+    "LiveTexts",
     "Log",
     "Message",
     "Meter",

@@ -1,4 +1,4 @@
-"""The money that users have spent on a day or hold for calls under way: one item for each user and day.
+"""The money that users have spent on a day or hold for calls under way: one item for each user and day, and one of their tenant.
 
 Amounts are whole micro-dollars, times UTC epoch milliseconds. What a limit is, and what follows from a refusal, is
 not decided here (core/decide/spending.py, runtime/ledger.py).
@@ -12,11 +12,16 @@ import msgspec
 
 
 class Account(msgspec.Struct, frozen=True):
-    """A user's money of one day; `day` counts UTC days since 1970."""
+    """A user's money of one day; `day` counts UTC days since 1970. Without a user: that of the whole tenant."""
 
     tenant: str
     user: str
     day: int
+
+    @property
+    def of_tenant(self) -> Account:
+        """The tenant's account of that day."""
+        return Account(self.tenant, "", self.day)
 
 
 class Reservation(msgspec.Struct, frozen=True):
@@ -45,11 +50,17 @@ class Reservation(msgspec.Struct, frozen=True):
 
 
 class Sums(msgspec.Struct, frozen=True):
-    """`held` is the sum of spent and reserved money, `open` the number of invocations with a reservation."""
+    """`held` is the sum of spent and reserved money, `open` the number of invocations with a reservation.
+
+    Of a user whose tenant has a limit: `drawn` is what it has of the tenant's day, `told` what the tenant's account
+    counts of its `spent`. A tenant's `held` is what its users have drawn together, its `spent` what they have told.
+    """
 
     spent: int = 0
     held: int = 0
     open: int = 0
+    drawn: int = 0
+    told: int = 0
 
     @property
     def reserved(self) -> int:
@@ -60,7 +71,7 @@ class Change(msgspec.Struct, frozen=True):
     """What becomes of the reservation of `holder`: from `before` to `after`, None where there is none.
 
     `spent` is counted with it; a change without `before` counts nothing. `limit`: it is refused if more than that
-    would then be held; None: the room is not asked about.
+    would then be held; None: the room is not asked about. `drawn`: it is refused if the account has drawn less.
     """
 
     holder: str
@@ -68,6 +79,7 @@ class Change(msgspec.Struct, frozen=True):
     after: Reservation | None
     spent: int = 0
     limit: int | None = None
+    drawn: int = 0
 
     @property
     def more(self) -> int:
@@ -96,8 +108,16 @@ class Answer(msgspec.Struct, frozen=True):
     there: Reservation | None
 
 
+class Drawn(msgspec.Struct, frozen=True):
+    """Whether this request moved money between a tenant's day and a user's, and what both accounts are now."""
+
+    is_done: bool
+    user: Sums
+    tenant: Sums
+
+
 class Budgets(Protocol):
-    """The accounts of users. Each change is one conditional write of one item."""
+    """The accounts of users and tenants. Each change of a reservation is one conditional write of one item."""
 
     def move(self, account: Account, change: Change, now: int) -> Answer:
         """Change a reservation that is exactly `before`, if there is room for it.
@@ -105,6 +125,15 @@ class Budgets(Protocol):
         Of any number of callers no two get the same money. What is past its time at `now` is freed before a change is
         refused for want of room. A change with a `limit` that opens one more reservation than the store keeps of a
         user at a time is refused, too. A change that is made again is not done again, and finds its `after` there.
+        """
+        ...
+
+    def draw(self, account: Account, seen: Sums, drawn: int, limit: int | None = None) -> Drawn:
+        """Let a user's account have `drawn` of its tenant's day, and tell that what `seen` has spent: both accounts or none.
+
+        Refused if `drawn` and `told` are not as `seen`, if it would be left with less than it holds, or if the tenant's
+        users would then have drawn more than `limit`. So the tenant's `held` is the sum of its users' `drawn`, whatever is
+        lost, made twice or lands late.
         """
         ...
 

@@ -77,6 +77,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     nothing is): no look needs more than the log's newest entry. `start` is the encoded
     first entry, kept until entry 1 is known to exist. `armed` is the deadline of a caller that is about
     to append to a saga that may be in no index. `inbox` counts what was announced there since a holder has taken it in.
+    `watched`: until when a viewer watched, who came while the lease was free. `models`: what models have read, written and cost, by
+    their names, as of the last release.
     """
 
     ref: SagaRef
@@ -103,6 +105,14 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     armed: int = 0
     wake: Wake | None = None
     expires: int = 0
+    watched: int = 0
+    models: dict[str, tuple[int, int, int]] = {}
+
+
+class Appended(msgspec.Struct, frozen=True):
+    """An entry is there. `watched`: until when a viewer watches its saga, where one has said so since the entry before."""
+
+    watched: int = 0
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -124,7 +134,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     `armed` is the value that the head had when the holder loaded; a release is refused when another
     writer has armed it since. `inbox`, likewise, is the count of what the holder has taken in, which is cleared; None leaves
     what is there. `group_at` is set only when the status group changes, because that moves an index.
-    `clear_start`: entry 1 exists, so the head need not carry it any longer.
+    `clear_start`: entry 1 exists, so the head need not carry it any longer. `models` is set only when it has changed, for the
+    same reason as `group_at`.
     """
 
     folded: int
@@ -141,6 +152,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     inbox: int | None = 0
     wake: Wake | None = None
     clear_start: bool = True
+    models: dict[str, tuple[int, int, int]] | None = None
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,6 +164,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     created: int
     changed: int
+    models: dict[str, tuple[int, int, int]] = {}
 
     @property
     def place(self) -> Place:
@@ -223,8 +236,8 @@ class Log(Protocol):
         """
         ...
 
-    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
-        """Put an entry. False when that branch has that version already."""
+    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
+        """Put an entry. None when that branch has that version already."""
         ...
 
     def append_with_rows(

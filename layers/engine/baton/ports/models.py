@@ -6,7 +6,7 @@ and limits of agents are in core/ and runtime/.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -33,6 +33,15 @@ class ToolOffer(msgspec.Struct, frozen=True, kw_only=True):
     parameters: dict[str, Any]
 
 
+class Draft:
+    """What has come of an answer so far, for those who watch: `read` gives its text. The adapter says how, and keeps no copy for it."""
+
+    __slots__ = ("read",)
+
+    def __init__(self) -> None:
+        self.read: Callable[[], str] = str
+
+
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request. `model` is a name of the deployment's, such as `gpt-5-mini` or `PROFILE/gpt-5-mini`.
 
@@ -40,7 +49,9 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     `tool_calls` and `tool_call_id`; equal beginnings are sent as equal bytes. `schema`: the JSON Schema of the answer, which
     is then JSON text. `most_output` tokens, reasoning inside, are generated at most (0: the model's own limit). `until`: when
     the answer has to be there, whatever the stream does, in epoch milliseconds (0: in ten minutes). `key` names the request:
-    a repetition has the same. `token`: what a request in the background carries, so that it is known again when it is over.
+    a repetition has the same. `draft`: where the adapter says how its text can be read while it comes. `traceparent`: the
+    trace that it belongs to; the provider is not told. `token`: what a request in the background carries, so that it is known
+    again when it is over.
     """
 
     model: str
@@ -52,6 +63,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     until: int = 0
     key: str = ""
     token: str = ""
+    draft: Draft | None = None
+    traceparent: str = ""
 
 
 class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):

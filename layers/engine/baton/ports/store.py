@@ -13,6 +13,7 @@ from baton.ports.definitions import Definitions, Rates
 from baton.ports.effects import Effects
 from baton.ports.inbox import Inbox
 from baton.ports.limits import StoreLimits
+from baton.ports.live import Live
 from baton.ports.log import Log
 from baton.ports.notices import NoticeRecord
 from baton.ports.outside import Entities
@@ -65,6 +66,11 @@ class Store(Protocol):
     @property
     def incidents(self) -> NoticeRecord:
         """Notices that were sent, and incidents."""
+        ...
+
+    @property
+    def live(self) -> Live:
+        """What viewers of sagas are shown."""
         ...
 
     @property

@@ -45,8 +45,10 @@ class _Request(Struct, frozen=True):
 class AccountQueue:
     """One reservation of one account, for all attempts of an invocation together.
 
-    `_amount` is what attempts under way hold, `_billed` what of it is billed whatever becomes of them, `_spent` what all have spent, `_back` what they have given back of what was counted before, `_asked` how often any was changed; `_counted`,
-    `_returned` and `_served` are how far the account has that, `_known` is the reservation there.
+    `draws`: no more is held than the user has drawn of the tenant's day; without a `limit` only that counts.
+    `_amount` is what attempts under way hold, `_billed` what of it is billed whatever becomes of them, `_spent` what all have spent, `_back` what
+    they have given back of what was counted before, `_asked` how often any was changed; `_counted`, `_returned` and `_served` are how far the
+    account has that, `_known` is the reservation there.
 
     A request without an answer can still be made while the reservation is as it was before. Each is in `_possible`,
     under the number by which the account shows it. One that leaves no reservation shows nothing, so it stays `_closing` and is
@@ -55,13 +57,21 @@ class AccountQueue:
     """
 
     def __init__(
-        self, budgets: Budgets, call: StoreRetrier, invocation: str, until: int, limit: int, account: Account
+        self,
+        budgets: Budgets,
+        call: StoreRetrier,
+        invocation: str,
+        until: int,
+        limit: int,
+        account: Account,
+        *,
+        draws: bool = False,
     ) -> None:
         self.account = account
         self.sums = Sums()
         self._budgets = budgets
         self._call = call
-        self._limit = limit
+        self._limit, self._draws = limit, draws
         self._holder = short(invocation)
         self._until = until
         self._numbers = itertools.count(1)
@@ -79,6 +89,11 @@ class AccountQueue:
     def is_settled(self) -> bool:
         """Whether the account has all that was asked for, as far as is known."""
         return not self._is_unsure and self._served == self._asked and _amount(self._known) == self._amount
+
+    @property
+    def ahead(self) -> int:
+        """So much more will be held once all that was asked for is there."""
+        return self._amount - _amount(self._known) + self.owed
 
     async def ask(
         self, now: int, less: int = 0, spent: int = 0, more: int = 0, billed: str = ""
@@ -129,8 +144,9 @@ class AccountQueue:
         self.sums = answer.sums
         made = request if answer.is_done else self._made(request, answer.there)
         if made is None and answer.there == self._known:
-            self._refuse(request, answer.sums)
-            return
+            if not request.wishes or self._drawn == request.change.drawn:
+                self._refuse(request, answer.sums)
+            return  # else others have drawn or given back meanwhile
         self._known, self._closing = answer.there, None
         if made is None and answer.there is not None and answer.there.is_freed:
             self._counted += sum(answer.there.billed.values())  # it is spent already
@@ -155,14 +171,25 @@ class AccountQueue:
         return self._budgets.move(self.account, change, now)
 
     @property
-    def _owed(self) -> int:
+    def _drawn(self) -> int:
+        """What the user has of the tenant's day, if that has a limit."""
+        return self.sums.drawn if self._draws else 0
+
+    @property
+    def _most(self) -> int:
+        """So much may be held at a time."""
+        drawn = self._drawn if self._draws else self._limit
+        return min(self._limit or drawn, drawn)
+
+    @property
+    def owed(self) -> int:
         """What the account has to count yet: less than nothing where it has counted the most that was possible."""
         return max(self._spent - self._counted, 0)
 
     def _next(self) -> _Request | None:
         """The request for all that is asked for now. None: there is nothing to say."""
         before, wishes = self._known, tuple(self._wishes)
-        owed = self._owed - (back := self._back - self._returned)
+        owed = self.owed - (back := self._back - self._returned)
         amount = self._amount + sum(wish.more for wish in wishes)
         if not (before or amount or owed or back):
             before = next((one.change.after for one in self._possible.values()), None)  # it may be there
@@ -172,8 +199,9 @@ class AccountQueue:
         billed = {**self._billed, **{wish.billed: wish.more for wish in wishes if wish.billed}}
         is_there = amount or opens
         after = Reservation(next(self._numbers), amount, self._until, billed=billed) if is_there else None
-        limit = self._limit - (max(owed, 0) if opens else 0) if wishes else None
-        change = Change(self._holder, before, after, 0 if opens else owed, limit)
+        limit = self._most - (max(owed, 0) if opens else 0) if wishes else None
+        drawn = self._drawn if wishes else 0
+        change = Change(self._holder, before, after, 0 if opens else owed, limit, drawn)
         served = self._served if opens and (owed or back) else self._asked
         counted, returned = (
             (self._counted, self._returned) if opens else (self._counted + owed + back, self._back)
@@ -190,8 +218,8 @@ class AccountQueue:
 
     def _refuse(self, request: _Request, sums: Sums) -> None:
         """Refuse the wishes for which there is no room beside the earlier ones; all, if that is not what is missing."""
-        owed, refused = self._owed, []
-        room = self._limit - owed - sums.held - self._amount + _amount(self._known)
+        owed, refused = self.owed, []
+        room = self._most - owed - sums.held - self._amount + _amount(self._known)
         waiting = [wish for wish in request.wishes if wish in self._wishes]
         for wish in waiting:
             if wish.more <= room:

@@ -55,7 +55,10 @@ def check_first(step: RunStep, specs: Specs) -> None:
 
 def check(step: RunStep, specs: Specs, tool: str, arguments: Mapping[str, Any]) -> None:
     """Raises `Unapproved` for a call that no person has approved and that needs it."""
-    approval, called, own = step.node.approval, tool_called(step), specs.get(step.node.tool)
+    approval, called = step.node.approval, tool_called(step)
+    own = specs.get(step.node.tool)
+    # What a model has put in the place of a step does its work, too.
+    replaced = specs.get(approval.work_of) if approval is not None else None
     # A tool that stands in does the same work: it is as risky as the step, whatever it says of itself.
     is_work = tool in {called, step.node.tool}
     request = request_for(
@@ -64,8 +67,11 @@ def check(step: RunStep, specs: Specs, tool: str, arguments: Mapping[str, Any]) 
         specs.get(tool),
         always=is_work and approval is not None and approval.always,
         by_tool=is_work
-        and ((approval is not None and approval.by_tool) or (own is not None and own.requires_approval)),
-        risks=[one.risk for one in (approval, own) if one is not None] if is_work else (),
+        and (
+            (approval is not None and approval.by_tool)
+            or any(one is not None and one.requires_approval for one in (own, replaced))
+        ),
+        risks=[one.risk for one in (approval, own, replaced) if one is not None] if is_work else (),
         rules=step.risk,
         # A tool that is called before it acts anew for each attempt; the step's own call is the same act in all of them.
         again=0 if is_work else step.attempt,

@@ -1,4 +1,4 @@
-"""What one attempt holds and has spent, and that it comes no further for want of money. Whose it is and what follows is in ledger.py."""
+"""What one attempt holds and has spent. Whose it is and what follows is in ledger.py."""
 
 from __future__ import annotations
 
@@ -6,25 +6,9 @@ from decimal import Decimal
 
 from msgspec import Struct
 
-from baton.core.log import events as ev
 from baton.core.money import micro_dollars
-from baton.ports import NoRoom, Sums
+from baton.ports import Sums
 from baton.runtime.account_queue import AccountQueue
-
-
-class Halt(Struct, frozen=True):
-    """The attempt comes no further: the saga has to be parked, and the notices are to be sent."""
-
-    parked: ev.Parked
-    notices: tuple[ev.Notice, ...]
-
-
-class Halted(NoRoom):
-    """There is no money for a call, and no other attempt holds any that would come back."""
-
-    def __init__(self, halt: Halt) -> None:
-        super().__init__(halt.parked.message)
-        self.halt = halt
 
 
 class AttemptSpending(Struct, eq=False):

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from baton.core.decide.handled import takes_failure
-from baton.core.log.events import ChildReported, Value
+from baton.core.log.events import ChildReported
 from baton.core.log.state import State
 from baton.core.log.work import Child
 from baton.errors import TooLarge
@@ -97,12 +97,11 @@ def report_of(child: State, slot: str) -> ChildReported | None:
     """The end of a child as its parent records it; None while the child has not ended."""
     if child.ended is None:
         return None
-    output = child.ended.output if child.ended.status == "completed" else Value()
     return ChildReported(
         slot=slot,
         child=child.origin.saga,
         status=child.ended.status,
-        output=output,
+        output=child.ended.output,
         failure=child.ended.failure,
         cost=child.money.spent,
     )

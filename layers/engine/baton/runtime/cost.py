@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
-from baton.core.effects.toolspec import ONCE
 from baton.core.log.codec import decode_entry
-from baton.core.log.state import status_of
+from baton.core.log.status import status_of
+from baton.core.read.claims import Claims
 from baton.core.read.costs import cost_view
 from baton.core.read.model_costs import ModelCosts
 from baton.core.read.usage import Deployment, Ledger, fork_of
@@ -34,7 +34,6 @@ async def cost_of(
     the request's time.
     """
     head, state, program = opened.head, opened.history.state, opened.program
-    once = frozenset(node.name for node in program.graph.nodes if node.effect == ONCE)
     time = ReadingTime(clock, call.deadline)
     cuts = set()
     if state.lineage.branch:
@@ -43,7 +42,7 @@ async def cost_of(
             if _FORK in record.data and (fork := fork_of(decode_entry(record.data))) is not None:
                 cuts.add(fork.cut)
     models = ModelCosts()
-    ledger = Ledger(program, deployment, cuts=cuts, once=once)
+    ledger = Ledger(program, deployment, cuts=cuts, claims=Claims.of(program.graph))
     async for record in _records(log, call, opened, time):
         entry = decode_entry(record.data)
         ledger.add(entry, record.data, record.size)

@@ -31,7 +31,8 @@ class History:
     """The state of a saga at the newest version that was read.
 
     `tail_bytes` is the size of the log behind the newest snapshot, at `snapshot`. Of earlier states it keeps
-    those that were asked for, and the one that it began with. `unanswered`: an append whose outcome a fault has left
+    those that were asked for, and the one that it began with. `watched`: until when a viewer watches, as the last append has
+    found out. `unanswered`: an append whose outcome a fault has left
     unknown.
     """
 
@@ -43,6 +44,7 @@ class History:
         self.state = State()
         self.snapshot = 0
         self.tail_bytes = 0
+        self.watched = 0
         self.unanswered: tuple[Entry, Sequence[Row]] | None = None
         self._past: dict[int, State] = {}
 
@@ -86,7 +88,9 @@ class History:
             if rows:
                 done = await self._call(self._log.append_with_rows, self.ref, record, rows, wake)
             else:
-                done = await self._call(self._log.append, self.ref, record, wake)
+                appended = await self._call(self._log.append, self.ref, record, wake)
+                done = appended is not None
+                self.watched = max(self.watched, appended.watched if appended else 0)
         except RowsRefused:
             self.unanswered = None
             raise

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from baton.core.limits import Limits
 from baton.core.log.rest import Pace, is_quiet
-from baton.core.log.state import State, Turns, group_of, status_of
+from baton.core.log.state import State
+from baton.core.log.status import Turns, group_of, status_of
 from baton.errors import CorruptLog, EngineFault
 from baton.ports import (
     SWEEP,
@@ -246,6 +247,7 @@ class Leases:
             inbox=inbox,
             wake=wake,
             clear_start=state.version > 0,
+            models=state.money.models if state.money.models != lease.before.models else None,
         )
 
     async def give_up(self, ref: SagaRef, pause: int, until: int) -> bool:

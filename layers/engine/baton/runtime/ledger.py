@@ -13,15 +13,7 @@ from collections.abc import Collection, Mapping
 from decimal import Decimal
 
 from baton.core.decide.builder import RunStep
-from baton.core.decide.spending import (
-    WAITS,
-    ask_for,
-    day_of,
-    is_told,
-    parked_notice,
-    user_notices,
-    user_parked,
-)
+from baton.core.decide.spending import WAITS, ask_for, day_of, is_told, parked_notice
 from baton.core.graph.graph import Graph
 from baton.core.log import events as ev
 from baton.core.log.state import State
@@ -29,9 +21,11 @@ from baton.core.money import micro_dollars
 from baton.errors import EngineFault
 from baton.ports import Account, NoRoom, SagaRef, Sums
 from baton.runtime.account_queue import AccountQueue, short
-from baton.runtime.attempt_spending import AttemptSpending, Halt, Halted
+from baton.runtime.attempt_spending import AttemptSpending
 from baton.runtime.context import InvocationContext
+from baton.runtime.halting import Halt, Halted, Halting
 from baton.runtime.ledger_cache import LedgerCache
+from baton.runtime.slices import TRIES, Slices
 
 logger = logging.getLogger("baton.ledger")
 
@@ -55,8 +49,11 @@ class Ledger:
         self._skew = context.limits.clock_skew_ms
         until, limit = context.invocation.leases_until(context.limits), cache.terms.user_day
         queue = functools.partial(
-            AccountQueue, cache.budgets, context.call, context.invocation.id, until, limit
+            AccountQueue,
+            *(cache.budgets, context.call, context.invocation.id, until, limit),
+            draws=bool(cache.terms.tenant_day),
         )
+        self._slices, self._halting = Slices(context.call, cache), Halting(cache, context.clock)
         self._account = functools.cache(queue)
         self._under_way: dict[tuple[str, str], AttemptSpending] = {}
         self._left: set[tuple[str, AccountQueue]] = set()
@@ -87,7 +84,7 @@ class Ledger:
         `NoRoom` when others hold what is left: it can be asked again soon, and no attempt has failed. And `Halted`.
         """
         cache = self._cache
-        if not (cache.terms.user_day or cache.terms.saga):
+        if not (cache.terms.counts_days or cache.terms.saga):
             return
         saga, place = _key(state), (_key(state), step.slot)
         amount = step.node.cost if amount is None else amount
@@ -96,9 +93,10 @@ class Ledger:
         owner = state.origin.tenant, state.origin.user
         account = self._account(cache.account(*owner, now))
         self._seen.setdefault(saga, state)
-        if cache.terms.user_day and owner in cache.blocked and (amount or state.money.spent):
-            sums = Sums(spent=cache.terms.user_day)
-            raise Halted(self._halt(state, step.node.name, account.account, sums, 0))
+        self._slices.use(account, saga)
+        is_costly = amount or state.money.spent
+        if is_costly and (halted := self._halting.known(state, step.node.name, account.account)):
+            raise halted
         before = self._under_way.get(place)
         is_held = (saga, account) not in self._left
         if before is not None and is_held and not before.spent and before.cover == amount:
@@ -164,11 +162,31 @@ class Ledger:
             raise Halted(Halt(answer, () if is_told(seen, notice.key) else (notice,)))
         if answer == WAITS:
             raise NoRoom
-        refused = await self._move(attempt, now, cost)
-        if refused is not None and refused.spent + cost <= terms.user_day:
-            raise NoRoom  # others hold the rest
-        if refused is not None:
-            raise Halted(self._halt(state, node, attempt.account.account, refused, cost, what))
+        for _ in range(TRIES if terms.tenant_day else 1):
+            if terms.tenant_day:
+                await self._draw(state, node, what, attempt, now, cost)
+            refused = await self._move(attempt, now, cost)
+            if refused is None:
+                return
+            if terms.user_day and refused.spent + cost > terms.user_day:
+                raise self._halting.by_user(state, node, attempt.account.account, refused, cost, what)
+            if terms.user_day and refused.held + cost > terms.user_day:
+                break
+        raise NoRoom  # others hold the rest
+
+    async def _draw(
+        self, state: State, node: str, what: str, attempt: AttemptSpending, spent: int, cost: int
+    ) -> None:
+        """Have enough of the tenant's day for a call. Raises `NoRoom` when others have the rest, and `Halted`."""
+        account = attempt.account
+        tenant = await self._slices.draw(account, cost - attempt.held + spent - attempt.closed)
+        if tenant is None:
+            return
+        owed = account.owed + spent - attempt.closed
+        if tenant.spent + owed + cost <= self._cache.terms.tenant_day:
+            raise NoRoom("others have the rest of the tenant's day")
+        self._cache.learn(account.account.of_tenant, tenant)
+        raise self._halting.by_tenant(state, node, account.account, tenant, cost, what)
 
     async def settle(self, state: State, step: RunStep, cost: int) -> tuple[ev.Notice, ...]:
         """Count what an attempt has cost. Returns the notices due now. Never fails an attempt that is done."""
@@ -194,7 +212,8 @@ class Ledger:
         except EngineFault:
             logger.warning("not settled yet", exc_info=True, extra={"saga": state.origin.saga})
             return ()  # `drain` tries again
-        return () if attempt.sums is None else self._news(state, attempt.account.account, attempt.sums)
+        account = attempt.account.account
+        return self._halting.news(state, account, attempt.sums, self._slices.tenants.get(account.of_tenant))
 
     def rest(self, state: State, step: RunStep) -> None:
         """An attempt found no room in its process: what it holds is kept for it, as long as the saga needs it."""
@@ -236,6 +255,7 @@ class Ledger:
         for done in await asyncio.gather(*again, return_exceptions=True):
             if isinstance(done, BaseException):
                 logger.warning("left open until its time is over: %r", done, extra={"saga": ref.id})
+        await self._slices.give_back(saga)
 
     def _leave(self, place: tuple[str, str]) -> None:
         """Settle in the background an attempt that does not settle itself."""
@@ -265,14 +285,11 @@ class Ledger:
 
     async def blocked(self, state: State, graph: Graph) -> ev.Parked | None:
         """Why a saga in which something costs does not run now; asked once, when it has been loaded."""
-        terms = self._cache.terms
         is_idle = state.parked or state.ended or state.is_stopping
-        if not terms.user_day or is_idle or not _costs(state, graph):
+        if not self._cache.terms.counts_days or is_idle or not _costs(state, graph):
             return None
-        now = self._clock.now()
-        account = self._cache.account(state.origin.tenant, state.origin.user, now)
-        sums = await self._call(self._cache.budgets.read, account)
-        return user_parked(sums, terms, account.day) if self._cache.learn(account, sums) else None
+        account = self._cache.account(state.origin.tenant, state.origin.user, self._clock.now())
+        return await self._cache.parked(self._call, account)
 
     async def revived(self, state: State, graph: Graph, dead_until: int, dead: str = "") -> Mapping[str, int]:
         """Free what invocation `dead` held, whose lease ran out at `dead_until`: on the days on which it lived.
@@ -280,7 +297,7 @@ class Ledger:
         Returns, by slot, what is spent all the same: of this saga's requests that are billed whatever becomes of their caller.
         """
         found: dict[str, int] = {}
-        if not self._cache.terms.user_day or not _costs(state, graph):
+        if not self._cache.terms.counts_days or not _costs(state, graph):
             return found
         places = {_name(_key(state), slot): slot for slot in state.tokens}
         # Who took its lease has judged by every clock that its time is over.
@@ -288,7 +305,10 @@ class Ledger:
         for day in sorted({day_of(dead_until - LONGEST_LIFE_MS), day_of(dead_until)}):
             account = Account(state.origin.tenant, state.origin.user, day)
             try:
-                left = (await self._call(self._cache.budgets.expire, account, over, short(dead))).there
+                answer = await self._call(self._cache.budgets.expire, account, over, short(dead))
+                left, mine = answer.there, self._account(account)
+                mine.sums = answer.sums
+                self._slices.use(mine, _key(state))
             except EngineFault:
                 logger.warning("not freed", exc_info=True, extra={"saga": state.origin.saga})
                 continue
@@ -315,7 +335,7 @@ class Ledger:
         """Count what an attempt has cost so far, and hold `cover` in place of what is held for it."""
         less, spent = attempt.held, cost - attempt.closed
         attempt.held, attempt.closed, attempt.cover = 0, cost, cover  # at once: others may ask meanwhile
-        if not self._cache.terms.user_day:
+        if not self._cache.terms.counts_days:
             return None
         try:
             refused = await attempt.account.ask(self._by_every_clock(), less, spent, cover, attempt.billed)
@@ -326,32 +346,6 @@ class Ledger:
         attempt.held = attempt.cover = cover if refused is None else 0
         self._cache.learn(attempt.account.account, attempt.sums)
         return refused
-
-    def _halt(
-        self, state: State, node: str, account: Account, sums: Sums, amount: int, what: str = ""
-    ) -> Halt:
-        parked = user_parked(sums, self._cache.terms, account.day, node, amount, what)
-        notice = ev.Notice(
-            key=f"budget100/user/{account.user}/{account.day}",
-            to="user",
-            code=parked.code,
-            message=parked.message,
-            severity="high",
-            node=parked.node,
-            at=self._clock.now(),
-        )
-        return Halt(parked, self._untold(state, (notice,)))
-
-    def _news(self, state: State, account: Account, sums: Sums) -> tuple[ev.Notice, ...]:
-        now, terms = self._clock.now(), self._cache.terms
-        return self._untold(state, user_notices(account.user, sums, terms, account.day, now))
-
-    def _untold(self, state: State, notices: tuple[ev.Notice, ...]) -> tuple[ev.Notice, ...]:
-        """Those that neither this process nor this saga has asked for. Another may have: one of them is sent."""
-        told = self._cache.told
-        new = tuple(n for n in notices if n.key not in told and not is_told(state, n.key))
-        told.update(notice.key for notice in new)
-        return new
 
 
 def _name(saga: str, slot: str) -> str:
@@ -364,4 +358,4 @@ def _key(state: State) -> str:
 
 
 def _costs(state: State, graph: Graph) -> bool:
-    return bool(state.money.spent) or any(node.cost for node in graph.nodes)
+    return bool(state.money.spent) or any(node.cost or node.replan is not None for node in graph.nodes)

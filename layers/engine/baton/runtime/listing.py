@@ -15,7 +15,7 @@ from typing import Annotated
 import msgspec
 
 from baton.core.expressions.spelling import hinted, nearest
-from baton.core.log.state import LISTS
+from baton.core.log.status import LISTS
 from baton.errors import UserError
 from baton.ports import Listed, Log, Place
 from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor

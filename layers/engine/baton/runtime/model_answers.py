@@ -9,13 +9,11 @@ from baton.core.conditions.schema import violations
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.log.agents import call_digest
 from baton.core.models import messages as said
+from baton.core.models.tool import REFUSED
 from baton.ports import StepFailure
 from baton.ports.models import LENGTH, ModelAnswer, ModelCall
 
-INVALID = "answer_invalid"
-MOST_WRONG = 3
-"""So many answers in a row may ask only for what cannot be made; a further one is refused, like an answer of a wrong form."""
-_WORST = 3  # of the problems of an answer, so many are told
+MOST_TOLD = 3  # of the problems of an answer
 
 
 def calls_of(
@@ -28,28 +26,21 @@ def calls_of(
     return [_repeating(_call(call, names, specs), made) for call in asked]
 
 
-def refuse_wrong(calls: Sequence[Mapping[str, Any]], before: int) -> None:
-    """Raises `StepFailure` where an answer asks only for calls that cannot be made, and so many `before` it did."""
-    if before >= MOST_WRONG and calls and all("error" in call for call in calls):
-        why = "; ".join(call["error"]["message"] for call in calls[:_WORST])
-        raise StepFailure(INVALID, f"again it asks only for calls that cannot be made: {why}")
-
-
 def data_of(answer: ModelAnswer, schema: Any) -> Any:
     """What the answer gives: text, or JSON as the schema has it. Raises `StepFailure` for what it must not be."""
     if answer.finish == LENGTH:
         raise StepFailure(
-            INVALID, "it was cut off at the most tokens that it may have; answer in fewer words"
+            REFUSED, "it was cut off at the most tokens that it may have; answer in fewer words"
         )
     if schema is None:
         return answer.text
     try:
         data = said.parsed(answer.text)
     except ValueError as error:
-        raise StepFailure(INVALID, f"it is no JSON, as the schema of the answer asks for: {error}") from error
+        raise StepFailure(REFUSED, f"it is no JSON, as the schema of the answer asks for: {error}") from error
     if problems := violations(schema, data):
-        told = "; ".join(f"at {one.path or '/'}: {one.message}" for one in problems[:_WORST])
-        raise StepFailure(INVALID, f"it does not match the schema of the answer: {told}")
+        told = "; ".join(f"at {one.path or '/'}: {one.message}" for one in problems[:MOST_TOLD])
+        raise StepFailure(REFUSED, f"it does not match the schema of the answer: {told}")
     return data
 
 
@@ -67,7 +58,7 @@ def _call(call: ModelCall, names: Mapping[str, str], specs: Mapping[str, ToolSpe
     problems = violations(specs[tool].parameters, arguments)
     if not isinstance(arguments, dict) or problems:
         told = (
-            "; ".join(f"at {one.path or '/'}: {one.message}" for one in problems[:_WORST])
+            "; ".join(f"at {one.path or '/'}: {one.message}" for one in problems[:MOST_TOLD])
             or "they are no object"
         )
         return _refused(call, tool, "input_invalid", told)

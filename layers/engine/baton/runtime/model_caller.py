@@ -1,4 +1,4 @@
-"""What is performed where the tool of a step is a model: the one request of a `model` node, or a turn of an agent.
+"""What is performed where the tool of a step is a model: the request of a `model` node, a turn of an agent, or a plan.
 
 The money is in model_request.py, what was said in transcript.py, what an answer comes to in model_answers.py. Whether a turn is
 due, and what becomes of its calls, is decided in core/nodes/agent.py. Loaded with the first request.
@@ -12,18 +12,21 @@ from typing import Any
 from baton.core.decide.builder import RunStep
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.log.agents import Agent, answer_of
+from baton.core.log.corrections import breaker_of
 from baton.core.log.records import Response
 from baton.core.log.state import State, owner_of
 from baton.core.log.work import Callback
 from baton.core.models import messages as said
-from baton.core.models.tool import MODEL, SHARE
+from baton.core.models.tool import MODEL, SHARE, SUMMARISE
 from baton.ports import Performer, StepContext, StepFailure
 from baton.ports.models import ModelAnswer, Models, ToolOffer
 from baton.runtime.attempt import tool_called
 from baton.runtime.context import InvocationContext
 from baton.runtime.ledger import Ledger
-from baton.runtime.model_answers import INVALID, calls_of, data_of, refuse_wrong
+from baton.runtime.live import LiveShow
+from baton.runtime.model_answers import MOST_TOLD, calls_of, data_of
 from baton.runtime.model_request import Asking, as_priced
+from baton.runtime.model_summary import Summary
 from baton.runtime.transcript import Transcript
 from baton.runtime.values import Values
 
@@ -40,6 +43,7 @@ class ModelCaller:
         context: InvocationContext,
         ledger: Ledger,
         values: Values,
+        live: LiveShow,
         specs: Mapping[str, ToolSpec],
         state: State,
         step: RunStep,
@@ -49,6 +53,7 @@ class ModelCaller:
         self._context = context
         self._ledger = ledger
         self._values = values
+        self._live = live
         self._specs = specs
         self._state = state
         self._step = step
@@ -60,19 +65,26 @@ class ModelCaller:
             return answer_of(result) if is_turn and tool == tool_called(self._step) else result
         if self._models is None:
             raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
-        asking = Asking(self._models, self._ledger, self._state, self._step, context)
+        if why := breaker_of(self._state, self._step.slot):
+            raise StepFailure("too_many_corrections", f"{why}. The last: {self._last_mistake()}")
+        asking = Asking(self._models, self._ledger, self._live, self._state, self._step, context)
         if not is_turn:
             return await self._single(asking, arguments)
-        return await self._turn(asking, arguments)
+        work = self._state.open[owner_of(self._step.slot)]
+        if isinstance(work, Agent):
+            return await self._turn(asking, work, arguments)
+        return await self._plan(asking, arguments)
 
     async def collect(self, work: Callback, context: StepContext) -> Any:
         """What the answer comes to of a request that was handed over. Raises `StepFailure`, `UnfinishedError`."""
         if self._models is None or work.response is None:
             raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
-        asking = Asking(self._models, self._ledger, self._state, self._step, context)
+        asking = Asking(self._models, self._ledger, self._live, self._state, self._step, context)
         changed = {**self._step.arguments, "model": work.response.model}
         if "#" in self._step.slot:
-            return await self._turn(asking, changed, work)
+            agent = self._state.open[owner_of(self._step.slot)]
+            assert isinstance(agent, Agent), "only an agent has turns in the background"
+            return await self._turn(asking, agent, changed, work)
         given = as_priced({**self._step.node.arguments, **changed}, self._step.node.arguments["model"])
         answer = await asking.collect(work, given, self._context.clock.now())
         return data_of(answer, self._step.node.output_schema)
@@ -82,46 +94,65 @@ class ModelCaller:
         answer = await asking.answer(given, self._corrected(said.opening(given)))
         return answer if isinstance(answer, Response) else data_of(answer, self._step.node.output_schema)
 
+    async def _plan(self, asking: Asking, given: Mapping[str, Any]) -> dict[str, Any]:
+        from baton.runtime.replanner import asking as messages_of  # few steps are done another way by a model
+        from baton.runtime.replanner import plan_of
+
+        node = self._step.node
+        given = as_priced(given, node.arguments["model"])
+        answer = await asking.answer(given, self._corrected(messages_of(given, self._specs)))
+        assert isinstance(answer, ModelAnswer), "a plan is not asked for in the background"
+        return plan_of(answer, node.output_schema, given, self._specs)
+
     async def _turn(
-        self, asking: Asking, changed: Mapping[str, Any], handed: Callback | None = None
+        self, asking: Asking, work: Agent, changed: Mapping[str, Any], handed: Callback | None = None
     ) -> dict[str, Any] | Response:
         """What a turn comes to. `handed`: its request, which the provider has; else it is made."""
-        node, work = self._step.node, self._state.open[owner_of(self._step.slot)]
-        assert isinstance(work, Agent), "only an agent has turns"
+        node = self._step.node
         transcript = Transcript(self._context, self._values, self._state.origin)
         written = await transcript.content(work.given)
         given = as_priced({**written, **changed}, written["model"])
         names = said.wire_names(node.arguments["tools"])
         offers = tuple(self._offer(tool, name) for tool, name in names.items())
-        messages, made, segments = await transcript.messages(work, given, names)
-        if share := int(changed.get(SHARE, 0)):
-            messages = said.cut(messages, len(said.opening(given)), share)
+        talk, summary = await transcript.read(work, given, names), None
+        share = int(changed.get(SHARE, 0))
+        if share:
+            summary = Summary(asking, self._context.clock, written, given["model"], changed.get(SUMMARISE))
+            talk = await transcript.cut(work, talk, share, summary.of)
+        talk = await transcript.kept(work, talk)
         # It begins with what the turn before it has read, and that was counted.
-        counted = work.used.read if work.tail else 0
+        counted = work.used.read if work.tail and not share else 0
         if handed is not None:
             answer: ModelAnswer | Response = await asking.collect(handed, given, self._context.clock.now())
         else:
-            answer = await asking.answer(given, self._corrected(messages), offers, counted)
+            answer = await asking.answer(given, self._corrected(talk.messages), offers, counted)
         if isinstance(answer, Response):
             return answer
         asked = answer.calls[:MOST_CALLS]
-        calls = calls_of(asked, names, self._specs, made)
-        refuse_wrong(calls, work.wrong)
+        calls = calls_of(asked, names, self._specs, talk.made)
+        segments = talk.segments
         return {
             "text": answer.text,
             "calls": calls,
             **({"left_out": len(answer.calls) - MOST_CALLS} if len(answer.calls) > MOST_CALLS else {}),
             "data": None if asked else data_of(answer, node.output_schema),
-            "tokens": [answer.usage.input, answer.usage.output],
+            "tokens": [answer.usage.input, answer.usage.output, *(summary.tokens if summary else ())],
+            **({"no_summary": summary.failed} if summary and summary.failed else {}),
             **({} if segments is None else {"segments": [[one.ref, one.turns] for one in segments]}),
         }
 
     def _corrected(self, messages: list[said.Message]) -> list[said.Message]:
         """With what was wrong about the last answer to the same messages."""
-        failure = self._step.failure
-        if failure is None or failure.code != INVALID:
-            return messages
-        return [*messages, said.correction(failure.message)]
+        why = self._step.correction
+        return [*messages, said.correction(why)] if why else messages
+
+    def _last_mistake(self) -> str:
+        """What a person is told of the last answer that was of no use."""
+        work = self._state.open.get(owner_of(self._step.slot))
+        if self._step.correction or not isinstance(work, Agent):
+            return self._step.correction
+        # That of a turn before this one: all its calls have failed, and their failures are in the state.
+        return "; ".join(one.v["error"]["message"] for one in work.tail[-1].results[:MOST_TOLD])
 
     def _offer(self, tool: str, name: str) -> ToolOffer:
         spec = self._specs.get(tool)

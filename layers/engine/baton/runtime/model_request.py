@@ -13,16 +13,18 @@ from baton.core.decide.builder import RunStep
 from baton.core.log.records import Response
 from baton.core.log.state import State
 from baton.core.log.work import Callback
-from baton.core.log.workflow_limits import TERMINATE, failure_of
+from baton.core.log.workflow_limits import SAGA, TERMINATE, failure_of
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
 from baton.core.models.tool import MODEL
 from baton.core.models.usage import Price, Usage, cost_of, most_of
 from baton.core.money import MICRO, Assumed, micro_dollars
-from baton.ports import StepContext, StepFailure
+from baton.ports import SagaRef, StepContext, StepFailure
 from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest, Models, ToolOffer
 from baton.runtime.background import given_back, look
+from baton.runtime.halting import Halted
 from baton.runtime.ledger import Ledger
+from baton.runtime.live import LiveShow
 
 USUAL_OUTPUT = 4_096
 """Tokens that an answer has at most where the document does not say."""
@@ -32,13 +34,25 @@ class Asking:
     """A model is asked for one attempt of a step."""
 
     def __init__(
-        self, models: Models, ledger: Ledger, state: State, step: RunStep, context: StepContext
+        self,
+        models: Models,
+        ledger: Ledger,
+        live: LiveShow,
+        state: State,
+        step: RunStep,
+        context: StepContext,
     ) -> None:
         self._models = models
         self._ledger = ledger
+        self._live = live
         self._state = state
         self._step = step
         self._context = context
+
+    @property
+    def until(self) -> int:
+        """When the attempt has to be over."""
+        return self._context.deadline_ms
 
     async def answer(
         self,
@@ -46,14 +60,19 @@ class Asking:
         messages: Sequence[Message],
         offers: tuple[ToolOffer, ...] = (),
         counted: int = 0,
+        *,
+        beside: str = "",
+        until: int = 0,
     ) -> ModelAnswer | Response:
         """Its answer, or what the provider works on if the node is asked in the background.
 
         `given` has the model and its settings. `counted`: so many tokens the beginning of the messages is known to have.
 
+        `beside`: the name of a request beside the step's own, whose answer is text and has to be there by `until`.
+
         Raises `StepFailure`, also for settings that are not usable and for money that there is not.
         """
-        request, price, most = await self._covered(given, messages, offers, counted)
+        request, price, most = await self._covered(given, messages, offers, counted, beside, until)
         context = self._context
         try:
             if request.token:
@@ -61,7 +80,7 @@ class Asking:
                 context.spent.append(Assumed(Decimal(most) / MICRO))
                 day = self._ledger.day(self._state, self._step)
                 return Response(id=handed, model=request.model, held=most, day=day)
-            answer = await self._models.answer(request)
+            answer = await (self._models.answer(request) if beside else self._shown(request))
         except asyncio.CancelledError:  # the provider has the request, and bills it
             context.spent.append(Assumed(Decimal(most) / MICRO))
             raise
@@ -98,6 +117,8 @@ class Asking:
         messages: Sequence[Message],
         offers: tuple[ToolOffer, ...],
         counted: int,
+        beside: str,
+        until: int,
     ) -> tuple[ModelRequest, Price, int]:
         """The request, and the most that it may cost, which is held."""
         model, step, context = str(given["model"]), self._step, self._context
@@ -109,11 +130,11 @@ class Asking:
         if price is None:
             text = f"the price of `{model}` is not known here, so that no money can be held for it"
             raise StepFailure("model_unavailable", text)
-        schema = step.node.output_schema
+        schema = None if beside else step.node.output_schema
         size = said.size_of(messages, [msgspec.to_builtins(offers), schema])
         most = most_of(price, max(size, counted), most_output)
         self._within_limit(most)
-        await self._ledger.cover(self._state, step, MODEL, most, is_billed=True)
+        await self._cover(most, size, counted)
         request = ModelRequest(
             model=model,
             messages=tuple(messages),
@@ -121,22 +142,49 @@ class Asking:
             schema=schema,
             most_output=most_output,
             temperature=given.get("temperature"),
-            until=context.deadline_ms,
-            key=f"{context.saga}/{step.slot}/{step.attempt}",
-            token=context.callback_token,
+            until=until or context.deadline_ms,
+            key=self._key(beside),
+            traceparent=context.traceparent,
+            token="" if beside else context.callback_token,
         )
         return request, price, most
 
+    async def _shown(self, request: ModelRequest) -> ModelAnswer:
+        """The answer, which viewers see while it is written."""
+        origin = self._state.origin
+        with self._live.draft(SagaRef(origin.tenant, origin.saga), self._step.slot) as draft:
+            return await self._models.answer(msgspec.structs.replace(request, draft=draft))
+
+    def _key(self, beside: str) -> str:
+        """After a fork the same attempt may ask something else, and a provider refuses one key with two bodies."""
+        state, step = self._state, self._step
+        places = (self._context.saga, str(state.lineage.branch), step.slot, str(step.attempt), beside)
+        return "/".join(filter(None, places))
+
     def _within_limit(self, most: int) -> None:
-        """Raises `StepFailure` where the request may cost more than `limits.cost_usd` of the node leaves."""
+        """Raises `StepFailure` where the request may cost more than `limits.cost_usd` of the node, or of the saga, leaves."""
         node = self._step.node
-        cap, used = node.limits.get("cost"), self._state.used.get(node.name)
-        if cap is None or used is None or cap.then != TERMINATE:
-            return
-        found = used.cost + micro_dollars(self._context.spent) + most
-        if found > cap.most:
-            failure = failure_of("cost", cap, node.name, found)
-            raise StepFailure(failure.code, f"{failure.message} with what the next request may cost")
+        for cap, owner in ((node.limits.get("cost"), node.name), (self._step.cap, SAGA)):
+            if cap is None or cap.then != TERMINATE:
+                continue
+            used = self._state.used.get(owner)
+            found = (0 if used is None else used.cost) + micro_dollars(self._context.spent) + most
+            if found > cap.most:
+                failure = failure_of("cost", cap, owner, found)
+                raise StepFailure(failure.code, f"{failure.message} with what the next request may cost")
+
+    async def _cover(self, most: int, size: int, counted: int) -> None:
+        """Hold what the request may cost. Raises `NoRoom`; who is asked about it is told how it was reckoned."""
+        try:
+            await self._ledger.cover(self._state, self._step, MODEL, most, is_billed=True)
+        except Halted as halted:
+            if counted >= size:
+                raise
+            raise halted.because(
+                f"the request has {size:,} bytes, and each is taken for a token of input, because no token is "
+                "shorter; usual text has 3 to 4 bytes a token, so that it would likely cost less. Shorten the "
+                "prompt, lower `max_output`, take a cheaper model, or raise what may be spent"
+            ) from None
 
     def _price(self, given: Mapping[str, Any], model: str) -> Price | None:
         """What the document says, or else what the deployment knows."""

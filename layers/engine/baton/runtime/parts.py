@@ -36,6 +36,7 @@ from baton.runtime.effect_claims import EffectClaims
 from baton.runtime.lease import Leases, WithinLease
 from baton.runtime.ledger import Ledger
 from baton.runtime.ledger_cache import LedgerCache
+from baton.runtime.live import LiveShow
 from baton.runtime.metrics import Metrics
 from baton.runtime.notices import Teller
 from baton.runtime.steps import Steps
@@ -45,6 +46,7 @@ from baton.runtime.values import Values
 if TYPE_CHECKING:
     from baton.core.documents.nodes.own import OwnKinds
     from baton.ports.models import Models
+    from baton.ports.spans import Spans
     from baton.runtime.children import Children
     from baton.runtime.links import Links
     from baton.runtime.quota import Quota, Room
@@ -72,6 +74,8 @@ class Engine:
     watch: Watch | None = None
     models: Models | None = None
     """The models that may be called; None: none."""
+    spans: Spans | None = None
+    """Where spans go; None: nowhere."""
     kinds: OwnKinds = field(default_factory=dict)
     """The application's own kinds of node, where documents are read."""
     rooms: dict[str, Room] = field(default_factory=dict)
@@ -153,7 +157,7 @@ class Parts:
         self.leases = Leases(context)
         performer = WithinLease(engine.performer, engine.clock, engine.limits, invocation)
         self.values = Values(context)
-        claims = EffectClaims(context)
+        claims, self.live = EffectClaims(context), LiveShow(context)
         self.steps = Steps(
             context,
             performer,
@@ -164,6 +168,7 @@ class Parts:
             engine.secrets,
             engine.api_url,
             engine.models,
+            self.live,
         )
 
     # What begins sagas is loaded when one is begun.

@@ -12,13 +12,14 @@ from typing import Any
 import msgspec
 
 from baton.core.decide.spending import day_of
+from baton.core.decide.spending import shown as shown_day
 from baton.core.documents.definition import WORKFLOW_NAME
 from baton.core.documents.schema import document_schema, node_types
 from baton.core.effects.grants import tools_for
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import Value
 from baton.core.log.references import SCHEME
-from baton.core.log.state import status_of
+from baton.core.log.status import status_of
 from baton.core.read.budgets import budget_view
 from baton.core.read.explain import explain, has_page, way
 from baton.core.read.usage import Deployment
@@ -55,12 +56,27 @@ class Queries:
     # ---- money
 
     async def budget(self) -> dict[str, Any]:
-        """What the caller's sagas have spent today."""
+        """What the caller's sagas have spent today, and those of the tenant."""
         now, cache, user = self._engine.clock.now(), self._engine.ledger_cache, self._request.caller.user
-        sums = Sums()
-        if cache.terms.user_day:
+        sums = tenant = Sums()
+        if cache.terms.counts_days:
             sums = await cache.sums(self._parts.call, self._tenant, user, now)
-        return budget_view(user, sums.spent, sums.reserved, cache.terms, day_of(now))
+        if cache.terms.tenant_day:
+            tenant = await cache.sums(self._parts.call, self._tenant, "", now)
+        both = (tenant.spent, tenant.reserved)
+        return budget_view(user, sums.spent, sums.reserved, cache.terms, day_of(now), both)
+
+    async def costs(self, *, by: str = "", day: int = 0, cursor: str = "") -> dict[str, Any]:
+        """What models have cost the tenant on a day (epoch ms; 0: today), by workflow, user or model, in pages: `next` continues it.
+
+        A key is on several pages; their sums add up.
+        """
+        from baton.core.read.day_costs import BY  # few requests ask for it
+        from baton.runtime.day_costs import answer_of, day_costs
+
+        number, by = day_of(day or self._engine.clock.now()), by or BY[0]
+        found = await day_costs(self._engine.log, self._parts.call, self._tenant, number, by, cursor)
+        return answer_of(shown_day(number), by, *found)
 
     # ---- sagas
 
@@ -74,6 +90,12 @@ class Queries:
             "result": await self._content(output) if is_shown else None,
             "large_result": None if is_shown else {"ref": output.ref, "size": output.size},
         }
+
+    async def live(self, saga: str) -> dict[str, Any]:
+        """What the models of a saga are writing just now. Raises `NotFound`."""
+        from baton.runtime.viewing import live_texts
+
+        return await live_texts(self._engine, self._parts, self._request.ref_of(saga))
 
     async def _content(self, value: Value) -> Any:
         if not value.ref:

@@ -13,7 +13,8 @@ from typing import Any
 from baton.core.decide.program import Program
 from baton.core.log.events import Entry, Event, Value
 from baton.core.log.references import PERIOD
-from baton.core.log.state import LONGEST_ID, State, status_of
+from baton.core.log.state import LONGEST_ID, State
+from baton.core.log.status import status_of
 from baton.errors import NotAllowedNow, NotFound, TooLarge
 from baton.ports import Head, SagaRef, Wake
 from baton.runtime.context import Invocation
@@ -78,9 +79,7 @@ class Request:
 
     async def read(self, saga: str) -> tuple[Head, History]:
         """Load a saga without its program, which a new process would read from the bucket. Raises `NotFound`."""
-        if not re.fullmatch(SAGA_ID, saga):
-            raise NotFound(f"there is no saga `{saga[:80]}`")
-        ref = SagaRef(self.caller.tenant, saga)
+        ref = self.ref_of(saga)
         head = await self.parts.call(self.engine.log.read_head, ref)
         if head is None:
             raise NotFound(f"there is no saga `{saga}`")
@@ -90,6 +89,12 @@ class Request:
             await self.parts.starter.put_entry_one(head)
             await history.catch_up()
         return head, history
+
+    def ref_of(self, saga: str) -> SagaRef:
+        """Of a saga of the caller's tenant. Raises `NotFound` for what is no id of one."""
+        if not re.fullmatch(SAGA_ID, saga):
+            raise NotFound(f"there is no saga `{saga[:80]}`")
+        return SagaRef(self.caller.tenant, saga)
 
     def unstored(self, history: History, said: Any, what: str) -> tuple[Value, bytes]:
         """What the entry holds of it, and its blob, which is written once it is accepted. Raises `TooLarge`."""

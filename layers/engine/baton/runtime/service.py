@@ -42,7 +42,8 @@ from baton.core.log.events import (
 )
 from baton.core.log.records import Failure
 from baton.core.log.signal_folds import fingerprint, signal_key
-from baton.core.log.state import ANSWER, FORK_KEY, State, node_of, status_of
+from baton.core.log.state import ANSWER, FORK_KEY, State, node_of
+from baton.core.log.status import status_of
 from baton.core.log.workflow_limits import too_old
 from baton.core.money import dollars
 from baton.errors import (
@@ -367,7 +368,8 @@ def _check_payload(program: Program, state: State, signal: str, payload: Any) ->
     problems: list[Problem] = []
     blamed = ""
     for node in program.takers(state, signal):
-        schema = node.output_schema if node.agent is None else None  # that of an agent is for its answer
+        # That of an agent is for its answer, and that of a child for its result.
+        schema = None if node.agent is not None or node.workflow else node.output_schema
         found = violations(schema, payload, "/payload") if schema is not None else ()
         if not found:
             return

@@ -31,11 +31,12 @@ from baton.runtime.alarm import Alarm
 from baton.runtime.approvals import Approved, Unapproved, check, check_first, may_ask
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.attempt_input import AttemptInput, Doubt
-from baton.runtime.attempt_spending import Halted
 from baton.runtime.claims import OfClaim
 from baton.runtime.context import InvocationContext
 from baton.runtime.effect_claims import EffectClaims
+from baton.runtime.halting import Halted
 from baton.runtime.ledger import Ledger
+from baton.runtime.live import LiveShow
 from baton.runtime.paying import Paying, foreseen
 from baton.runtime.values import Values
 from baton.runtime.watch import because_of, own_ms
@@ -75,9 +76,10 @@ class Steps:
         secrets: dict[str, bytes] | None = None,
         api_url: str = "",
         models: Models | None = None,
+        live: LiveShow | None = None,
     ) -> None:
         self._context_of, self._secrets, self._api_url = context, {} if secrets is None else secrets, api_url
-        self._models = models
+        self._models, self._live = models, live or LiveShow(context)
         self._performer = performer
         self._tools = tools
         self._clock = context.clock
@@ -214,6 +216,7 @@ class Steps:
             blocked_ms=own_ms(one.blocked) if one.blocked else 0,
             retry_after_ms=retry_after_ms,
             usage=tuple(one.usage),
+            digest=step.digest if output is not None else "",
             notices=await self._ledger.settle(one.state, step, cost),
         )
 
@@ -255,9 +258,8 @@ class Steps:
         if step.node.tool == MODEL:
             from baton.runtime.model_caller import ModelCaller  # most sagas ask none
 
-            caller = performer = ModelCaller(
-                performer, self._models, self._context_of, self._ledger, self._values, tools, one.state, step
-            )
+            made = performer, self._models, self._context_of, self._ledger, self._values, self._live
+            caller = performer = ModelCaller(*made, tools, one.state, step)
             if one.work is not None:
                 result = await caller.collect(one.work, context)
                 return await self._values.value(one.state.origin, result), ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -21,14 +21,47 @@ TAIL = 16
 """So many turns are in the state; then they become a segment of the transcript."""
 
 
-class _Said(msgspec.Struct, frozen=True):
-    """What is in a segment of a transcript: its messages, and by their digests the items of the calls that have succeeded."""
+class _Said(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is in a segment of a transcript: its messages, and by their digests the items of the calls that have succeeded.
+
+    Where older messages do not fit, the first of its messages stands for so many that are `left_out`, and `whole` is the blob
+    that has the transcript as it was before.
+    """
 
     messages: list[Message]
     made: dict[str, str] = {}
+    whole: str = ""
+    left_out: int = 0
 
 
 _decode_said = msgspec.json.Decoder(_Said).decode
+
+
+class Talk(msgspec.Struct, frozen=True):
+    """What a turn is told: the opening, what was said in the turns before it, and what its user says with it.
+
+    `parts` are the segments that it was read from, `tail` the messages behind them. `segments`: what is to become of them
+    with the answer of this turn, where that is anything new.
+    """
+
+    opening: list[Message]
+    parts: list[tuple[Segment, _Said]]
+    tail: list[Message]
+    heard: list[Message]
+    segments: list[Segment] | None = None
+
+    @property
+    def before(self) -> list[Message]:
+        return [*chain.from_iterable(part.messages for _, part in self.parts), *self.tail]
+
+    @property
+    def messages(self) -> list[Message]:
+        return [*self.opening, *self.before, *self.heard]
+
+    @property
+    def made(self) -> dict[str, str]:
+        """By digest, the calls that are in segments."""
+        return {digest: item for _, part in self.parts for digest, item in part.made.items()}
 
 
 class Transcript:
@@ -39,48 +72,58 @@ class Transcript:
         self._values = values
         self._origin = origin
 
-    async def messages(
-        self, work: Agent, given: Mapping[str, Any], names: Mapping[str, str]
-    ) -> tuple[list[Message], dict[str, str], list[Segment] | None]:
-        """All that was said so far; the calls of older turns; and what is to become of the segments, where a new one is due.
-
-        `names` are those of the tools on the wire.
-        """
+    async def read(self, work: Agent, given: Mapping[str, Any], names: Mapping[str, str]) -> Talk:
+        """All that was said so far. `names` are those of the tools on the wire."""
         known = await asyncio.gather(*(self._segment(one) for one in work.segments))
-        messages, made = said.opening(given), dict[str, str]()
-        for part in known:
-            messages += part.messages
-            made |= part.made
-        first = 1 + sum(one.turns for one in work.segments)
-        tail: list[Message] = []
-        for number, turn in enumerate(work.tail, first):
-            tail += await self._turn(number, turn, names, (messages, tail))
-        messages = [*messages, *tail, *await self._heard(work.heard)]
-        if len(work.tail) < TAIL:
-            return messages, made, None
-        parts = list(zip(work.segments, known, strict=True))
-        return messages, made, await self._merged(parts, _Said(tail, work.made))
+        parts, tail = list(zip(work.segments, known, strict=True)), list[Message]()
+        talk = Talk(said.opening(given), parts, tail, await self._heard(work.heard))
+        for number, turn in enumerate(work.tail, 1 + sum(one.turns for one in work.segments)):
+            tail += await self._turn(number, turn, names, talk)
+        return talk
+
+    async def kept(self, work: Agent, talk: Talk) -> Talk:
+        """With a new segment, where one is due. They are merged like a binary counter: of n turns there are at most log n."""
+        if talk.segments is not None or len(work.tail) < TAIL:
+            return talk
+        parts, size, text = list(talk.parts), TAIL, _Said(talk.tail, work.made)
+        while parts and parts[-1][0].turns <= size:
+            segment, before = parts.pop()
+            messages, made = [*before.messages, *text.messages], before.made | text.made
+            text = _Said(messages, made, before.whole, before.left_out)
+            size += segment.turns
+        segment = await self._written(text, size)
+        return msgspec.structs.replace(talk, segments=[*(one for one, _ in parts), segment])
+
+    async def cut(
+        self, work: Agent, talk: Talk, share: int, summary: Callable[[list[Message]], Awaitable[str]]
+    ) -> Talk:
+        """With the last `1/share` of what was said before, and for what is older its `summary`, or a note that it is left out.
+
+        This becomes the one segment of the transcript, so that later turns begin with it.
+        """
+        before = talk.before
+        older, newer = said.parted(before, share)
+        if not older:
+            return talk
+        whole, left_out = _oldest(talk)
+        count = left_out + len(older) - bool(left_out)
+        note = said.in_place_of(count, await summary(older))
+        known = await self._values.blob(self._origin, _Said(before, whole=whole, left_out=left_out))
+        text = _Said([note, *newer], talk.made | work.made, known.ref, count)
+        segment = await self._written(text, work.turn - 1)
+        return msgspec.structs.replace(talk, parts=[(segment, text)], tail=[], segments=[segment])
 
     async def content(self, value: Value) -> Any:
         """A value, wherever it is kept."""
         return msgspec.json.decode(await self._blob(value.ref)) if value.ref else value.v
 
-    async def _merged(self, parts: list[tuple[Segment, _Said]], tail: _Said) -> list[Segment]:
-        """The segments with a new one, merged like a binary counter: of n turns there are at most log n."""
-        size, text = TAIL, tail
-        while parts and parts[-1][0].turns <= size:
-            segment, before = parts.pop()
-            text = _Said([*before.messages, *text.messages], before.made | text.made)
-            size += segment.turns
-        blob = await self._values.blob(self._origin, text)
-        return [*(segment for segment, _ in parts), Segment(blob.ref, size)]
+    async def _written(self, text: _Said, turns: int) -> Segment:
+        return Segment((await self._values.blob(self._origin, text)).ref, turns)
 
     async def _segment(self, segment: Segment) -> _Said:
         return _decode_said(await self._blob(segment.ref))
 
-    async def _turn(
-        self, number: int, turn: Turn, names: Mapping[str, str], before: Iterable[list[Message]]
-    ) -> list[Message]:
+    async def _turn(self, number: int, turn: Turn, names: Mapping[str, str], talk: Talk) -> list[Message]:
         values = (turn.answer, *turn.results)
         if any(value.ref for value in values):
             answer, *results = await asyncio.gather(*map(self.content, values))
@@ -91,16 +134,26 @@ class Transcript:
         found: dict[str, Any] = {}
         for id_, result in zip(ids, results, strict=True):
             if first := turn.again.get(id_):
-                result = (
-                    {"repeated": True, "result": found[first]}
-                    if first in found
-                    else said.repeated(chain.from_iterable(before), first)
-                )
+                result = found[first] if first in found else await self._result(first, talk)
+                result = {"repeated": True, "result": result}
             found[id_] = result
         return [*heard, *said.turn(ids, answer, found.values(), names)]
+
+    async def _result(self, call: str, talk: Talk) -> Any:
+        """What a model was told of an earlier call: it stands in the messages of its turn, or in those that are left out."""
+        found, (whole, _) = said.result_of(talk.before, call), _oldest(talk)
+        while found is None and whole:
+            before = _decode_said(await self._blob(whole))
+            found, whole = said.result_of(before.messages, call), before.whole
+        return found
 
     async def _heard(self, values: Sequence[Value]) -> list[Message]:
         return said.heard(await asyncio.gather(*map(self.content, values))) if values else []
 
     async def _blob(self, ref: str) -> bytes:
         return await self._context.call(self._context.blobs.get, self._origin.tenant, ref)
+
+
+def _oldest(talk: Talk) -> tuple[str, int]:
+    """What is known of messages that are left out: all of them are so at the beginning."""
+    return (talk.parts[0][1].whole, talk.parts[0][1].left_out) if talk.parts else ("", 0)

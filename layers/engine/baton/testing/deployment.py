@@ -25,7 +25,8 @@ from baton.core.decide.program import Program
 from baton.core.limits import Limits
 from baton.core.log.answers import OPERATORS, Answer, asked, open_questions
 from baton.core.log.codec import decode_entry
-from baton.core.log.state import State, node_of, status_of
+from baton.core.log.state import State, node_of
+from baton.core.log.status import status_of
 from baton.core.log.work import Callback
 from baton.core.read.timeline import tell
 from baton.core.read.views import entry_view, saga_view
@@ -61,7 +62,9 @@ PERIOD = 60_000  # ms between two runs of the reconciler
 REQUEST = 28_000  # ms that a request or a run of the relay has
 MOST_ROUNDS = 100_000
 MOST_DELAY = 900  # seconds of a message
-Answers = Mapping[str, Mapping[str, Any] | None]
+Answers = Mapping[
+    str, Sequence[Mapping[str, Any] | None]
+]  # by node; the last one again where it asks more often
 _NONE: Answers = MappingProxyType({})
 _NO_PLANS: Plans = MappingProxyType({})
 
@@ -124,6 +127,7 @@ class Deployment:
         self._tenant, self._user = caller
         self._next_run = begin + PERIOD
         self._sent: set[tuple[str, str]] = set()
+        self._asked: dict[tuple[str, str], str] = {}
         self._requests = itertools.count(1)
         self._kills = kills
         self._post: Post | None = None
@@ -264,14 +268,17 @@ class Deployment:
 
     async def _answer(self, answers: Answers) -> bool:
         """Answer open questions, each once. Whether there was any."""
-        given = [
-            (state.origin.saga, node_of(slot)[0], Answer(ask=ask.id, **answer))
-            for _, state, _ in await self._open(parked=True)
-            for slot, ask in asked(state)
-            if (answer := answers.get(node_of(slot)[0])) and (state.origin.saga, ask.id) not in self._sent
-        ]
+        given = []
+        for _, state, _ in await self._open(parked=True):
+            for slot, ask in asked(state):
+                node, question = node_of(slot)[0], (state.origin.saga, ask.id)
+                if node not in answers or question in self._asked:
+                    continue
+                before = sum(known == node for known in self._asked.values())
+                self._asked[question] = node
+                if answer := answers[node][min(before, len(answers[node]) - 1)]:
+                    given.append((state.origin.saga, node, Answer(ask=ask.id, **answer)))
         for saga, node, said in given:
-            self._sent.add((saga, said.ask))
             try:
                 await self.service().answer(saga, said, key="test")
             except UserError as error:

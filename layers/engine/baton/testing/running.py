@@ -48,6 +48,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 Source = str | Path | Workflow
+Said = str | Mapping[str, Any] | None
 
 
 def run(
@@ -55,7 +56,7 @@ def run(
     given: Any = None,
     *,
     signals: Mapping[str, Any] | Sequence[tuple[At, str, Any]] = _NOTHING,
-    answers: Mapping[str, str | Mapping[str, Any] | None] = _NOTHING,
+    answers: Mapping[str, Said | Sequence[Said]] = _NOTHING,
     stand_ins: Mapping[str, Callable[..., Any]] = _NOTHING,
     kills: Moments = _NOTHING,
     callbacks: Mapping[str, Any] = _NOTHING,
@@ -77,7 +78,8 @@ def run(
     once, so long after the start, to every saga that has not ended and whose workflow waits for the name.
     answers: by the node that asks, or that a question is about, the person's answer to it (in child sagas too): one of its
     `options`, such as `retry` or `approve`, or an object with `action`, and `arguments`, `output`, `data` or `comment`; with
-    `data`, the action is `submit`. None lets it expire. With a question about another node the run fails at once.
+    `data`, the action is `submit`. None lets it expire. A list has one for each time that it asks, and the last one from then
+    on. With a question about another node the run fails at once.
     callbacks: by the node that hands work over, the output that comes back at once; or an `Elsewhere`, which says when it
     comes, what it fails with, and how often a heartbeat comes; or a list of those, one for each handover. Of any other work
     nothing is heard.
@@ -121,7 +123,7 @@ def run(
     moments, tools_of = moments_of(kills), dict[str, set[str]]()
     deadly = Kills(moments, tools_of) if moments else None
     plans, scripted = plans_of(callbacks), ScriptedModels()
-    answered = {node: _answer(node, answer) for node, answer in answers.items()}
+    answered = {node: _answers(node, answer) for node, answer in answers.items()}
 
     async def main(loop: VirtualLoop) -> Result:
         deployment = Deployment(
@@ -135,7 +137,7 @@ def run(
             elsewhere=plans,
             models=scripted,
         )
-        name, awaited, nodes = await _register(deployment, registry, known, known.text(workflow))
+        name, awaited, nodes, choosing = await _register(deployment, registry, known, known.text(workflow))
         _check_names("wait for a signal", [*sent, *(signal.name for signal in timed)], awaited)
         for signal in sent:
             if not awaited[signal]:
@@ -143,7 +145,7 @@ def run(
                     f"signal `{signal}`: an agent hears it while it works; say when: signals=[(AT, {signal!r}, PAYLOAD)]"
                 )
         _check_names("node", [*answered, *plans, *map(node_at, moments)], nodes.keys())
-        _check_actions(answered, nodes)
+        _check_actions(answered, [name for name in nodes if nodes[name] and name not in choosing])
         scripted.read(models, nodes)
         check_kills(moments, nodes, registry)
         tools_of.update(nodes)
@@ -214,21 +216,27 @@ def _as_json(what: str, value: Any) -> Any:
 
 async def _register(
     deployment: Deployment, registry: Registry, known: _Documents, text: str
-) -> tuple[str, dict[str, bool], dict[str, set[str]]]:
+) -> tuple[str, dict[str, bool], dict[str, set[str]], set[str]]:
     """Register a document and, as far as they are known, those of its children.
 
-    The workflow's name, the signals that any of them takes, with whether a wait is for it, and their nodes with the tools that they call.
+    The workflow's name, the signals that any of them takes, with whether a wait is for it, their nodes with the tools that they call, and those at which a person
+    chooses what is done in their place.
     """
     specs = with_standard(registry).specs()
     graph = compile_document(text, specs, children=known.inputs(), kinds=NODE_KINDS)
     name, done = graph.name, {graph.name}
     await deployment.service().register(text, json_only=False)
     todo, awaited, nodes = list(graph.nodes), dict[str, bool](), dict[str, set[str]]()
+    choosing: set[str] = set()
     while todo:
         node = todo.pop()
         if node.signal:
-            awaited[node.signal] = awaited.get(node.signal, False) or node.agent is None
+            is_wait = node.agent is None and not node.workflow
+            awaited[node.signal] = awaited.get(node.signal, False) or is_wait
         parts = () if node.agent is None else (node.agent.turn, *node.agent.calls)
+        if node.replan is not None:
+            parts = (node.replan.plan, *node.replan.calls)
+            choosing |= {node.name} if node.replan.by_person else set()
         nodes.setdefault(node.name, set()).update({part.tool for part in (node, *parts)} - {""})
         child = node.workflow.partition("@")[0]
         document = None if not child or child in done else known.named(child)
@@ -236,7 +244,7 @@ async def _register(
             done.add(child)
             await deployment.service().register(document, json_only=False)
             todo += compile_document(document, specs, children=known.inputs(), kinds=NODE_KINDS).nodes
-    return name, awaited, nodes
+    return name, awaited, nodes, choosing
 
 
 def _check_names(what: str, said: Iterable[str], known: Collection[str]) -> None:
@@ -247,15 +255,26 @@ def _check_names(what: str, said: Iterable[str], known: Collection[str]) -> None
             raise ValueError(f"there is no {what} `{name}`; {hint if known else 'there are none'}")
 
 
-def _check_actions(answered: Mapping[str, Mapping[str, Any] | None], nodes: Mapping[str, set[str]]) -> None:
+def _check_actions(
+    answered: Mapping[str, Sequence[Mapping[str, Any] | None]], steps: Collection[str]
+) -> None:
     """Raises `ValueError` for what is no answer about a step. What a node of its own asks, the API says."""
-    for node, said in answered.items():
-        known = (*ACTIONS, APPROVE, REJECT)
-        if said is not None and nodes[node] and said["action"] not in known:
+    known = (*ACTIONS, APPROVE, REJECT)
+    for node, said in ((node, one) for node, each in answered.items() for one in each):
+        if said is not None and node in steps and said["action"] not in known:
             raise ValueError(f"the answer about `{node}` is {', '.join(known)}; not `{said['action']}`")
 
 
-def _answer(node: str, given: str | Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _answers(node: str, given: Said | Sequence[Said]) -> tuple[dict[str, Any] | None, ...]:
+    """Raises `ValueError` for what is no answer."""
+    if given is None or isinstance(given, str | Mapping):
+        return (_answer(node, given),)
+    if not given:
+        raise ValueError(f"the answers about `{node}` are none: write None for a question that expires")
+    return tuple(_answer(node, one) for one in given)
+
+
+def _answer(node: str, given: Said) -> dict[str, Any] | None:
     """Raises `ValueError` for what is no answer."""
     if given is None:
         return None

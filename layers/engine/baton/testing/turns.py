@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from baton.core.log.agents import is_turn, place_of
+from baton.core.log.replans import PLAN
 from baton.core.log.state import node_of, slot_of
 from baton.core.models.tool import MODEL
 from baton.core.money import MICRO
@@ -36,7 +37,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A turn of an agent, or what a `model` node has asked.
+    """A turn of an agent, what a `model` node has asked, or what a model was to put in the place of a step.
 
     `answer` is None where it asks for `calls`, and where it has failed, with `code: message` as its `error`. `read` and `written`: tokens of
     all its `attempts`, as what they cost.
@@ -128,7 +129,11 @@ def _asks(event: Mapping[str, Any]) -> str:
     if event["kind"] not in _ENDS:
         return ""
     item = item_in(event)
-    is_one = is_turn(item) if item else MODEL in (event.get("tool"), event.get("failure", {}).get("tool"))
+    is_one = (
+        is_turn(item) or item == PLAN
+        if item
+        else MODEL in (event.get("tool"), event.get("failure", {}).get("tool"))
+    )
     return _slot(event) if is_one else ""
 
 
@@ -147,7 +152,7 @@ def _turn(number: int, slot: str, ends: Mapping[str, _Ends], called: Sequence[Ma
     end = ends[slot]
     said: Any = end.output
     if "#" in slot and said is not None:
-        said = said["data"]
+        said = said.get("data", said)  # a plan is all of it
     made: dict[str, Call] = {}
     for one in called:
         _, index = place_of(one["item"])

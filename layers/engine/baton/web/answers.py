@@ -2,7 +2,7 @@
 
 Imported only where that document is made, because models cost time at a cold start. That real answers are
 so is held by the tests that compare them with the document. The values are made in core/read/views.py and
-runtime/queries.py. Larger answers have files of their own: graphs.py, explained.py, failing.py.
+runtime/queries.py. Others have files of their own: money.py, graphs.py, explained.py, failing.py.
 """
 
 from __future__ import annotations
@@ -63,26 +63,6 @@ class GatewayMessage(BaseModel):
     message: str
 
 
-# ---- money
-
-
-class Budget(Answer):
-    """What a user's sagas have spent on a day (UTC), and may spend."""
-
-    user: str
-    day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
-    spent_usd: float = Field(ge=0)
-    reserved_usd: float = Field(ge=0, description="What is held for steps that are under way.")
-    limit_usd: float | None = Field(description="Null: any amount, and nothing is counted.")
-    left_usd: float | None
-    blocked_until: Time | None = Field(
-        description="When a user who has spent it all can begin something again."
-    )
-    saga_limit_usd: float | None = Field(
-        description="What one saga may spend before it is parked. Null: any amount."
-    )
-
-
 # ---- sagas
 
 
@@ -113,6 +93,15 @@ class Started(Answer):
     status: Status
     workflow: str
     version: int = Field(ge=1, description="Version of its log.")
+
+
+class Intended(Started):
+    """A saga that has been started from words."""
+
+    watch: str = Field(
+        description="Where it is, and as the first of `questions` what it has understood and asks to be confirmed.",
+        examples=["/sagas/k99d910e03abd9c92f2fd2481a"],
+    )
 
 
 class Accepted(Answer):
@@ -154,6 +143,9 @@ class ActiveNode(SparseAnswer):
     calls: int | None = Field(None, description="Of an agent at work: the calls that it has made.")
     tokens: int | None = Field(
         None, description="Of an agent at work: those of its requests and answers so far."
+    )
+    alternative: int | None = Field(
+        None, description="Of a step that is done as a model suggests: the number of the alternative."
     )
     signal: str | None = Field(None, description="The signal it waits for.")
     until: Time | None = Field(None, description="When its wait ends by itself.")
@@ -253,6 +245,27 @@ class Saga(Answer):
     limits: list[LimitUse] = Field([], description="What it has used of its limits, where it has any.")
 
 
+class LiveText(Answer):
+    """What has come so far of the answer of a model; the end of it, where it is long."""
+
+    node: str
+    iteration: list[int]
+    item: str = Field(description="Which turn of an agent, such as `t3`; empty for a node that asks once.")
+    began_at: Time = Field(description="When the model was asked.")
+    at: Time = Field(description="When the worker wrote this.")
+    text: str
+
+
+class LiveTexts(Answer):
+    """What the models of a saga are writing. What has ended is not shown: it is in the log."""
+
+    id: str
+    watched_until: Time | None = Field(
+        description="Until when viewers count as watching. Null: the saga has ended."
+    )
+    texts: list[LiveText]
+
+
 class LoggedEvent(OpenAnswer):
     """An event; its other fields depend on its kind."""
 
@@ -288,60 +301,6 @@ class StoredValue(Answer):
     value: Any = Field(description="The value; null where it comes in parts.")
     part: str | None = Field(description="The next characters of its JSON, where it comes in parts.")
     next: int | None = Field(description="The `after` of the next part; null at the end.")
-
-
-class Priced(Answer):
-    """Which prices were taken."""
-
-    region: str
-    date: str
-
-
-class Dollars(Answer):
-    """Sums in US dollars."""
-
-    total: float = Field(ge=0)
-    aws: float = Field(ge=0)
-    models: float = Field(ge=0)
-
-
-class CostLine(BaseModel):
-    """So much of something."""
-
-    what: str
-    quantity: float = Field(ge=0)
-    unit: str
-    usd: float = Field(ge=0)
-
-
-class ModelLine(CostLine):
-    """What one model has read and written for one node; `what` is the model."""
-
-    node: str
-    requests: int = Field(ge=0)
-    input: int = Field(ge=0, description="Tokens.")
-    cached: int = Field(ge=0, description="Of these, what the provider still had.")
-    output: int = Field(ge=0, description="Tokens, reasoning included.")
-
-
-class Cost(Answer):
-    """An estimate from the saga's log and dated prices."""
-
-    saga: str
-    status: Status
-    estimated: Literal[True]
-    priced: Priced
-    usd: Dollars
-    aws: list[CostLine]
-    models: list[ModelLine]
-    steps: int = Field(ge=0)
-    agent_steps: int = Field(
-        ge=0, description="Turns of agents, and the calls that they have made: steps within these steps."
-    )
-    invocations: int = Field(ge=0)
-    usd_per_million_steps: float | None = Field(
-        description="What AWS charges for a million steps of this mix, those of agents among them."
-    )
 
 
 # ---- what workflows are made of

@@ -142,6 +142,7 @@ class Api:
             headers=headers,
             is_json="json" in headers.get("content-type", "").lower(),
             key=idempotency_key(headers) if route.has_key else "",
+            intentions=self._config.intention_workflow,
             describe=lambda: self._description,
         )
 

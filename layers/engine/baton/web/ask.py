@@ -14,7 +14,7 @@ B = TypeVar("B")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask(Generic[B]):
-    """`path` and `query` by name; `body` as the route's model, `text` and `headers` as they came; `key` is the Idempotency-Key."""
+    """`path` and `query` by name; `body` as the route's model, `text` and `headers` as they came; `key` is the Idempotency-Key; `intentions` the workflow for them."""
 
     service: Service
     queries: Queries
@@ -25,4 +25,5 @@ class Ask(Generic[B]):
     headers: Mapping[str, str]
     is_json: bool
     key: str
+    intentions: str
     describe: Callable[[], dict[str, Any]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from baton.errors import NotFound
 from baton.web.ask import Ask
 from baton.web.replies import Reply
 from baton.web.requests import (
@@ -13,6 +14,7 @@ from baton.web.requests import (
     ClaimBody,
     ConfirmBody,
     ForkBody,
+    IntentionBody,
     RemindBody,
     ResumeBody,
     SignalBody,
@@ -37,6 +39,18 @@ async def start(ask: Ask[StartBody]) -> Reply:
     view, is_new = await ask.service.start(ask.body.workflow, ask.body.input, ask.key)
     status = HTTPStatus.CREATED if is_new else HTTPStatus.OK
     return Reply(status, view, {"Location": f"/sagas/{view['id']}"})
+
+
+async def intend(ask: Ask[IntentionBody]) -> Reply:
+    if not ask.intentions:
+        raise NotFound(
+            "this deployment has no workflow for intentions: set the parameter `IntentionWorkflow` to the name of one, "
+            "whose input has the property `words`"
+        )
+    given = {**ask.body.input, "words": ask.body.words}
+    view, is_new = await ask.service.start(ask.intentions, given, ask.key)
+    path = f"/sagas/{view['id']}"
+    return Reply(HTTPStatus.CREATED if is_new else HTTPStatus.OK, {**view, "watch": path}, {"Location": path})
 
 
 async def cancel(ask: Ask[CancelBody]) -> Reply:

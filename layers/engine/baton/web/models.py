@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from baton.core.log.state import FINISHED, WAITING
+from baton.core.log.status import FINISHED, WAITING
 
 STATUSES = ("pending", "running", *sorted(WAITING), *sorted(FINISHED))
 

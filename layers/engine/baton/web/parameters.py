@@ -91,6 +91,27 @@ def moment(name: str, description: str) -> Parameter:
     )
 
 
+def day(name: str, description: str) -> Parameter:
+    """A day (UTC), as the epoch milliseconds of its beginning; without it 0."""
+    return Parameter(
+        name=name,
+        schema={"type": "string", "format": "date"},
+        description=description,
+        read=_beginning,
+        default=0,
+        example="2026-11-21",
+    )
+
+
+def _beginning(text: str) -> int:
+    try:
+        if len(text) != len("2026-11-21"):
+            raise ValueError
+        return _milliseconds(f"{text}T00:00:00Z")
+    except ValueError as error:
+        raise ValueError("a day, such as 2026-11-21") from error
+
+
 def _milliseconds(text: str) -> int:
     match = _MOMENT.fullmatch(text)
     right = "a time with its offset, such as 2026-11-21T10:00:00Z (a `+` in a URL is written `%2B`)"

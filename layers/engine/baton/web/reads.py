@@ -37,6 +37,10 @@ async def show_saga(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.show(ask.path["saga"]))
 
 
+async def show_live(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.live(ask.path["saga"]))
+
+
 async def list_events(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.events(ask.path["saga"], **ask.query))
 
@@ -63,6 +67,10 @@ async def list_incidents(ask: Ask[None]) -> Reply:
 
 async def list_questions(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.questions(**ask.query))
+
+
+async def list_costs(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.costs(**ask.query))
 
 
 async def show_budget(ask: Ask[None]) -> Reply:

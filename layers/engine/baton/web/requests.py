@@ -106,6 +106,23 @@ class StartBody(Body):
     input: JsonValue = Field(None, description="Must match the workflow's input schema, if it has one.")
 
 
+class IntentionBody(Body):
+    """What a user wants, in words, and what the deployment's workflow for that needs besides."""
+
+    words: str = Field(min_length=1, max_length=10_000, examples=["Dinner for four in Vienna tonight."])
+    input: dict[str, JsonValue] = Field(
+        default_factory=dict,
+        description="Other properties of the workflow's input.",
+        examples=[{"city": "Vienna"}],
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> IntentionBody:
+        if "words" in self.input:
+            raise ValueError("`words` stand beside `input`, not in it")
+        return self
+
+
 class CancelBody(Body):
     """Graceful lets running steps finish for `grace_s`; forced does not."""
 

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from baton.core.documents.definition import WORKFLOW_NAME
-from baton.core.log.state import LISTS
+from baton.core.log.status import LISTS
+from baton.core.read.day_costs import BY
 from baton.runtime.incidents import INCIDENT_ID, STATUSES
 from baton.runtime.queries import MAX_EVENTS, MAX_LIST
 from baton.runtime.request import SAGA_ID
 from baton.web import commands, reads
 from baton.web.ask import Ask
-from baton.web.parameters import Parameter, moment, one_of, whole, words
+from baton.web.parameters import Parameter, day, moment, one_of, whole, words
 from baton.web.replies import Reply
 from baton.web.requests import (
     AnswerBody,
@@ -26,6 +27,7 @@ from baton.web.requests import (
     ClaimBody,
     ConfirmBody,
     ForkBody,
+    IntentionBody,
     RemindBody,
     ResumeBody,
     SignalBody,
@@ -119,6 +121,8 @@ _OF_WORKFLOW = words(
 _OF_SAGA = words(
     "saga", SAGA_ID, "the id of a saga", "Only the questions of this saga, whomever they are for."
 )
+_BY = one_of("by", BY, "Whose costs are added up; without it by workflow.")
+_DAY = day("day", "The day (UTC) on which sagas last began to run, began to wait or ended; without it today.")
 _SINCE = moment("since", "Only sagas whose `changed_at` is then or later.")
 _AFTER = whole("after", 0, MAX_NUMBER, 0, "Only entries with a higher version.")
 _STEPS = whole(
@@ -170,6 +174,11 @@ ROUTES: tuple[Route[Any], ...] = (
         body=StartBody, has_key=True, answers={201: "Started", 200: "Started"}, refusals=(404, 422),
     ),
     Route(
+        method="POST", path="/intentions", id="intend", handler=commands.intend, roles=("run",),
+        summary="Start the deployment's workflow for what a user wants, in words; the same key and body again give the same saga.",
+        body=IntentionBody, has_key=True, answers={201: "Intended", 200: "Intended"}, refusals=(404, 422),
+    ),
+    Route(
         method="GET", path="/sagas/{saga}", id="showSaga", handler=reads.show_saga, roles=("read",),
         summary="Where a saga is, and its result.",
         parameters=(_SAGA,), answers={200: "Saga"}, refusals=(404,),
@@ -178,6 +187,11 @@ ROUTES: tuple[Route[Any], ...] = (
         method="GET", path="/sagas/{saga}/events", id="listEvents", handler=reads.list_events, roles=("read",),
         summary="A saga's log, in pages.",
         parameters=(_SAGA,), query=(_AFTER, _EVENTS), answers={200: "EventPage"}, refusals=(404,),
+    ),
+    Route(
+        method="GET", path="/sagas/{saga}/live", id="showLive", handler=reads.show_live, roles=("read",),
+        summary="What its models are writing just now. The caller counts as a viewer for 30 s.",
+        parameters=(_SAGA,), answers={200: "LiveTexts"}, refusals=(404,),
     ),
     Route(
         method="GET", path="/sagas/{saga}/values/{digest}", id="showValue", handler=reads.show_value, roles=("read",),
@@ -271,6 +285,11 @@ ROUTES: tuple[Route[Any], ...] = (
         roles=("operate",),
         summary="Resolve an incident: the caller has done something about it. Repeated, it changes nothing.",
         parameters=(_INCIDENT,), answers={202: "Incident"}, refusals=(404,),
+    ),
+    Route(
+        method="GET", path="/costs", id="listCosts", handler=reads.list_costs, roles=("operate",),
+        summary="What models have cost the tenant on a day, by workflow, user or model.",
+        query=(_BY, _DAY, _CURSOR), answers={200: "CostPage"},
     ),
     Route(
         method="GET", path="/budget", id="showBudget", handler=reads.show_budget, roles=("read",),

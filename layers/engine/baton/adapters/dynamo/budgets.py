@@ -1,4 +1,4 @@
-"""`Budgets` on DynamoDB: one item for each user and day, moved only by conditional updates of that one item.
+"""`Budgets` on DynamoDB: one item for each user and day, moved by conditional updates of that one item, and one of their tenant.
 
 Besides its sums it has an attribute for each invocation with a reservation (`r#HOLDER`: number, amount or `-` once it was
 freed, end in milliseconds of the day, and what is billed: `KEY=AMOUNT`, with commas). Nothing of this is scanned for: an item is tidied by those who write to it.
@@ -14,7 +14,7 @@ from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import names_in, number, text
 from baton.adapters.dynamo.limits import OPEN_RESERVATIONS
 from baton.errors import CorruptLog
-from baton.ports import Account, Answer, Change, Reservation, Sums
+from baton.ports import Account, Answer, Change, Drawn, Reservation, Sums
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -30,10 +30,13 @@ _FREED_KEPT_MS = 3_600_000  # so long after its end its holder may still count w
 _MARKS_KEPT_MS, _MARKS_KEPT = 900_000, 100  # so long an account keeps its marks, and so many
 
 _HELD = "r#"
+_SUMS = ("spent", "held", "open", "drawn", "told")
 _ADD = (
     "SET #held = if_not_exists(#held, :zero) + :more, #spent = if_not_exists(#spent, :zero) + :cost, "
     "#open = if_not_exists(#open, :zero) + :opened, #ttl = :ttl"
 )
+_SHARE = "SET #drawn = :drawn, #told = :told, #ttl = :ttl"
+_COLLECT = "SET #held = if_not_exists(#held, :zero) + :more, #spent = if_not_exists(#spent, :zero) + :spent, #ttl = :ttl"
 
 
 class DynamoBudgets:
@@ -61,6 +64,9 @@ class DynamoBudgets:
                 values[":most"] = number(self._most_open)
                 has_room += " AND #open < :most"
             condition += f" AND ({has_room}{' OR attribute_not_exists(#held)' if room >= 0 else ''})"
+        if change.drawn:
+            names["#drawn"], values[":drawn"] = "drawn", number(change.drawn)
+            condition += " AND #drawn >= :drawn"
         while True:
             is_done, item = self._update(account, update, condition, names, values)
             there = _unpacked(account, mine, item) if mine in item else None
@@ -68,6 +74,45 @@ class DynamoBudgets:
                 self._free(account, item, now)  # those who only count are never refused, which would do it
             if is_done or there != before or not self._free(account, item, now):
                 return Answer(is_done, _sums(item), there)
+
+    def draw(self, account: Account, seen: Sums, drawn: int, limit: int | None = None) -> Drawn:
+        # Two items at once, which one write cannot do: nothing is between them, so nothing has to be repaired.
+        more, ttl, tenant = drawn - seen.drawn, number(_ttl(account)), account.of_tenant
+        was = {":was_drawn": number(seen.drawn), ":was_told": number(seen.told)}
+        same = f"{_is('drawn', seen.drawn)} AND {_is('told', seen.told)}"
+        if more < 0:
+            same += " AND (attribute_not_exists(#held) OR #held <= :drawn)"
+        share = was | {":drawn": number(drawn), ":told": number(seen.spent), ":ttl": ttl}
+        collect = {":zero": number(0), ":more": number(more), ":spent": number(seen.spent - seen.told)}
+        collect |= {":ttl": ttl}
+        room = ""
+        if limit is not None:
+            room = "#held <= :room" + (" OR attribute_not_exists(#held)" if more <= limit else "")
+            collect[":room"] = number(limit - more)
+        try:
+            with translated():
+                self._client.transact_write_items(
+                    TransactItems=[
+                        {"Update": self._part(account, _SHARE, same, share)},
+                        {"Update": self._part(tenant, _COLLECT, room, collect)},
+                    ]
+                )
+            is_done = True
+        except ConditionFailed:
+            is_done = False
+        found = [_sums(self._get(one, consistent=True)) for one in (account, tenant)]
+        return Drawn(is_done, *found)
+
+    def _part(self, account: Account, update: str, condition: str, values: Item) -> Any:
+        """One of the updates of a transaction."""
+        part: dict[str, Any] = {
+            "TableName": self._table,
+            "Key": _key(account),
+            "UpdateExpression": update,
+            "ExpressionAttributeNames": names_in(update, condition),
+            "ExpressionAttributeValues": values,
+        }
+        return part | ({"ConditionExpression": condition} if condition else {})
 
     def expire(self, account: Account, now: int, holder: str = "") -> Answer:
         item, mine = self._get(account, consistent=True), _HELD + holder
@@ -158,7 +203,12 @@ def _unpacked(account: Account, name: str, item: StoredItem) -> Reservation:
 
 
 def _sums(item: StoredItem) -> Sums:
-    return Sums(*(int(item[name]["N"]) if name in item else 0 for name in ("spent", "held", "open")))
+    return Sums(*(int(item[name]["N"]) if name in item else 0 for name in _SUMS))
+
+
+def _is(name: str, value: int) -> str:
+    """That an attribute is as it was; absent is 0."""
+    return f"(#{name} = :was_{name}{'' if value else f' OR attribute_not_exists(#{name})'})"
 
 
 def _due(account: Account, item: StoredItem, now: int) -> list[tuple[str, Reservation]]:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from baton.adapters.dynamo.labels import models_in, models_text
 from baton.adapters.dynamo.limits import ITEM_BYTES
 from baton.adapters.rules import pack, shard_of, unpack
 from baton.core.effects.rows import Row
-from baton.errors import CorruptLog, PoisonMessage
+from baton.errors import CorruptLog
 from baton.ports import Head, Listed, Record, SagaRef, StoreLimits, Wake
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     StoredItem: TypeAlias = Mapping[str, AttributeValueTypeDef]
 
 HEAD = "HEAD"
+LIVE = "LIVE"
 DUE_INDEX = "DueIndex"
 STATUS_INDEX = "StatusIndex"
 INBOX_INDEX = "InboxIndex"
@@ -56,13 +58,14 @@ ATTRIBUTES: Mapping[str, str] = {
     "timer": "in lane `sweep`: when something is due by itself; absent: nothing is, or in another",
     "armed": "deadline of a caller about to append; absent: none",
     "wake": "why the stream passes the item on (also of an entry)",
+    "watched": "until when a viewer watches (also where the next entry will be, in an item that has expired)",
     # entry and snapshot
     "d": "the data: JSON, or zlib of it",
     # definition
     "doc": "reference of the document's blob",
     "by": "who registered it (also who resolved an incident)",
     # notice
-    "told": "when it was told; absent: a worker is about to send it (whose saga: `owner`, for how long: `until`)",
+    "told": "when it was told; absent: a worker is about to send it (also, in micro-dollars, what of a user's day its tenant's counts)",
     "at": "when the notice was made",
     # incident
     "saga": "whose incident it is",
@@ -76,6 +79,7 @@ ATTRIBUTES: Mapping[str, str] = {
     # a user's day; besides, r#ID an open reservation, x#ID one that was freed
     "held": "what was spent and what is reserved together",
     "open": "number of invocations that hold something",
+    "drawn": "what it has of its tenant's day",
     # effect
     "about": "hash of its parameters, where its key is made of less",
     "scope": "place of its saga in all branches, where that is not its id",
@@ -95,9 +99,8 @@ ATTRIBUTES: Mapping[str, str] = {
     "ask_key": "partition of InboxIndex: tenant, shard, whom the question is for; absent: it is not open any more",
     "ask_at": "sort key of InboxIndex: when the question expires",
     "seq": "what a write of the question must not be below: twice the log's version, and one more once it was told",
-    # projected into StatusIndex for versions to come, because a projection cannot be changed
-    "labels": "of a head: not written yet",
-    "parent": "of a head: not written yet",
+    "labels": "of a head: JSON of what lists show besides; `models`: by name, tokens read and written, micro-dollars",
+    "parent": "of a head: not written yet, but projected, because a projection cannot be changed",
 }
 
 
@@ -302,6 +305,8 @@ def head_item(head: Head, limits: StoreLimits) -> Item:
         item["wake"] = text(wake_text(head.wake))
     if head.expires:
         item["ttl"] = ttl(head.expires)
+    if head.models:
+        item["labels"] = text(models_text(head.models))
     return _packed(item, "start", head.start) if head.start else item
 
 
@@ -333,6 +338,8 @@ def head_of(item: StoredItem) -> Head:
             armed=_count(item, "armed"),
             wake=msgspec.json.decode(item["wake"]["S"], type=Wake) if "wake" in item else None,
             expires=expires(item),
+            watched=_count(item, "watched"),
+            models=models_in(item),
         )
     except (KeyError, IndexError, ValueError, CorruptLog) as error:
         raise CorruptLog(f"head {item.get('pk')} cannot be read: {error!r}") from error
@@ -362,6 +369,7 @@ def listed_of(item: StoredItem) -> Listed:
             user=item["user"]["S"],
             created=int(item["created"]["N"]),
             changed=int(item["st_at"]["N"]),
+            models=models_in(item),
         )
     except (KeyError, ValueError) as error:
         raise CorruptLog(f"head {item.get('pk')} cannot be listed: {error!r}") from error
@@ -385,11 +393,3 @@ def record_of(item: StoredItem) -> Record:
         return Record(int(branch), int(version), data, item_size(item), expires(item))
     except (KeyError, ValueError, CorruptLog) as error:
         raise CorruptLog(f"entry {item.get('pk')} {item.get('sk')} cannot be read: {error!r}") from error
-
-
-def image_wake(image: Mapping[str, Any]) -> tuple[SagaRef, Wake]:
-    """The saga and the wake of a stream record's new image. Raises `PoisonMessage`."""
-    try:
-        return saga_of(image["pk"]["S"]), msgspec.json.decode(image["wake"]["S"], type=Wake)
-    except (KeyError, TypeError, ValueError) as error:
-        raise PoisonMessage(f"no wake in a stream image: {error!r}") from error

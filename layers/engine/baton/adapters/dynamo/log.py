@@ -14,12 +14,14 @@ from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.clock import SystemClock
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import names_in, number, saga_pk, text
+from baton.adapters.dynamo.labels import models_text
 from baton.adapters.dynamo.limits import limits
+from baton.adapters.dynamo.live import watched
 from baton.adapters.dynamo.requests import query
 from baton.adapters.rules import is_over, shard_of
 from baton.core.effects.rows import Row
 from baton.errors import NotFound, RowsRefused
-from baton.ports import WORK, Clock, Due, Head, Listed, Place, Record, Release, SagaRef, Wake
+from baton.ports import WORK, Appended, Clock, Due, Head, Listed, Place, Record, Release, SagaRef, Wake
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -145,6 +147,8 @@ class DynamoLog:
         }
         if release.clear_start:
             changes["start"] = None
+        if release.models is not None:
+            changes["labels"] = text(models_text(release.models))
         if release.group_at is not None:
             changes["st_key"] = text(
                 items.status_key(ref.tenant, release.group, shard_of(ref.id, self.limits.status_shards))
@@ -202,15 +206,20 @@ class DynamoLog:
 
     # -- entries and snapshots
 
-    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
+    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
         sk = items.entry_sk(record.branch, record.version)
         item = items.record_item(ref, sk, record, wake)
         try:
             with translated():
-                self._client.put_item(TableName=self.table_of(ref), Item=item, **self._is_free())
+                done = self._client.put_item(
+                    TableName=self.table_of(ref),
+                    Item=item,
+                    **self._is_free(),
+                    ReturnValues="ALL_OLD",  # free, and empty unless a viewer has left word there
+                )
         except ConditionFailed:
-            return False
-        return True
+            return None
+        return Appended(watched(done.get("Attributes", {})))
 
     def append_with_rows(
         self, ref: SagaRef, record: Record, rows: Sequence[Row], wake: Wake | None = None
@@ -233,7 +242,8 @@ class DynamoLog:
 
     def read_tail(self, ref: SagaRef, branch: int, after: int, limit: int | None = None) -> Sequence[Record]:
         first, last = items.entry_sk(branch, after + 1), items.entry_sk(branch, items.MAX_VERSION)
-        found = map(items.record_of, self._between(ref, first, last, limit, forward=True))
+        there = self._between(ref, first, last, limit, forward=True)
+        found = (items.record_of(item) for item in there if not watched(item))
         now = self._clock.now()
         return [record for record in found if not is_over(record.expires, now)]
 

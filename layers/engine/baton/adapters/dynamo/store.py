@@ -9,6 +9,7 @@ from baton.adapters.dynamo.definitions import DynamoDefinitions
 from baton.adapters.dynamo.effects import DynamoEffects
 from baton.adapters.dynamo.entities import DynamoEntities
 from baton.adapters.dynamo.inbox import DynamoInbox
+from baton.adapters.dynamo.live import DynamoLive
 from baton.adapters.dynamo.log import DynamoLog
 from baton.adapters.dynamo.notices import DynamoNotices
 from baton.adapters.dynamo.questions import DynamoQuestions
@@ -40,3 +41,4 @@ class DynamoStore:
         self.incidents = DynamoNotices(client, table)
         self.questions = DynamoQuestions(client, table, self.log.table_of)
         self.entities = DynamoEntities(client, table)
+        self.live = DynamoLive(client, self.log.table_of)

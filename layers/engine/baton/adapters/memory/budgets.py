@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 
 from baton.adapters.memory.limits import OPEN_RESERVATIONS
-from baton.ports import Account, Answer, Change, Reservation, Sums
+from baton.ports import Account, Answer, Change, Drawn, Reservation, Sums
 
 
 @dataclass
@@ -14,11 +14,13 @@ class _Item:
     spent: int = 0
     held: int = 0
     open: int = 0
+    drawn: int = 0
+    told: int = 0
     held_by: dict[str, Reservation] = field(default_factory=dict)
 
     @property
     def sums(self) -> Sums:
-        return Sums(self.spent, self.held, self.open)
+        return Sums(self.spent, self.held, self.open, self.drawn, self.told)
 
     def free(self, now: int) -> None:
         for holder, one in self.held_by.items():
@@ -61,7 +63,23 @@ class MemoryBudgets:
         has_room = change.limit is None or (
             item.held + change.more <= change.limit and (change.opened <= 0 or item.open < self._most_open)
         )
+        has_room = has_room and item.drawn >= change.drawn
         return has_room and item.held_by.get(change.holder) == change.before
+
+    def draw(self, account: Account, seen: Sums, drawn: int, limit: int | None = None) -> Drawn:
+        with self._lock:
+            user, tenant = self._item(account), self._item(account.of_tenant)
+            more = drawn - seen.drawn
+            is_done = (
+                (user.drawn, user.told) == (seen.drawn, seen.told)
+                and (more >= 0 or user.held <= drawn)
+                and (limit is None or tenant.held + more <= limit)
+            )
+            if is_done:
+                tenant.held += more
+                tenant.spent += seen.spent - seen.told
+                user.drawn, user.told = drawn, seen.spent
+            return Drawn(is_done, user.sums, tenant.sums)
 
     def expire(self, account: Account, now: int, holder: str = "") -> Answer:
         with self._lock:
@@ -74,6 +92,6 @@ class MemoryBudgets:
             return self._item(account).sums
 
     def spent(self) -> dict[Account, int]:
-        """What was spent from each account; for looking on, no port has it."""
+        """What was spent from each user's account; for looking on, no port has it."""
         with self._lock:
-            return {account: item.spent for account, item in self._items.items()}
+            return {account: item.spent for account, item in self._items.items() if account.user}

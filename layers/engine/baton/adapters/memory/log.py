@@ -18,7 +18,7 @@ import msgspec
 from baton.adapters.memory.limits import ITEM_BYTES, limits
 from baton.adapters.rules import is_over, pack, shard_of
 from baton.core.effects.rows import Row
-from baton.ports import WORK, Clock, Due, Head, Listed, Place, Record, Release, SagaRef, Wake
+from baton.ports import WORK, Appended, Clock, Due, Head, Listed, Place, Record, Release, SagaRef, Wake
 
 _Row: TypeAlias = tuple[int, str, SagaRef]  # of the due index, in its order
 _TTL = 6  # bytes of a number of ten digits
@@ -50,6 +50,7 @@ class MemoryLog:
         self._entries: dict[tuple[SagaRef, int], dict[int, Record]] = {}
         self._versions: dict[tuple[SagaRef, int], list[int]] = {}
         self._snapshots: dict[tuple[SagaRef, int], dict[int, Record]] = {}
+        self._watched: dict[SagaRef, int] = {}
         self._index: dict[tuple[str, int], list[_Row]] = defaultdict(list)
         self._seen_index = defaultdict(list) if lag else self._index
         self._stream: list[tuple[SagaRef, Wake]] = []
@@ -127,6 +128,7 @@ class MemoryLog:
                 timer=release.timer,
                 wake=release.wake,
                 start=b"" if release.clear_start else head.start,
+                models=head.models if release.models is None else release.models,
             )
 
         return self._update(ref, change) is not None
@@ -181,25 +183,38 @@ class MemoryLog:
 
     # -- entries and snapshots
 
-    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> bool:
+    def leave_word(self, head: Head, until: int) -> bool:
+        """That of what viewers are shown."""
+
+        def change(found: Head) -> Head | None:
+            return None if found.owner or found.wake else msgspec.structs.replace(found, watched=until)
+
+        if not head.owner:
+            return self._update(head.ref, change) is not None
+        with self._lock:
+            self._watched[head.ref] = until
+        return True
+
+    def append(self, ref: SagaRef, record: Record, wake: Wake | None = None) -> Appended | None:
         record = _stored(ref, "LOG", record, wake)
         branch = (ref, record.branch)
         with self._lock:
             entries = self._entries.setdefault(branch, {})
             there = entries.get(record.version)
             if there is not None and not self._is_over(there):
-                return False
+                return None
             entries[record.version] = record
             if there is None:
                 insort(self._versions.setdefault(branch, []), record.version)
+            watched = self._watched.pop(ref, 0)
             self._emit(ref, wake)
         self._deliver()
-        return True
+        return Appended(watched)
 
     def append_with_rows(
         self, ref: SagaRef, record: Record, rows: Sequence[Row], wake: Wake | None = None
     ) -> bool:
-        done = self.append(ref, record, wake)
+        done = self.append(ref, record, wake) is not None
         if done:
             with self._lock:
                 self.rows.update({(ref.tenant, row.key, row.sort): row.attributes for row in rows})
@@ -266,6 +281,7 @@ class MemoryLog:
                     user=head.user,
                     created=head.created,
                     changed=self._changed[ref],
+                    models=head.models,
                 )
                 for ref, head in self._heads.items()
                 if (ref.tenant, head.group, shard_of(ref.id, self._shards)) == (tenant, group, shard)

@@ -11,6 +11,7 @@ from baton.adapters.memory.budgets import MemoryBudgets
 from baton.adapters.memory.definitions import MemoryDefinitions, MemoryRates
 from baton.adapters.memory.effects import MemoryEffects
 from baton.adapters.memory.inbox import MemoryInbox
+from baton.adapters.memory.live import MemoryLive
 from baton.adapters.memory.log import MemoryLog
 from baton.adapters.memory.notices import MemoryIncidents
 from baton.adapters.memory.outside import MemoryEntities
@@ -40,3 +41,4 @@ class MemoryStore:
         self.incidents = MemoryIncidents()
         self.questions = MemoryQuestions()
         self.entities = MemoryEntities()
+        self.live = MemoryLive(self.log)

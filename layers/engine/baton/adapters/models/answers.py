@@ -100,6 +100,10 @@ class Collected:
         for choice in part.choices or ():
             self._choice(choice)
 
+    def text(self) -> str:
+        """What has come of its text."""
+        return "".join(self._text)
+
     def answer(self) -> ModelAnswer:
         """The whole. Raises `StepFailure`: the provider has filtered it, the model has refused, or it has no end."""
         if self._finish == "content_filter":
@@ -114,7 +118,7 @@ class Collected:
         if finish != LENGTH:  # some providers say `stop` with calls, or the other way round
             finish = CALLS if calls else STOP
         return ModelAnswer(
-            text="".join(self._text),
+            text=self.text(),
             calls=calls,
             finish=finish,
             usage=self.usage(),
@@ -126,7 +130,7 @@ class Collected:
         """What was used; the most that it can be where the provider does not say: no token is shorter than a byte."""
         used = self._usage
         if used is None:
-            written = len("".join(self._text).encode()) + sum(call.size() for call in self._calls.values())
+            written = len(self.text().encode()) + sum(call.size() for call in self._calls.values())
             return Usage(model=self._model, input=len(msgspec.json.encode(self._body)), output=written)
         of_input = used.prompt_tokens_details or _OfInput()
         of_output = used.completion_tokens_details or _OfOutput()

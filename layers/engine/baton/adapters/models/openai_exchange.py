@@ -21,7 +21,7 @@ from baton.adapters.models.failing import failure_of
 from baton.adapters.models.profiles import Profile
 from baton.core.version import VERSION
 from baton.ports import StepFailure
-from baton.ports.models import ModelAnswer
+from baton.ports.models import Draft, ModelAnswer
 
 _CONNECT_S: Final = 5.0
 # As for std.http: a process that was frozen for minutes must not send into a connection that is long closed.
@@ -57,9 +57,13 @@ class OpenAIExchange:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._clients: dict[str, openai.AsyncOpenAI] = {}
 
-    async def ask(self, profile: Profile, credential: str, body: Mapping[str, Any], key: str) -> ModelAnswer:
-        """Asks once. Raises `StepFailure`; one of 401 says that the credential was refused."""
+    async def ask(
+        self, profile: Profile, credential: str, body: Mapping[str, Any], key: str, draft: Draft | None = None
+    ) -> ModelAnswer:
+        """Asks once; the text can be read off the `draft` meanwhile. Raises `StepFailure`; one of 401 says that the credential was refused."""
         collected = Collected(profile.host, body)
+        if draft is not None:
+            draft.read = collected.text
         try:
             stream = await self._client(profile).post(
                 "/chat/completions",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 TYPES = frozenset({"string", "integer", "number", "boolean", "null", "array", "object"})
 _NUMERIC = frozenset({"integer", "number", "boolean"})
@@ -122,3 +122,8 @@ def in_words(types: frozenset[str]) -> str:
     """`a string or null`; an integer is not told apart from a number."""
     told = types - {"integer"} if "number" in types else types
     return " or ".join(words for name, words in _WORDS.items() if name in told)
+
+
+def is_plain(schema: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether a schema says itself which properties there are."""
+    return isinstance(schema, dict) and schema.keys().isdisjoint(("$ref", "allOf", "anyOf", "oneOf"))

@@ -16,7 +16,7 @@ from baton.core.decide.spending import ANY_AMOUNT, SpendingLimits
 from baton.core.effects.risk import RiskRule
 from baton.core.expressions import ExpressionError
 from baton.core.failures.alternatives import Alternative
-from baton.core.graph.graph import Node
+from baton.core.graph.graph import Cap, Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.fold import apply
@@ -34,7 +34,8 @@ class RunStep(Struct, frozen=True):
     `look`: only find out whether the last attempt has done it. `since`: when the step became ready, where that matters.
     `approved`: the digests of the calls that people have approved; `risk`: the document's own rules, if it has any.
     `decided`: the claim of the attempt about which a person has said that it has not happened, or what came of it
-    (`given`).
+    (`given`). `digest` names the call, where a model may plan an equal one. `correction`: what was wrong about the last answer of a
+    model. `cap`: what the whole saga may cost by its document.
     """
 
     slot: str
@@ -51,6 +52,9 @@ class RunStep(Struct, frozen=True):
     given: ev.Value | None = None
     approved: tuple[str, ...] = ()
     risk: tuple[RiskRule, ...] | None = None
+    digest: str = ""
+    correction: str = ""
+    cap: Cap | None = None
 
 
 def activation(program: Program, state: State, slot: str) -> Activation:

@@ -184,7 +184,8 @@ def _decide(
         if parked := killed(state, max_deaths):
             return Decision(record=parking(state, parked, now))
         # Whatever else is to be done, children of a branch that was left must not act on.
-        return _stop(program, state, now, running) if state.is_stopping else _cancelling(orphans_of(state))
+        builder = DecisionBuilder(program, state, now, running, found, most_bytes=most_bytes, terms=terms)
+        return _stop(builder) if state.is_stopping else _cancelling(orphans_of(state))
     deadline = None
     if (failure := endless(state, program.most_hops) or too_old(state, now)) is not None:
         return Decision(record=(ev.LimitReached(failure=failure),))
@@ -213,8 +214,9 @@ def _decide(
     return Decision(tuple(builder.record), commands, builder.again, builder.due)
 
 
-def _stop(program: Program, state: State, now: int, running: Collection[str]) -> Decision:
+def _stop(builder: DecisionBuilder) -> Decision:
     """A cancelled or failed saga starts nothing, lets running steps end, then ends itself; one that has its result stops them."""
+    program, state, now, running = builder.program, builder.state, builder.now, builder.running
     if running:
         if state.result is not None:
             return Decision(commands=(StopSteps(),))
@@ -227,7 +229,11 @@ def _stop(program: Program, state: State, now: int, running: Collection[str]) ->
         end = ev.SagaEnded(status="completed", output=state.result)  # whatever came later
     elif state.cancel is not None:
         failure = ev.Failure("cancelled", state.cancel.reason)
-        end = ev.SagaEnded(status="cancelled", failure=failure)
+        try:
+            done = _done_by_then(builder) if state.cancel.result else ev.Value()
+        except LackingError as error:
+            return Decision(commands=missing(error.needs, error.questions))
+        end = ev.SagaEnded(status="cancelled", failure=failure, output=done)
     else:
         end = ev.SagaEnded(status="failed", failure=state.failure)
     told = [notice for notice in doubts(program, state, now) if not is_told(state, notice.key)]
@@ -263,6 +269,15 @@ def _parked(builder: DecisionBuilder) -> Decision:
     except LackingError as error:
         return Decision(commands=missing(error.needs, error.questions))
     return Decision(record=tuple(builder.record), due=builder.due)
+
+
+def _done_by_then(builder: DecisionBuilder) -> ev.Value:
+    """The saga's output from what was done before it was cancelled; null if that is not enough to make it. Raises `LackingError`."""
+    try:
+        output = builder.context("").render(builder.program.output)
+    except ExpressionError:
+        return ev.Value()
+    return ev.Value() if excess_of(output, builder.most_bytes) else ev.Value(v=output)
 
 
 def _complete(builder: DecisionBuilder) -> Decision:

@@ -19,7 +19,7 @@ from baton.core.failures.codes import class_of, told
 from baton.core.failures.failover import Context, Policy, first_match
 from baton.core.failures.policy import ASK, Change, PolicyEntry, Rules
 from baton.core.failures.retry import draw
-from baton.core.failures.strategies.base import STARTER, Situation, Strategy
+from baton.core.failures.strategies.base import STARTER, SUGGEST, Situation, Strategy
 from baton.core.failures.strategies.ladder import entry_of, merge, next_step, severity_of
 from baton.core.failures.strategies.registry import LOOK, STRATEGIES, of
 from baton.core.graph.graph import Node
@@ -70,6 +70,7 @@ def handle_failure(
         retry_after_ms=retry_after_ms,
         draw=draw(context.state.origin.saga, context.slot, failing.attempts),
         ways=node.ways,
+        may_suggest=node.replan is not None,
     )
     step = None if policy is None else of(policy.then.strategy).by_policy(at, policy)
     if policy is not None and step is None:
@@ -102,6 +103,8 @@ def handle_failure(
         severity=entry.severity if strategy.parks else "",
         look=step.look,
     )
+    if step.hint == SUGGEST and node.replan is not None:
+        yield ev.ReplanBegan(node=name, iteration=iteration, until=now + node.replan.within_ms)
     if ask is None:
         return
     yield ev.NoticeDue(notice=_notice(context, strategy, entry, ask, failure, now))

@@ -37,6 +37,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     `assumed`: how much of the cost is the most that a request to a model can have cost.
     `why` it came no further, where it was not cut off (core/log/events.py): then only its cost counts, and `halt`, if the saga
     has to be parked. `usage`: what models have read and written. `request`: what a person has to approve before the step can go on. `notices`: what is to be sent besides.
+    `digest` names the call, where a model may plan an equal one.
     """
 
     slot: str
@@ -63,6 +64,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     callback: str = ""
     response: ev.Response | None = None
     usage: tuple[Usage, ...] = ()
+    digest: str = ""
 
 
 def refused(outcome: Outcome, why: str) -> Outcome:
@@ -155,7 +157,9 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         except RouteError as error:
             failure = ev.failed_with(error.code, error.message, name)
         else:
-            succeeded = ev.StepSucceeded(**ran, recorded=outcome.recorded, output=outcome.output)
+            succeeded = ev.StepSucceeded(
+                **ran, recorded=outcome.recorded, output=outcome.output, digest=outcome.digest
+            )
             yield done(context, outcome.cost).on(succeeded)
             return
     assert failure is not None

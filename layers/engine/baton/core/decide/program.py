@@ -56,6 +56,14 @@ class Program:
         }
         self.failover = _failover_of(graph, kinds)
         """For each node that calls tools: the policies that may be for it, its own first, each with what it puts in place of arguments."""
+        self.planned = frozenset(
+            call.tool
+            for node in graph.nodes
+            if node.replan is not None
+            for call in node.replan.calls
+            if call.tool not in node.replan.repeatable
+        )
+        """The tools that a model may plan calls of: what they gave once is not asked for again."""
         self.output = compile_template(graph.output)
         self._bit = {node.name: 1 << index for index, node in enumerate(graph.nodes)}
         self._tails = sum(self._bit[node.name] for node in graph.nodes if node.loop is not None)

@@ -17,6 +17,7 @@ from baton.core.decide.transitions import done, stopped
 from baton.core.failures.strategies.base import ESCALATED
 from baton.core.log import events as ev
 from baton.core.log.answers import CANCEL, EXPIRED, GIVE_UP, TRY_AGAIN, USE, WHOLE, about_parking
+from baton.core.log.replans import act_digest
 from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, Signal
 from baton.core.nodes.base import Activation
 
@@ -25,11 +26,26 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
     """The attempt that is made now."""
     state, risk = builder.state, builder.program.graph.risk
     failing, since = state.failing.get(at.slot), state.first_started_at.get(at.slot, 0)
-    approved = state.approved.get(at.slot, ())
-    if failing is None:
-        return RunStep(at.slot, at.node, at.iteration, arguments, since=since, approved=approved, risk=risk)
-    if failing.arguments:
+    approved, cap = state.approved.get(at.slot, ()), builder.program.graph.limits.get("cost")
+    if failing is not None and failing.arguments:
         arguments = {**arguments, **failing.arguments}
+    # What is called before it, or in its place, makes another call of it.
+    is_plain = failing is None or (failing.way is None and not failing.hooks)
+    digest = ""
+    if is_plain and at.node.tool in builder.program.planned:
+        digest = act_digest(state.origin.user, at.node.tool, arguments)
+    if failing is None:
+        return RunStep(
+            at.slot,
+            at.node,
+            at.iteration,
+            arguments,
+            since=since,
+            approved=approved,
+            risk=risk,
+            digest=digest,
+            cap=cap,
+        )
     return RunStep(
         at.slot,
         at.node,
@@ -45,6 +61,9 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
         given=failing.given,
         approved=approved,
         risk=risk,
+        digest=digest,
+        correction=failing.correction,
+        cap=cap,
     )
 
 
@@ -113,16 +132,21 @@ def _is_answered(builder: DecisionBuilder, at: Activation, failing: Failing, ask
     if builder.now < ask.expires_at:
         builder.due_by(ask.due)
         return False
+    go_on(builder, at, failing, ev.QuestionClosed(ask=ask.id, action=EXPIRED, at=builder.now, **place))
+    return False
+
+
+def go_on(builder: DecisionBuilder, at: Activation, failing: Failing, ended: ev.Event) -> None:
+    """What comes after a strategy that has led to nothing, behind the event with which it has `ended`. Raises `LackingError`."""
     from baton.core.decide.failure_handling import handle_failure
 
     last = replace(failing, ask=None)
     events = list(handle_failure(builder.context(at.slot), last, builder.now, above=failing.strategy))
-    builder.note(ev.QuestionClosed(ask=ask.id, action=EXPIRED, at=builder.now, **place))
+    builder.note(ended)
     for event in events:
         builder.note(event)
     if not events:
         _give_up(builder, at, failing)
-    return False
 
 
 def _escalate(builder: DecisionBuilder, at: Activation, ask: ev.Ask) -> str:

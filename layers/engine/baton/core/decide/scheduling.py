@@ -18,7 +18,7 @@ from baton.core.decide.context import LackingError
 from baton.core.decide.joins import join_failure
 from baton.core.decide.outcomes import Outcome, settle
 from baton.core.decide.readiness import FAILS, SKIPPED, WAITS
-from baton.core.decide.retries import may_try_again, next_attempt
+from baton.core.decide.retries import go_on, may_try_again, next_attempt
 from baton.core.decide.transitions import RouteError, caught, check_output, done, skipped, stopped
 from baton.core.decide.unknown_outcomes import doubt_notice, is_in_doubt
 from baton.core.log import events as ev
@@ -40,6 +40,7 @@ from baton.core.nodes.base import (
     Spread,
     Tend,
     UnfitError,
+    Unhelped,
 )
 
 
@@ -214,7 +215,7 @@ def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> Non
         attempt=1 if failing is None else failing.attempts + 1,
         started_at=builder.now,
         ended_at=builder.now,
-        tool=at.node.tool if failing is None else tool_asked_about(at.node, failing),
+        tool=said.tool or (at.node.tool if failing is None else tool_asked_about(at.node, failing)),
         tool_version=at.node.tool_version,
         schema_hash=at.node.schema_hash,
         output=said.output,
@@ -276,6 +277,10 @@ def _moved(builder: DecisionBuilder, at: Activation, said: Moved) -> None:
     builder.note(said.event)
 
 
+def _unhelped(builder: DecisionBuilder, at: Activation, said: Unhelped) -> None:
+    go_on(builder, at, builder.state.failing[at.slot], said.event)
+
+
 def _fail(
     builder: DecisionBuilder,
     at: Activation,
@@ -316,5 +321,6 @@ _FOLLOWS: dict[type, Callable[[DecisionBuilder, Activation, Any], None]] = {
     Failed: _failed,
     Granted: _granted,
     Moved: _moved,
+    Unhelped: _unhelped,
     Ended: _ended,
 }

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from baton.core.failures.strategies.base import ON_CALL
 from baton.core.graph.graph import Node
 from baton.core.limits import DAY_MS, Limits
 from baton.core.log import events as ev
@@ -18,15 +19,22 @@ from baton.core.log.state import State
 from baton.core.money import amount_of, dollars, micro_dollars
 
 SAGA_SPENT, USER_SPENT, WARNING = "budget_saga", "budget_user_day", "budget_warning"
+TENANT_SPENT = "budget_tenant_day"
 BEGINS, WAITS = "", "waits"
 
 
 class SpendingLimits(msgspec.Struct, frozen=True):
-    """What a deployment allows: to a saga, to a user on a day (UTC), 0: any amount; and at how much of it to warn."""
+    """What a deployment allows: to a saga, to a user and to a tenant on a day (UTC), 0: any amount; and at how much of it to warn."""
 
     saga: int = 0
     user_day: int = 0
     warn_percent: int = 80
+    tenant_day: int = 0
+
+    @property
+    def counts_days(self) -> bool:
+        """Whether it matters what was spent on a day."""
+        return bool(self.user_day or self.tenant_day)
 
     @classmethod
     def of(cls, limits: Limits) -> SpendingLimits:
@@ -35,6 +43,7 @@ class SpendingLimits(msgspec.Struct, frozen=True):
             saga=micro_dollars([amount_of(limits.saga_budget_usd)]),
             user_day=micro_dollars([amount_of(limits.user_day_budget_usd)]),
             warn_percent=limits.budget_warning_percent,
+            tenant_day=micro_dollars([amount_of(limits.tenant_day_budget_usd)]),
         )
 
 
@@ -42,7 +51,7 @@ ANY_AMOUNT = SpendingLimits()
 
 
 class Spending(Protocol):
-    """What is known of a user's day."""
+    """What is known of a user's or a tenant's day."""
 
     @property
     def spent(self) -> int: ...
@@ -141,7 +150,7 @@ def is_told(state: State, key: str) -> bool:
     return key in state.outbox.sent or any(notice.key == key for notice in state.outbox.due)
 
 
-# ---- a user's day
+# ---- a day
 
 
 def is_blocked(sums: Spending, terms: SpendingLimits) -> bool:
@@ -156,34 +165,58 @@ def user_parked(
 
     `what` would cost `amount`, if that is not what the node is called.
     """
-    limit = dollars(terms.user_day)
-    if amount > terms.user_day:
-        text = (
-            f"`{what or node}` would cost up to {dollars(amount)} dollars, and a user may spend {limit} a day"
-        )
-        return ev.Parked(code=USER_SPENT, message=text, node=node)
-    would = f"`{what or node}` would cost up to {dollars(amount)} dollars, and " if amount else ""
-    text = f"{would}{dollars(sums.spent)} of the user's {limit} dollars of {shown(day)} are spent"
-    return ev.Parked(code=USER_SPENT, message=text, node=node, until=end_of(day))
+    return _parked(USER_SPENT, "user", sums, terms.user_day, day, node, amount, what)
+
+
+def tenant_parked(
+    sums: Spending, terms: SpendingLimits, day: int, node: str = "", amount: int = 0, what: str = ""
+) -> ev.Parked:
+    """The same for the tenant's day."""
+    return _parked(TENANT_SPENT, "tenant", sums, terms.tenant_day, day, node, amount, what)
+
+
+def _parked(
+    code: str, whose: str, sums: Spending, most: int, day: int, node: str, amount: int, what: str
+) -> ev.Parked:
+    limit, would = dollars(most), f"`{what or node}` would cost up to {dollars(amount)} dollars, and "
+    if amount > most:
+        return ev.Parked(code=code, message=f"{would}a {whose} may spend {limit} a day", node=node)
+    spent = f"{dollars(sums.spent)} of the {whose}'s {limit} dollars of {shown(day)} are spent"
+    return ev.Parked(code=code, message=f"{would if amount else ''}{spent}", node=node, until=end_of(day))
+
+
+def is_tenant_blocked(sums: Spending, terms: SpendingLimits) -> bool:
+    """Whether none of a tenant's users begins anything more today."""
+    return 0 < terms.tenant_day <= sums.spent
 
 
 def user_notices(
     user: str, sums: Spending, terms: SpendingLimits, day: int, now: int
 ) -> tuple[ev.Notice, ...]:
     """The notices that the user's spending calls for so far; each has the same key all day."""
-    if not terms.user_day:
-        return ()
-    said = (
-        f"{dollars(sums.spent)} of the {dollars(terms.user_day)} dollars of {user} for {shown(day)} are spent"
-    )
+    whose = (user, f"user/{user}", "user", USER_SPENT)
+    return _notices(whose, sums.spent, terms.user_day, terms.warn_percent, day, now)
+
+
+def tenant_notices(sums: Spending, terms: SpendingLimits, day: int, now: int) -> tuple[ev.Notice, ...]:
+    """The same for the tenant's day: those on call are told, who may raise its limit."""
+    whose = ("the tenant", "tenant", ON_CALL, TENANT_SPENT)
+    return _notices(whose, sums.spent, terms.tenant_day, terms.warn_percent, day, now)
+
+
+def _notices(
+    whose: tuple[str, str, str, str], spent: int, limit: int, percent: int, day: int, now: int
+) -> tuple[ev.Notice, ...]:
+    """`whose`: the name, the middle of the key, who is told, and the code once all is spent."""
+    name, key, to, code = whose
+    said = f"{dollars(spent)} of the {dollars(limit)} dollars of {name} for {shown(day)} are spent"
     found = []
-    if _is_over(sums.spent, terms.user_day, terms):
-        key = f"budget{terms.warn_percent}/user/{user}/{day}"
-        found.append(ev.Notice(key=key, to="user", code=WARNING, message=said, at=now))
-    if is_blocked(sums, terms):
-        said = f"{said}: nothing more begins before {shown(day + 1)} (UTC)"
-        key = f"budget100/user/{user}/{day}"
-        found.append(ev.Notice(key=key, to="user", code=USER_SPENT, message=said, severity="high", at=now))
+    if limit and spent * 100 >= limit * percent:
+        warning = ev.Notice(key=f"budget{percent}/{key}/{day}", to=to, code=WARNING, message=said, at=now)
+        found.append(warning)
+    if 0 < limit <= spent:
+        said, key = f"{said}: nothing more begins before {shown(day + 1)} (UTC)", f"budget100/{key}/{day}"
+        found.append(ev.Notice(key=key, to=to, code=code, message=said, severity="high", at=now))
     return tuple(found)
 
 

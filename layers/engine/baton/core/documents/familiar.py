@@ -20,6 +20,7 @@ from baton.core.documents.parts.callback import CallbackModel
 from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
 from baton.core.documents.parts.escalation import FAMILIAR
 from baton.core.documents.parts.failing import CatchModel, RetryModel
+from baton.core.documents.parts.replan import ReplanModel
 
 OTHER_END = "write it at the other end, as `after`; a `branch` chooses between nodes"
 *_SOME, _LAST = (f"`{key}`" for key in KINDS)
@@ -126,6 +127,14 @@ WORDS: Mapping[type[BaseModel], Words] = {
     LoopModel: _LOOP,
     CallbackModel: Words(
         keys={"timeout": "within deadline", "heartbeat": "heartbeat_timeout heartbeat_seconds"}
+    ),
+    ReplanModel: Words(
+        keys={
+            "model": "name llm",
+            "tools": "allowed_tools",
+            "alternatives": "max_alternatives count",
+            "within": "timeout time_limit",
+        }
     ),
     JoinModel: Words(keys={"wait_for": "type mode policy count need"}),
     CatchModel: _CATCH,

@@ -25,6 +25,7 @@ from baton.core.documents.parts.fields import (
     WorkflowName,
 )
 from baton.core.documents.parts.node import Schema
+from baton.core.documents.parts.replan import ReplanModel
 from baton.core.effects.risk import RiskRule
 
 
@@ -98,6 +99,9 @@ class WorkflowModel(Model):
         description="Policies for all tasks, asked after a task's own.",
         examples=[[{"name": "late", "when": {"attempt": 3, "class": "transient"}, "then": "escalate"}]],
         json_schema_extra={"default": []},
+    )
+    replan: Annotated[ReplanModel | None, Given] = Field(
+        default=None, description="The same of all tasks without a `callback`, unless a task says otherwise."
     )
     risk: Annotated[list[RiskRuleModel] | None, Given] = Field(
         default=None,

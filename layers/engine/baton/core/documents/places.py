@@ -38,6 +38,7 @@ from baton.core.documents.parts.failing import (
     RetryModel,
     WindowModel,
 )
+from baton.core.documents.parts.replan import ReplanModel
 from baton.core.expressions import escape
 
 # Looking for the nearest of many names takes long, and authors repair a document from its beginning.
@@ -70,6 +71,7 @@ INSIDE: Mapping[str, type[BaseModel]] = {
     "then": ActionModel,
     "catch": CatchModel,
     "requires_approval": ApprovalModel,
+    "replan": ReplanModel,
     "escalate": EscalationModel,
     "hand_on": AudienceModel,
     "risk": RiskRuleModel,

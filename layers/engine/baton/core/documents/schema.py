@@ -56,6 +56,7 @@ _PARTS = {
     "CostModel": "costLimit",
     "GuardrailsModel": "guardrails",
     "ApprovalModel": "approval",
+    "ReplanModel": "replan",
     "EscalationModel": "escalation",
     "RiskRuleModel": "riskRule",
 }

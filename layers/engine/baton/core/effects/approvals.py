@@ -21,6 +21,7 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
     """What the graph says of the approval of a node: `always` by the document, `by_tool` by the tool when it was compiled.
 
     `risk` is the tool's of that time. `says` is a template: title, message, and whom the question is `to`.
+    `work_of`: the tool whose work is done, where that is another.
     """
 
     always: bool = False
@@ -28,6 +29,7 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
     risk: Risk | None = None
     says: Any = None
     expires_ms: int = 0
+    work_of: str = ""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

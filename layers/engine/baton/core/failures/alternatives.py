@@ -135,6 +135,11 @@ def misfit(other: ToolSpec, spec: ToolSpec) -> str:
     for name in _required(other):
         if name not in needs:
             return f"it needs `{name}`, which `{spec.name}` can do without"
+    return misfit_of_result(other, spec)
+
+
+def misfit_of_result(other: ToolSpec, spec: ToolSpec) -> str:
+    """Why what one tool gives cannot stand for what another gives; empty if it can."""
     theirs, ours = kinds_of(other.result), kinds_of(spec.result)
     is_heard = ours and ours != {"null"}
     if theirs and is_heard and not theirs <= (ours | {"integer"} if "number" in ours else ours):

@@ -86,6 +86,7 @@ _ENGINE: dict[str, Code] = {
     "heartbeat_timeout": Code(TRANSIENT, "Work elsewhere has given no sign of life in time.", "See whether it still runs there, and whether it sends heartbeats as often as `callback.heartbeat` says."),
     "agent_exhausted": Code(PERMANENT, "The agent has used up what it may use, without an answer.", "Raise `turns` or `tokens`, or ask for less."),
     "call_not_allowed": Code(PERMANENT, "The model asked for a tool that it may not call.", "Add the tool to the agent's `tools`, or say in its instructions what there is."),
+    "too_many_corrections": Code(USER_RESOLVABLE, "Several answers of the model in a short time were of no use.", "See in the log what was wrong. Answer `retry` and it is asked again, or `use` with an output."),
     "too_many_calls": Code(PERMANENT, "The model asked for more calls than it may.", "Raise `calls` or `calls_in_a_turn`."),
     "tool_missing": Code(PERMANENT, "The tool is not in this deployment.", "Deploy the application with it, then let the saga go on."),
     "input_invalid": Code(PERMANENT, "The tool was called with arguments that it does not take.", "Correct the step's `with`, or the tool."),
@@ -138,6 +139,7 @@ _ENGINE: dict[str, Code] = {
     # ---- money
     "budget_saga": Code(USER_RESOLVABLE, "The saga has spent what it may.", "See what its steps spent, then let it go on with as much again, or raise the setting."),
     "budget_user_day": Code(USER_RESOLVABLE, "The user's sagas have spent what they may in a day.", "It goes on when the day turns (UTC); or raise the setting, then let the saga go on."),
+    "budget_tenant_day": Code(USER_RESOLVABLE, "The tenant's sagas have spent what they may in a day.", "It goes on when the day turns (UTC); or raise the setting, then let the saga go on."),
     "budget_warning": Code(USER_RESOLVABLE, "Most of what may be spent is spent.", "See what the steps spend, and whether that is meant."),
     # ---- the saga
     "cancelled": Code(PERMANENT, "It was cancelled.", "Start it anew if that was not meant."),

@@ -132,7 +132,7 @@ class Node(_Part, frozen=True, kw_only=True):
     micro-dollars. `timed`: it matters when the node became ready. `ways` are the alternatives in the order in
     which they are tried; `hooks` maps what can be done before a retry to the tool that does it. `approval`: whether a person is
     asked before the tool acts. With a `callback` the tool only hands the work over, and the node waits for the callback.
-    `agent`: what an agent is made of.
+    `agent`: what an agent is made of. `replan`: what a model may put in the place of a step that has failed.
     """
 
     name: str
@@ -170,6 +170,7 @@ class Node(_Part, frozen=True, kw_only=True):
     approval: Approval | None = None
     callback: CallbackTimes | None = None
     agent: AgentParts | None = None
+    replan: ReplanParts | None = None
 
     @property
     def takes_failures(self) -> bool:
@@ -196,6 +197,20 @@ class AgentParts(_Part, frozen=True, kw_only=True):
     calls_in_all: int
     tokens: int = 0
     repeatable: tuple[str, ...] = ()
+
+
+class ReplanParts(_Part, frozen=True, kw_only=True):
+    """What a model may put in the place of a step: `plan`, the step that asks it, and `calls`, one for each tool that it may call.
+
+    No alternative begins later than `within_ms`. `repeatable`: tools that are called again with the same arguments. `by_person`: a person chooses one.
+    """
+
+    plan: Node
+    calls: tuple[Node, ...]
+    steps: int
+    within_ms: int
+    repeatable: tuple[str, ...] = ()
+    by_person: bool = False
 
 
 class Graph(_Part, frozen=True, kw_only=True):

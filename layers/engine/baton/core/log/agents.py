@@ -51,7 +51,7 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     `calls` are those of this turn, by item, with their tools, and `again` those of them that repeat another one. The transcript is
     in `segments`, the oldest first, and in `tail`. `made`: by its digest, the item of each call that has succeeded or is under way;
     those of turns that are in segments are there. `listens`: the signal that brings it messages; `heard`: those with which this
-    turn begins. `wrong`: how many answers in a row have asked only for calls that cannot be made.
+    turn begins. `failed`: so many calls of this turn cannot be made, or have failed.
     """
 
     arguments: ClassVar[dict[str, Any]] = {}
@@ -65,7 +65,7 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     used: Progress = Progress()
     listens: str = ""
     heard: tuple[Value, ...] = ()
-    wrong: int = 0
+    failed: int = 0
 
     @property
     def signal(self) -> str:
@@ -103,8 +103,8 @@ def call_item(turn: int, index: int) -> str:
 
 
 def is_turn(item: str) -> bool:
-    """Whether an item of an agent is a turn; else it is a call."""
-    return "-" not in item
+    """Whether an item is a turn of an agent; else it is a call, or a part of another kind of work."""
+    return item.startswith("t") and "-" not in item
 
 
 def place_of(item: str) -> tuple[int, int]:
@@ -162,9 +162,13 @@ class Called(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class CallsBegan(About, frozen=True, tag="calls_began", omit_defaults=True, kw_only=True):
-    """The calls that the answer of a turn asks for. Those that are made begin with events of their own."""
+    """The calls that the answer of a turn asks for. Those that are made begin with events of their own.
+
+    `at`: where none of them can be made, when that was.
+    """
 
     calls: tuple[Called, ...]
+    at: int = 0
     used: Progress = Progress()
 
 
@@ -219,6 +223,7 @@ def next_turn(
         turn=event.turn,
         calls={},
         again={},
+        failed=0,
         segments=work.segments if event.segments is None else event.segments,
         tail=tail,
         made=made,
@@ -230,12 +235,11 @@ def next_turn(
 def with_calls(work: Agent, event: CallsBegan) -> Agent:
     """The agent with the calls of its turn."""
     made = {one.digest: one.item for one in event.calls if one.result is None and one.digest}
-    is_wrong = all(one.failure is not None for one in event.calls)
     return replace(
         work,
         calls={one.item: one.tool for one in event.calls},
         again={one.item: one.repeats for one in event.calls if one.repeats},
         made={**work.made, **made},
         used=event.used,
-        wrong=work.wrong + 1 if is_wrong else 0,
+        failed=sum(one.failure is not None for one in event.calls),
     )

@@ -25,6 +25,7 @@ from baton.core.log.open_events import (
     ChildOpened,
     Opens,
     QuestionOpened,
+    ReplanBegan,
     WaitOpened,
 )
 from baton.core.log.records import (
@@ -41,12 +42,14 @@ from baton.core.log.records import (
     Value,
     failed_with,
 )
+from baton.core.log.replans import AlternativeBegan, ReplanEnded
 from baton.core.log.settling import Gives, Settles
 from baton.core.models.usage import Usage
 
 __all__ = [  # what is declared in rooms of its own
     "AgentBegan",
     "AgentClosed",
+    "AlternativeBegan",
     "Ask",
     "AttemptFailed",
     "Blamed",
@@ -65,6 +68,8 @@ __all__ = [  # what is declared in rooms of its own
     "QuestionClosed",
     "QuestionEscalated",
     "QuestionOpened",
+    "ReplanBegan",
+    "ReplanEnded",
     "Response",
     "Settles",
     "Shown",
@@ -111,7 +116,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
 
 
 class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):
-    """A tool answered. `recorded`: what may happen only once had happened before, and this is what came of it. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars. `blocked_ms`, likewise: how long it held the event loop, if that was too long. `callback`, likewise: the one with which the attempt ended; `usage`: what models have read and written for it. `assumed`, likewise: how much of the cost is the most that requests to models can have cost whose answers never came."""
+    """A tool answered. `recorded`: what may happen only once had happened before, and this is what came of it. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars. `blocked_ms`, likewise: how long it held the event loop, if that was too long. `callback`, likewise: the one with which the attempt ended; `usage`: what models have read and written for it. `assumed`, likewise: how much of the cost is the most that requests to models can have cost whose answers never came. `digest` names the call, where a model may plan an equal one."""
 
     attempt: int
     started_at: int
@@ -125,6 +130,7 @@ class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True
     callback: str = ""
     usage: tuple[Usage, ...] = ()
     assumed: int = 0
+    digest: str = ""
 
 
 class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw_only=True):
@@ -226,9 +232,10 @@ class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True,
 
 
 class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw_only=True):
-    """The workflow node whose child reported success is done."""
+    """The workflow node whose child reported success is done; or its cancelled child did, and `by` is the signal that called it off."""
 
     child: str
+    by: str = ""
 
 
 class ChildrenAbandoned(Root, frozen=True, tag="children_abandoned", omit_defaults=True, kw_only=True):
@@ -249,12 +256,13 @@ class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=Tru
 
 
 class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=True, kw_only=True):
-    """Running steps may finish until `at + grace_ms`; nothing new starts."""
+    """Running steps may finish until `at + grace_ms`; nothing new starts. `result`: its end says what was done by then."""
 
     reason: str
     by: str
     at: int
     grace_ms: int
+    result: bool = False
 
 
 class Revived(Root, frozen=True, tag="revived", omit_defaults=True, kw_only=True):
@@ -322,7 +330,7 @@ class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only
 
 Opening = WaitOpened | ChildOpened | QuestionOpened | CallbackOpened | AgentBegan
 Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed | AgentClosed
-Moving = TurnBegan | CallsBegan
+Moving = TurnBegan | CallsBegan | AlternativeBegan
 Event = (
     SagaStarted
     | StepSucceeded
@@ -349,6 +357,9 @@ Event = (
     | TurnBegan
     | CallsBegan
     | AgentClosed
+    | ReplanBegan
+    | AlternativeBegan
+    | ReplanEnded
     | ChildOpened
     | ChildReported
     | ChildClosed

@@ -26,6 +26,8 @@ from baton.core.log.answers import (
     question_of_key,
 )
 from baton.core.log.callbacks import callback_over
+from baton.core.log.corrections import corrected, useful
+from baton.core.log.model_sums import with_models
 from baton.core.log.open_folds import agent_used
 from baton.core.log.recovery_folds import without_running
 from baton.core.log.signal_folds import remember, signal_key
@@ -39,6 +41,7 @@ from baton.core.log.state import (
     without,
 )
 from baton.core.log.workflow_limits import pay
+from baton.core.models.tool import REFUSED
 
 
 def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
@@ -52,6 +55,9 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         state = callback_over(state, slot, e.callback, e.failure.code)
     if e.item and e.usage:
         state = agent_used(state, e)
+    correction = "" if before is None else before.correction
+    if e.failure.code == REFUSED:
+        state, correction = corrected(state, slot, e.ended_at), e.failure.message
     failing = Failing(
         attempts=e.attempt,
         failure=e.failure,
@@ -60,9 +66,10 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         policies={} if before is None else before.policies,
         way=None if before is None else before.way,
         arguments={} if before is None else before.arguments,
+        correction=correction,
     )
     return replace(
-        pay(state, slot, e.cost),
+        with_models(pay(state, slot, e.cost), e.usage, e.assumed),
         failing={**state.failing, slot: failing},
         recovery=replace(
             without_running(state.recovery, slot),
@@ -102,6 +109,7 @@ def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
 
 def question_closed(state: State, e: ev.QuestionClosed) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
+    state = useful(state, slot)
     failing = state.failing.get(slot)
     work = state.open.get(slot)
     if work is not None and work.ask is not None and work.ask.id == e.ask:
@@ -242,6 +250,7 @@ def decided(state: State) -> State:
     for slot in over:
         history = after_decision(again[slot].history)
         again[slot] = replace(again[slot], history=history, ask=None, strategy="")
+        state = useful(state, slot)
     return replace(state, failing=again)
 
 

@@ -13,13 +13,11 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
-from baton.core.log import inbox
-from baton.core.log.agents import told
-from baton.core.log.answers import WHOLE, about_parking
+from baton.core.log.agents import is_turn, told
 from baton.core.log.callbacks import callback_over, heartbeat_heard
+from baton.core.log.corrections import useful
 from baton.core.log.failure_folds import (
     attempt_failed,
-    decided,
     forget_answers,
     notice_due,
     notices_sent,
@@ -29,13 +27,17 @@ from baton.core.log.failure_folds import (
     strategy_chosen,
 )
 from baton.core.log.lost import carriers
+from baton.core.log.model_sums import with_models
 from baton.core.log.open_folds import (
+    alternative_began,
     call_failed,
+    call_made,
     callback_opened,
     calls_began,
     child_opened,
     child_reported,
     opened,
+    replan_ended,
     turn_began,
 )
 from baton.core.log.recovery_folds import gave_up, interrupted, progressed, revived, without_running
@@ -48,6 +50,7 @@ from baton.core.log.state import (
     slot_of,
     without,
 )
+from baton.core.log.whole_folds import abandoned, cancelled, limited, parked, resumed, stopped
 from baton.core.log.workflow_limits import counted, pay
 from baton.errors import CorruptLog
 
@@ -121,9 +124,9 @@ def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: A
         return state
     if event.fault is not None and not event.emits:
         # Its tokens stay, so that a fork from here begins with this node and not behind it.
-        return _stop(state, failure=state.failure or event.fault)
+        return stopped(state, failure=state.failure or event.fault)
     if event.ends:  # as above
-        return state if state.is_stopping else _stop(state, result=output)
+        return state if state.is_stopping else stopped(state, result=output)
     still_closed = state.closed.get(slot)
     gone = {slot, *event.drops}
     if state.items:
@@ -161,7 +164,7 @@ def _counted(state: State, event: ev.Settles) -> dict[str, Any]:
 def _emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
     """The map without the slots that are `gone`; in a saga of plain steps it is empty."""
     news: dict[str, Any] = {}
-    for name in ("open", "approved", "items", "begun", "first_started_at", "failing"):
+    for name in ("open", "approved", "items", "begun", "first_started_at", "failing", "corrections"):
         if known := getattr(state, name):
             news[name] = without(known, gone)
     if state.admitted:
@@ -172,12 +175,6 @@ def _emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
         )
         news["orphaned_children"] = state.orphaned_children + left
     return news
-
-
-def _stop(state: State, **news: Any) -> State:
-    """A cancelled or failed saga ends, whatever it was parked for."""
-    recovery = replace(news.pop("recovery", state.recovery), consecutive_crashes=0)
-    return replace(state, parked=None, recovery=recovery, **news)
 
 
 def _started(state: State, e: ev.SagaStarted) -> State:
@@ -209,8 +206,14 @@ def _started(state: State, e: ev.SagaStarted) -> State:
 def _succeeded(state: State, e: ev.StepSucceeded) -> State:
     if e.cost:
         state = pay(state, slot_of(e.node, e.iteration, e.item), e.cost)
+    if e.usage or e.assumed:
+        state = with_models(state, e.usage, e.assumed)
     if e.callback:
         state = callback_over(state, slot_of(e.node, e.iteration, e.item), e.callback, "")
+    if e.digest:
+        state = call_made(state, e)
+    if state.corrections and e.item and not is_turn(e.item):
+        state = useful(state, slot_of(e.node, e.iteration))
     return _consume(state, e, e.output if e.keep else None)
 
 
@@ -218,7 +221,7 @@ def _failed(state: State, e: ev.StepFailed) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
     if slot not in state.tokens:
         return state
-    state = pay(state, slot, e.cost)
+    state = with_models(pay(state, slot, e.cost), e.usage, e.assumed)
     if e.by:
         state = replace(state, signals=not_taken(state, slot, e.by))
     if e.callback:
@@ -227,7 +230,7 @@ def _failed(state: State, e: ev.StepFailed) -> State:
         return call_failed(_consume(state, e, told(e.failure)), e)
     if e.emits:  # those of its node: what an item fails with is its node's failure
         return _consume(state, replace(e, item=""), None)
-    return _stop(
+    return stopped(
         state,
         failure=state.failure or e.failure,
         failing=without(state.failing, (slot,)),
@@ -272,50 +275,11 @@ def _wait_closed(state: State, e: ev.WaitClosed) -> State:
     return _consume(state, e, e.output if e.keep else None, signals=signals)
 
 
-def _cancel(state: State, e: ev.CancelRequested) -> State:
-    """A second request may only shorten the grace of the first."""
-    first = state.cancel
-    is_longer = first is not None and first.at + first.grace_ms <= e.at + e.grace_ms
-    return _stop(state, cancel=first if is_longer else e)
-
-
-def _abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
-    """Forgets these children, but for those that ended by themselves: a fork from here goes on with their end."""
-    gone = set(e.children)
-    over = {
-        slot
-        for slot, child in state.children.items()
-        if child.saga in gone and child.status in ("", "cancelled")
-    }
-    return replace(
-        state,
-        orphaned_children=tuple(one for one in state.orphaned_children if one.saga not in gone),
-        open=without(state.open, over),
-        recovery=replace(state.recovery, consecutive_crashes=0),
-    )
-
-
-def _limited(state: State, e: ev.LimitReached) -> State:
-    return _stop(state, failure=state.failure or e.failure)
-
-
-def _parked(state: State, e: ev.Parked) -> State:
-    """A saga that stops is parked only for crashes of its workers; an older log may still park it for money."""
-    parked = replace(state, parked=e, parked_in=state.version + 1)
-    if state.is_stopping and not parked.kills_workers:
-        return state
-    ask = about_parking(parked)
-    return parked if ask is None else inbox.opened(parked, ask)
-
-
-def _resumed(state: State, e: ev.Resumed) -> State:
-    """The steps that the person on call was asked about are tried again."""
-    return replace(
-        decided(forget_answers(state, (WHOLE,))),
-        parked=None,
-        recovery=replace(state.recovery, consecutive_crashes=0, interruptions={}),
-        money=replace(state.money, budget=max(state.money.budget, e.budget)),
-    )
+def _child_closed(state: State, e: ev.ChildClosed) -> State:
+    if e.by:
+        slot = slot_of(e.node, e.iteration, e.item)
+        state = replace(state, signals=not_taken(state, slot, e.by))
+    return _gave(state, e)
 
 
 def _forked(state: State, e: ev.Forked) -> State:
@@ -334,11 +298,13 @@ def _ended(state: State, e: ev.SagaEnded) -> State:
         begun={},
         first_started_at={},
         failing={},
+        corrections={},
         outputs={},
         previous={},
         open={},
         approved={},
         items={},
+        made={},
         orphaned_children=(),
         signals=(),
         recovery=replace(state.recovery, interruptions={}, possibly_running=()),
@@ -373,17 +339,20 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.TurnBegan: turn_began,
         ev.CallsBegan: calls_began,
         ev.AgentClosed: _gave,
+        ev.ReplanBegan: opened,
+        ev.AlternativeBegan: alternative_began,
+        ev.ReplanEnded: replan_ended,
         ev.ChildOpened: child_opened,
         ev.ChildReported: child_reported,
-        ev.ChildClosed: _gave,
-        ev.ChildrenAbandoned: _abandoned,
+        ev.ChildClosed: _child_closed,
+        ev.ChildrenAbandoned: abandoned,
         ev.SignalReceived: signal_received,
-        ev.CancelRequested: _cancel,
+        ev.CancelRequested: cancelled,
         ev.Revived: revived,
         ev.GaveUp: gave_up,
-        ev.LimitReached: _limited,
-        ev.Parked: _parked,
-        ev.Resumed: _resumed,
+        ev.LimitReached: limited,
+        ev.Parked: parked,
+        ev.Resumed: resumed,
         ev.Forked: _forked,
         ev.SagaEnded: _ended,
     },

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from baton.core.log import events as ev
 from baton.core.log.callbacks import completions_of
 from baton.core.log.failure_folds import asked_anew, decided
+from baton.core.log.signal_folds import call_off
 from baton.core.log.state import FORK_KEY, Failing, Lineage, Segment, State
 from baton.core.log.workflow_limits import cut_back
 from baton.errors import CorruptLog
@@ -22,7 +23,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
     history. Versions never go down: the new branch starts behind the fork's entry. Counters of what
     really happened are kept, and so is what was spent; the time that is limited begins anew. The fork
     gives revivals, cancels, parking and incidents a fresh start, forgets the signals behind the cut, and has
-    the notices of questions open at the cut sent again. A child that is open on both sides goes on; any other open one
+    the notices of questions open at the cut sent again. Models are asked again, whatever their answers were. A child that is open on both sides goes on; any other open one
     is left behind, to be cancelled, and opened anew where the cut needs it. So does work elsewhere, and what it has said
     is kept: it says nothing twice.
     """
@@ -32,8 +33,17 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         )
     is_ending = bool(before.ended or before.is_stopping)
     later = fork.at - at_cut.last_at
+    called_off = {
+        slot
+        for slot, child in at_cut.children.items()
+        if call_off(before, child) is not None and call_off(at_cut, child) is None
+    }
     after = {
-        slot: work.after_fork(before.open.get(slot), is_ending=is_ending, later=later)
+        slot: work.after_fork(
+            before.open.get(slot),
+            is_ending=is_ending or slot in called_off,
+            later=later,
+        )
         for slot, work in at_cut.open.items()
     }
     kept = {slot: work for slot, work in after.items() if work is not None}
@@ -59,6 +69,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         keys={**at_cut.keys, **forks, **{key: before.keys[key] for key in said}},
         signals=(*at_cut.signals, *(one for one in said.values() if one not in at_cut.signals)),
         open=kept,
+        corrections={},
         orphaned_children=(
             *before.orphaned_children,
             *(child for child in running if child.saga not in staying),

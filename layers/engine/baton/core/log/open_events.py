@@ -9,6 +9,7 @@ from typing import Any
 
 from baton.core.log.agents import Agent
 from baton.core.log.records import About, Ask, Response, Value
+from baton.core.log.replans import Replanning
 from baton.core.log.work import CHILDREN_IN_A_WINDOW, Callback, Child, Open, Question, Wait
 
 
@@ -46,7 +47,8 @@ class QuestionOpened(Opens, frozen=True, tag="question_opened", omit_defaults=Tr
 class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw_only=True):
     """A child saga is to be started under this id; recorded before it is.
 
-    `number` counts the children of a saga from 1, over all its branches; 0 where they were not counted yet.
+    `number` counts the children of a saga from 1, over all its branches; 0 where they were not counted yet. A signal of the
+    name `listens` calls it off.
     """
 
     made = ("input",)
@@ -54,10 +56,13 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
     workflow: str
     input: Value
     number: int = 0
+    listens: str = ""
 
     def work(self) -> Open:
         window = self.number // CHILDREN_IN_A_WINDOW
-        return Child(saga=self.child, workflow=self.workflow, input=self.input, window=window)
+        return Child(
+            saga=self.child, workflow=self.workflow, input=self.input, window=window, listens=self.listens
+        )
 
 
 class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=True, kw_only=True):
@@ -112,3 +117,12 @@ class AgentBegan(Opens, frozen=True, tag="agent_began", omit_defaults=True, kw_o
 
     def work(self) -> Open:
         return Agent(given=self.given, listens=self.listens)
+
+
+class ReplanBegan(Opens, frozen=True, tag="replan_began", omit_defaults=True, kw_only=True):
+    """A model is asked what else could be done in place of a step that has failed. After `until` no alternative begins."""
+
+    until: int
+
+    def work(self) -> Open:
+        return Replanning(until=self.until)

@@ -7,8 +7,10 @@ from msgspec.structs import replace
 from baton.core.log import events as ev
 from baton.core.log import inbox
 from baton.core.log.agents import Agent, next_turn, with_calls
+from baton.core.log.corrections import corrected
 from baton.core.log.recovery_folds import without_running
-from baton.core.log.state import State, slot_of, without
+from baton.core.log.replans import Replanning, remembered
+from baton.core.log.state import State, owner_of, slot_of, without
 from baton.core.log.workflow_limits import pay
 
 
@@ -66,13 +68,17 @@ def turn_began(state: State, e: ev.TurnBegan) -> State:
 
 
 def call_failed(state: State, e: ev.StepFailed) -> State:
-    """An equal call is made again."""
+    """An equal call is made again, and one that a person has rejected is not the model's mistake; of a model's alternative, it is the end."""
     owner = slot_of(e.node, e.iteration)
     work = state.open.get(owner)
+    if isinstance(work, Replanning):
+        return replace(state, open={**state.open, owner: replace(work, failed=e.failure)})
     if not isinstance(work, Agent):
         return state
     made = {digest: item for digest, item in work.made.items() if item != e.item}
-    return replace(state, open={**state.open, owner: replace(work, made=made)})
+    failed = work.failed + (not e.by)
+    after = replace(state, open={**state.open, owner: replace(work, made=made, failed=failed)})
+    return corrected(after, owner, e.ended_at) if failed == len(work.calls) else after
 
 
 def calls_began(state: State, e: ev.CallsBegan) -> State:
@@ -82,7 +88,8 @@ def calls_began(state: State, e: ev.CallsBegan) -> State:
     if not isinstance(work, Agent) or work.calls:
         return state
     given = {slot_of(e.node, e.iteration, one.item): one.result for one in e.calls if one.result is not None}
-    return replace(state, items={**state.items, **given}, open={**state.open, slot: with_calls(work, e)})
+    after = replace(state, items={**state.items, **given}, open={**state.open, slot: with_calls(work, e)})
+    return corrected(after, slot, e.at) if e.at else after
 
 
 def agent_used(state: State, e: ev.AttemptFailed) -> State:
@@ -93,3 +100,41 @@ def agent_used(state: State, e: ev.AttemptFailed) -> State:
         return state
     tokens = work.used.tokens + sum(one.input + one.output for one in e.usage)
     return replace(state, open={**state.open, slot: replace(work, used=replace(work.used, tokens=tokens))})
+
+
+def call_made(state: State, e: ev.StepSucceeded) -> State:
+    """A model's plan that has this call again gets what it gave."""
+    slot = slot_of(e.node, e.iteration, e.item)
+    if slot not in state.tokens:
+        return state
+    return replace(state, made=remembered(state.made, e.digest, slot, e.output))
+
+
+def alternative_began(state: State, e: ev.AlternativeBegan) -> State:
+    """What an alternative before it has given leaves the state. A call that repeats another has its output at once."""
+    owner = slot_of(e.node, e.iteration)
+    work, item = state.open.get(owner), slot_of(e.node, e.iteration, e.call)
+    if not isinstance(work, Replanning) or e.call in work.calls or e.number < work.alternative:
+        return state
+    calls, items = work.calls, state.items
+    if e.number != work.alternative:
+        items = without(items, {slot_of(e.node, e.iteration, call) for call in calls})
+        calls = {}
+    if e.repeats:
+        items = {**items, item: state.made[e.digest].output}
+    work = replace(work, alternative=e.number, calls={**calls, e.call: e.tool}, failed=None)
+    return replace(state, items=items, open={**state.open, owner: work})
+
+
+def replan_ended(state: State, e: ev.ReplanEnded) -> State:
+    """What is done about the failure of the step can be chosen anew."""
+    owner = slot_of(e.node, e.iteration)
+    failing = state.failing.get(owner)
+    if failing is None or not isinstance(state.open.get(owner), Replanning):
+        return state
+    return replace(
+        state,
+        open=without(state.open, (owner,)),
+        items=without(state.items, [slot for slot in state.items if owner_of(slot) == owner]),
+        failing={**state.failing, owner: replace(failing, strategy="", hint="")},
+    )

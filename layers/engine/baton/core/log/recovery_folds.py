@@ -7,6 +7,8 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
+from baton.core.log.model_sums import with_models
+from baton.core.log.replans import Replanning
 from baton.core.log.state import FAULT, Recovery, State, node_of, slot_of
 from baton.core.log.workflow_limits import pay
 
@@ -29,7 +31,7 @@ def without_running(recovery: Recovery, slot: str) -> Recovery:
 
 def interrupted(state: State, e: ev.StepInterrupted) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
-    state = pay(state, slot, e.cost, is_late=bool(e.why))
+    state = with_models(pay(state, slot, e.cost, is_late=bool(e.why)), (), e.assumed)
     if slot not in state.tokens or e.why not in ("", FAULT):
         return state
     recovery, running = state.recovery, state.recovery.possibly_running
@@ -52,11 +54,15 @@ def revived(state: State, e: ev.Revived) -> State:
     """
     recovery = state.recovery
     failed = state.failure.node if state.failure is not None and state.failure.attempt else ""
-    asking = {slot for slot, work in state.open.items() if work.ask is not None and work.ask.digest}
+    asking = {
+        slot
+        for slot, work in state.open.items()
+        if (work.ask is not None and work.ask.digest) or isinstance(work, Replanning)
+    }
     # An attempt before the question may have acted all the same.
     asking -= set(recovery.possibly_running)
     for slot, cost in e.assumed.items():
-        state = pay(state, slot, cost, is_late=True)
+        state = with_models(pay(state, slot, cost, is_late=True), (), cost)
     return replace(
         state,
         recovery=replace(

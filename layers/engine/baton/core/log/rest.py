@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from baton.core.limits import Limits
 from baton.core.log import inbox
-from baton.core.log.state import WAITING, State
+from baton.core.log.state import State
+from baton.core.log.status import WAITING
 
 
 class Pace(Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from baton.core.log import events as ev
 from baton.core.log.state import FORK_KEY, KEYS_REMEMBERED, Signal, State
+from baton.core.log.work import Child
 
 
 def signal_key(name: str, key: str) -> str:
@@ -28,6 +29,13 @@ def not_taken(state: State, slot: str, key: str) -> tuple[Signal, ...]:
     name = "" if work is None else work.signal
     # By name too: a caller may have given another signal the key "time".
     return tuple(other for other in state.signals if (other.name, other.key) != (name, key))
+
+
+def call_off(state: State, child: Child) -> Signal | None:
+    """The signal for which a child is cancelled, if there is one."""
+    if not child.listens:
+        return None
+    return next((one for one in state.signals if one.name == child.listens), None)
 
 
 def key_in(state: State, name: str, key: str) -> str:

@@ -25,6 +25,7 @@ from baton.core.log.events import (
     Value,
 )
 from baton.core.log.records import Escalation, Option, Takeover
+from baton.core.log.replans import Made, Replanning
 from baton.core.log.state import (
     Counts,
     Failing,
@@ -73,6 +74,7 @@ PARTS = (
     *(Failing, History, Alternative, Ask, Notice, Blamed),
     *(Question, Option, Takeover, Escalation, Shown, Callback),
     *(Agent, Turn, Transcribed, Progress),
+    *(Replanning, Made),
 )
 _MEANING = "parked is what does not go on"  # earlier versions kept it when a cancel or a failure came
 SHAPE = hashlib.sha256(

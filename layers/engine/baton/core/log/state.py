@@ -6,9 +6,9 @@ No transitions here (see fold.py) and no decisions (see core/decide/decide.py). 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -25,10 +25,9 @@ from baton.core.log.events import (
     SignalReceived,
     Value,
 )
+from baton.core.log.replans import Made
 from baton.core.log.work import Child, Open, children_in
 
-FINISHED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
-WAITING = frozenset({"waiting", "suspended", "paused", "parked", "reflecting"})
 KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however many
 NOTICES_REMEMBERED = 50
 UNKNOWN_OUTCOME = "unknown_outcome"  # of an effect that may have happened
@@ -114,7 +113,8 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     `history` and `policies` (uses by name) are what was done since it began; the rest is what `StrategyChosen` said.
     `decided`: the owner of the claim of which a person has said what became of it; `given`: what has come of it.
-    `handovers`: how often what was handed over elsewhere has ended without success.
+    `handovers`: how often what was handed over elsewhere has ended without success. `correction`: what was wrong about the last
+    answer of a model that was refused.
     """
 
     attempts: int
@@ -132,6 +132,7 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     decided: str = ""
     given: Value | None = None
     handovers: int = 0
+    correction: str = ""
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True):
@@ -223,6 +224,8 @@ class Money(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What tools and children said that they cost."""
     budget: int = 0
     """What it may spend; 0: the default."""
+    models: dict[str, tuple[int, int, int]] = {}
+    """Of models alone, by name: tokens read, tokens written, and cost."""
 
 
 class Outbox(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -269,6 +272,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """By slot, the digests of the calls that people have approved there."""
     items: dict[str, Value | None] = {}
     """Slots of items whose node is not settled: what each gave, None while it is at work."""
+    made: dict[str, Made] = {}
+    """By digest, calls that have succeeded and that a model may plan again, the newest last."""
     orphaned_children: tuple[Child, ...] = ()
     """Those that a fork or a join left behind and that are not cancelled yet."""
     signals: tuple[Signal, ...] = ()
@@ -285,6 +290,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The version of the entry that has parked it, or did so last."""
     ended: SagaEnded | None = None
     failing: dict[str, Failing] = {}
+    corrections: dict[str, tuple[int, ...]] = {}
+    """When answers of models were of no use (corrections.py)."""
     recovery: Recovery = Recovery()
 
     # ---- what it has used, and what people are told
@@ -323,61 +330,3 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     def kills_workers(self) -> bool:
         """Whether it is parked because its workers kept dying: nothing whatever is done for it then."""
         return self.parked is not None and self.parked.code == "worker_killed"
-
-
-class Turns(Protocol):
-    """Knows when a node is ready: `Program`."""
-
-    def has_come(self, state: State, slot: str) -> bool:
-        """Whether what has arrived at `slot` is all that its join waits for."""
-
-
-def status_of(state: State, turns: Turns | None = None) -> str:
-    """The status that the log implies; whatever else shows a status is a cache of this.
-
-    `turns` tells a join that still waits for an edge from one that is ready to run. Without it such a join
-    counts as running.
-    """
-    if state.ended is not None:
-        return state.ended.status
-    if state.version == 0:
-        return "pending"
-    if state.parked is not None:
-        return "parked"
-    if state.is_stopping:
-        return "running"
-    if not state.open and not state.failing:
-        return "running"
-    for slot in state.tokens:
-        is_open = state.has_begun(slot) or _is_held(state.failing.get(slot))
-        if not is_open and (turns is None or turns.has_come(state, slot)):
-            return "running"
-    asks = any(failing.ask is not None for failing in state.failing.values())
-    asks = asks or any(work.ask is not None for work in state.open.values())
-    return "suspended" if asks else "waiting"
-
-
-def _is_held(failing: Failing | None) -> bool:
-    """Whether a step waits for an answer, or for its next attempt."""
-    return failing is not None and (failing.ask is not None or failing.due_at > 0)
-
-
-def group_of(status: str) -> str:
-    """Which part of the status index a status belongs to: `open`, `waiting` or `done`."""
-    if status in FINISHED:
-        return "done"
-    return "waiting" if status in WAITING else "open"
-
-
-LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "open": (("open", "waiting"), ""),
-    "done": (("done",), ""),
-    **{
-        status: ((group_of(status),), status)
-        for status in ("running", "waiting", "suspended", "parked", "completed", "failed", "cancelled")
-    },
-}
-"""What a list of sagas can be asked for, as groups of the status index and, within them, one status.
-
-Only what a saga can come to in this release; `pending` is none, because the first entry makes it `running`.
-"""

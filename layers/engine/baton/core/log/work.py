@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from baton.core.log.agents import Agent
 from baton.core.log.records import Ask, Failure, Response, Value
+from baton.core.log.replans import Replanning
 
 CHILDREN_IN_A_WINDOW = 64
 """So many report to one window of an inbox: a window is one page of a query, and many windows are many partitions."""
@@ -55,13 +56,17 @@ class Wait(msgspec.Struct, frozen=True, omit_defaults=True, tag="wait"):
 
 
 class Child(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
-    """For a child saga; `status` is empty until it reported its end, in this `window` of its parent's inbox."""
+    """For a child saga; `status` is empty until it reported its end, in this `window` of its parent's inbox.
+
+    A signal of the name `listens` calls it off: the child is cancelled, and waited for.
+    """
 
     arguments: ClassVar[dict[str, Any]] = {}
     saga: str
     workflow: str
     input: Value
     window: int = 0
+    listens: str = ""
     status: str = ""
     output: Value = Value()
     failure: Failure | None = None
@@ -69,7 +74,7 @@ class Child(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     @property
     def signal(self) -> str:
         """The name of the signal that ends it."""
-        return ""
+        return self.listens
 
     @property
     def due(self) -> int | None:
@@ -183,7 +188,7 @@ def responses_left(
     ]
 
 
-Open = Wait | Child | Question | Callback | Agent
+Open = Wait | Child | Question | Callback | Agent | Replanning
 
 
 def children_in(work: Mapping[str, Open]) -> dict[str, Child]:

@@ -8,6 +8,8 @@ from baton.core.effects.toolspec import PURE, ToolSpec
 
 MODEL: Final = "std.model"
 DOMAIN: Final = "model_call"
+REFUSED: Final = "answer_invalid"
+"""The code of an answer that is not what was asked for."""
 TIMEOUT_MS: Final = 300_000
 """How long an answer may take where the document does not say: a model that thinks takes longer than other tools."""
 LONGEST_MS: Final = 3_600_000
@@ -20,6 +22,8 @@ LEAST_COST: Final = 1
 
 SHARE: Final = "share"
 """The argument of a turn whose transcript is cut: to the last part of so many."""
+SUMMARISE: Final = "summarise"
+"""The argument of a turn that has the part which is cut off summarised: by which `model`, in how many tokens (`max_output`)."""
 
 
 def model_tool(fallbacks: tuple[str, ...] = (), context: str = "") -> ToolSpec:

@@ -35,7 +35,8 @@ EXHAUSTED, NOT_ALLOWED, TOO_MANY = "agent_exhausted", "call_not_allowed", "too_m
 
 
 class AgentKind(TaskKind):
-    """Of its items, a turn gives an answer: `calls`, each with `tool` and `arguments` or an `error`, or else `data`; and `tokens`.
+    """Of its items, a turn gives an answer: `calls`, each with `tool` and `arguments` or an `error`, or else `data`; and `tokens`: those
+    that it has read, those that it has written, and those of a summary.
 
     A call `repeats` an equal one that is in a segment of the transcript.
     """
@@ -46,9 +47,9 @@ class AgentKind(TaskKind):
         parts = _parts(node)
         if is_turn(item):
             cost = {name: cap for name, cap in node.limits.items() if name == "cost"}
-            if node.output_schema is None and not cost:
+            if node.output_schema is None and not cost and not parts.tokens:
                 return parts.turn
-            return replace(parts.turn, output_schema=node.output_schema, limits=cost)
+            return replace(parts.turn, output_schema=node.output_schema, limits=cost, agent=parts)
         tool = work.calls.get(item, "") if isinstance(work, Agent) else ""
         # A graph that was edited at a fork may not allow it any more.
         return next((call for call in parts.calls if call.tool == tool), node)
@@ -67,8 +68,12 @@ class AgentKind(TaskKind):
             )
         if at.node.agent is not None:
             work = desk.state.open[slot_of(at.node.name, at.iteration)]
-            assert isinstance(work, Agent), "nothing else has calls"
-            return Failed(_not_allowed(at.node.agent, work.calls[at.item]))
+            assert isinstance(work, Agent), "nothing else has items"
+            if not is_turn(at.item):
+                return Failed(_not_allowed(at.node.agent, work.calls[at.item]))
+            # An answer that was refused was read and written, too.
+            if spent := _exhausted("tokens", at.node.agent.tokens, work.used.tokens, at):
+                return spent
         if not desk.may_spend(at):
             return None
         if is_turn(at.item):
@@ -97,7 +102,10 @@ class AgentKind(TaskKind):
             calls = tuple(_calls(_parts(at.node), work, answer["calls"]))
             begun = sum(one.result is None for one in calls)
             used = Progress(calls=used.calls + begun, tokens=used.tokens, read=used.read)
-            return Moved(ev.CallsBegan(node=at.node.name, iteration=at.iteration, calls=calls, used=used))
+            at_ms = desk.now if all(one.failure is not None for one in calls) else 0
+            return Moved(
+                ev.CallsBegan(node=at.node.name, iteration=at.iteration, calls=calls, used=used, at=at_ms)
+            )
         if _heard(work, desk):  # it has an answer, and its user has said something else meanwhile
             more = _next_turn(at, work, answer, used, desk)
             if not isinstance(more, Failed):  # without a turn left, the answer is the answer
@@ -132,7 +140,7 @@ class AgentKind(TaskKind):
         return item_words(item, work.calls.get(item, "") if isinstance(work, Agent) else "")
 
     def says(self, event: ev.Moving) -> tuple[str, str]:
-        if isinstance(event, ev.TurnBegan):
+        if not isinstance(event, ev.CallsBegan):
             return "", ""
         return turn_item(place_of(event.calls[0].item)[0]), f"it asks for {calls_words(event.calls)}"
 
@@ -149,8 +157,8 @@ def _not_allowed(parts: AgentParts, tool: str) -> ev.Failure:
 
 def _used(work: Agent, answer: Mapping[str, Any]) -> Progress:
     """What it has used with this answer."""
-    read, written = answer["tokens"]
-    return Progress(calls=work.used.calls, tokens=work.used.tokens + read + written, read=read)
+    tokens = answer["tokens"]
+    return Progress(calls=work.used.calls, tokens=work.used.tokens + sum(tokens), read=tokens[0])
 
 
 def _heard(work: Agent, desk: Desk) -> tuple[str, ...]:
@@ -160,15 +168,21 @@ def _heard(work: Agent, desk: Desk) -> tuple[str, ...]:
     return tuple(one.key for one in desk.state.signals if one.name == work.listens)
 
 
+def _exhausted(name: str, most: int, found: int, at: Activation) -> Failed | None:
+    if not most or found < most:
+        return None
+    why = f"the agent has no answer yet, and has used its {name}: {found:,} of {most:,}"
+    return Failed(ev.failed_with(EXHAUSTED, why, at.node.name))
+
+
 def _next_turn(at: Activation, work: Agent, answer: Mapping[str, Any], used: Progress, desk: Desk) -> Next:
     parts = _parts(at.node)
     for name, most, found in (
         ("turns", parts.turns, work.turn),
         ("tokens", parts.tokens, used.tokens),
     ):
-        if most and found >= most:
-            why = f"the agent has no answer yet, and has used its {name}: {found:,} of {most:,}"
-            return Failed(ev.failed_with(EXHAUSTED, why, at.node.name))
+        if spent := _exhausted(name, most, found, at):
+            return spent
     said = answer.get("segments")
     segments = None if said is None else tuple(Segment(ref, turns) for ref, turns in said)
     return Moved(

@@ -89,6 +89,12 @@ class Moved(Struct, frozen=True):
     event: ev.Moving
 
 
+class Unhelped(Struct, frozen=True):
+    """What is done about its failure has led to nothing, and goes on behind the event."""
+
+    event: ev.ReplanEnded
+
+
 class Run(Struct, frozen=True):
     """To be performed: an attempt of the node's tool."""
 
@@ -96,11 +102,13 @@ class Run(Struct, frozen=True):
 
 
 class Completed(Struct, frozen=True):
-    """An attempt that went on elsewhere has ended, with its `callback`: exactly one of output and failure."""
+    """An attempt that went on elsewhere has ended, with its `callback` if it had one: exactly one of output and failure."""
 
-    callback: str
+    callback: str = ""
     output: ev.Value | None = None
     failure: ev.Failure | None = None
+    tool: str = ""
+    """The one that has done the work, if it is not the node's own."""
 
 
 class Later(Struct, frozen=True):
@@ -115,7 +123,21 @@ class Tend(Struct, frozen=True):
     child: Child
 
 
-Next = Opened | Escalated | Spread | Done | Failed | Granted | Moved | Ended | Run | Completed | Later | Tend
+Next = (
+    Opened
+    | Escalated
+    | Spread
+    | Done
+    | Failed
+    | Granted
+    | Moved
+    | Unhelped
+    | Ended
+    | Run
+    | Completed
+    | Later
+    | Tend
+)
 
 
 class UnfitError(Exception):

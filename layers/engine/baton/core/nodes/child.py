@@ -9,9 +9,13 @@ from msgspec.structs import replace
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.records import LONGEST_MESSAGE
+from baton.core.log.signal_folds import call_off
 from baton.core.log.state import LONGEST_ID
 from baton.core.log.work import Child, Open
 from baton.core.nodes.base import CHILD, Activation, Desk, Done, Failed, Kind, Next, Opened, Tend
+
+CALLED_OFF = "cancelled"
+"""The key of the payload in the output of a node whose child was called off by a signal."""
 
 
 class ChildKind(Kind):
@@ -38,6 +42,7 @@ class ChildKind(Kind):
                 workflow=at.node.workflow,
                 input=desk.value(at),
                 number=desk.state.counts.children + 1,
+                listens=at.node.signal,
             )
         )
 
@@ -45,16 +50,15 @@ class ChildKind(Kind):
         assert isinstance(work, Child), "nothing else is opened here"
         if not work.status:
             return Tend(work)
+        signal = call_off(desk.state, work)
+        if signal is not None and work.status != "failed":
+            if signal.failure is not None:
+                return Failed(replace(signal.failure, node=at.node.name), by=signal.key)
+            told, result = (desk.content(at, one) for one in (signal.payload, work.output))
+            output = ev.Value(v={CALLED_OFF: told, "result": result})
+            return Done(_closed(at, work, output, signal.key), has_schema=False)
         if work.status == "completed":
-            return Done(
-                ev.ChildClosed(
-                    node=at.node.name,
-                    iteration=at.iteration,
-                    item=at.item,
-                    child=work.saga,
-                    output=work.output,
-                )
-            )
+            return Done(_closed(at, work, work.output))
         why = work.failure
         cause = why.message if why else work.status
         if why and why.code != work.status:
@@ -64,12 +68,18 @@ class ChildKind(Kind):
         return Failed(replace(ev.failed_with("child_failed", text, at.node.name), errors=errors))
 
     def node_view(self, node: Node) -> dict[str, Any]:
-        return {"workflow": node.workflow}
+        return {"workflow": node.workflow} | ({"signal": node.signal} if node.signal else {})
 
     def open_view(self, node: Node, work: Open) -> dict[str, Any]:
         assert isinstance(work, Child), "nothing else is opened here"
-        return {"saga": work.saga}
+        return {"saga": work.saga} | ({"signal": work.signal} if work.signal else {})
 
     def words(self, event: ev.Opens) -> str:
         assert isinstance(event, ev.ChildOpened), "nothing else is opened here"
         return f"the child saga `{event.child}`"
+
+
+def _closed(at: Activation, work: Child, output: ev.Value, by: str = "") -> ev.ChildClosed:
+    return ev.ChildClosed(
+        node=at.node.name, iteration=at.iteration, item=at.item, child=work.saga, output=output, by=by
+    )

@@ -5,9 +5,12 @@ What a step does is in the files of the primitives.
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from baton.core.conditions.values import type_of
 from baton.core.expressions.spelling import nearest
@@ -20,6 +23,7 @@ from baton.core.sizes import excess_of
 from baton.errors import Problem
 
 _OP, _INPUT, _AS = "op", "input", "as"
+_sorted = msgspec.json.Encoder(order="sorted").encode
 _NAME = text(limits.NAME, "a name")
 _COMMON: Final = (
     Field(_INPUT, _NAME, "an input of the pipeline, or the `as` of an earlier step; if left out, the result of the step before", None),
@@ -179,6 +183,11 @@ class _Reader:
         if name in self._known:
             self._told.wrong(f"{path}/{_AS}", f"there is an input or an earlier step `{name[:40]}` already")
         self._known.setdefault(name, place)
+
+
+def digest(steps: Any, names: Iterable[str]) -> str:
+    """The same for equal steps on inputs of the same names, whatever the data."""
+    return hashlib.sha256(_sorted([steps, sorted(names)])).hexdigest()[:12]
 
 
 # ---- running -----------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from typing import Any
 from baton.core.failures.classes import code_of
 from baton.core.log import events as ev
 from baton.core.log.state import slot_of
+from baton.core.models.usage import Usage
 
 NAMESPACE = "Baton"
 COUNT, MS = "Count", "Milliseconds"
@@ -38,13 +39,25 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "Escalations": (COUNT, "failures of steps that became incidents"),
     "Parked": (COUNT, "sagas that were parked: nothing more begins until a person lets them go on, or their time comes"),
     "LoopBlocked": (COUNT, "times an `async` tool held the event loop for longer than `LoopBlockedMs`"),
+    "InputTokens": (COUNT, "tokens that a model has read, those that its provider still had inside"),
+    "OutputTokens": (COUNT, "tokens that a model has written, reasoning inside"),
+    "ModelTime": (MS, "time of an attempt in which a model has answered, whether the answer was of use or not"),
     "Errors": (COUNT, "failures of attempts, and of steps without one"),
 }  # fmt: skip
-"""Every metric: its unit, and what it counts. `Errors` and `Parked` are by code, `LoopBlocked` by tool, the others by tool and by workflow."""
+"""Every metric: its unit, and what it counts. `Errors` and `Parked` are by code, `LoopBlocked` by tool, those of
+models by model, the others by tool and by workflow."""
 
 _QUIET = frozenset({"Attempts", "Succeeded", "WorkTime"})
 
 Document = dict[str, Any]
+
+
+class Asked:
+    """What a model was asked: tokens, and how long each attempt has taken."""
+
+    def __init__(self) -> None:
+        self.sums: dict[str, int] = {}
+        self.times: list[int] = []
 
 
 class Tally:
@@ -56,6 +69,7 @@ class Tally:
         self.until_success: list[int] = []
         self.errors: dict[str, int] = {}
         self.parked: dict[str, int] = {}
+        self.models: dict[str, Asked] = {}
 
     @property
     def is_quiet(self) -> bool:
@@ -68,6 +82,13 @@ class Tally:
     def fail(self, failure: ev.Failure) -> None:
         code = code_of(failure.code)
         self.errors[code] = self.errors.get(code, 0) + 1
+
+    def ask(self, usage: Sequence[Usage], lasted: int) -> None:
+        for one in usage:
+            asked = self.models.setdefault(one.model, Asked())
+            asked.sums["InputTokens"] = asked.sums.get("InputTokens", 0) + one.input
+            asked.sums["OutputTokens"] = asked.sums.get("OutputTokens", 0) + one.output
+        self.models[usage[-1].model].times.append(lasted)
 
 
 class Figures:
@@ -150,7 +171,10 @@ def _metric_of(strategy: str) -> str:
 
 def _attempt(tally: Tally, event: ev.StepSucceeded | ev.AttemptFailed | ev.StepFailed, time: str) -> None:
     tally.add("Attempts")
-    tally.add(time, max(event.ended_at - event.started_at, 0))
+    lasted = max(event.ended_at - event.started_at, 0)
+    tally.add(time, lasted)
+    if event.usage:
+        tally.ask(event.usage, lasted)
     if event.attempt > 1:
         tally.add("Retries")
 
@@ -169,14 +193,10 @@ def _documents(tally: Tally, now: int, deployment: str, workflow: str, tool: str
     sums: dict[str, int | list[int]] = (
         {"Retries": 0, **tally.sums} if "Attempts" in tally.sums else {**tally.sums}
     )
-    values, rest = tally.until_success[:MOST_VALUES], tally.until_success[MOST_VALUES:]
-    if values:
-        sums["AttemptsUntilSuccess"] = values
-    if sums:
-        yield document(now, named, sets, sums)
-    while rest:
-        yield document(now, named, sets, {"AttemptsUntilSuccess": rest[:MOST_VALUES]})
-        rest = rest[MOST_VALUES:]
+    yield from _with_values(now, named, sets, sums, "AttemptsUntilSuccess", tally.until_success)
+    for model, asked in tally.models.items():
+        about = {"function": deployment, "model": model}
+        yield from _with_values(now, about, [["function", "model"]], {**asked.sums}, "ModelTime", asked.times)
     for code, errors in tally.errors.items():
         about = {"function": deployment, "code": code} | ({"tool": tool} if tool else {})
         by = [["function", "code"], *([["function", "tool", "code"]] if tool else [])]
@@ -185,6 +205,23 @@ def _documents(tally: Tally, now: int, deployment: str, workflow: str, tool: str
         about = {"function": deployment, "workflow": workflow, "code": code}
         by = [["function", "code"], ["function", "workflow", "code"]]
         yield document(now, about, by, {"Parked": parked})
+
+
+def _with_values(
+    now: int,
+    named: Mapping[str, str],
+    sets: Sequence[Sequence[str]],
+    sums: dict[str, int | list[int]],
+    name: str,
+    values: Sequence[int],
+) -> Iterator[Document]:
+    """Documents of the sums, and of all values of one metric: of these each has only so many."""
+    if values:
+        sums[name] = [*values[:MOST_VALUES]]
+    if sums:
+        yield document(now, named, sets, sums)
+    for first in range(MOST_VALUES, len(values), MOST_VALUES):
+        yield document(now, named, sets, {name: [*values[first : first + MOST_VALUES]]})
 
 
 def document(

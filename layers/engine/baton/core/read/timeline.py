@@ -25,7 +25,12 @@ BECAME = (RAN, PASSED, WAITED, ANSWERED, SKIPPED, FAILED, DROPPED)
 
 
 _OfPlace = (
-    ev.AttemptFailed | ev.StrategyChosen | ev.QuestionClosed | ev.QuestionEscalated | ev.QuestionClaimed
+    ev.AttemptFailed
+    | ev.StrategyChosen
+    | ev.QuestionClosed
+    | ev.ReplanEnded
+    | ev.QuestionEscalated
+    | ev.QuestionClaimed
 )
 
 
@@ -233,7 +238,9 @@ class Story:
         place = self.places.get(slot_of(event.node, event.iteration, event.item))
         if place is None:
             return
-        if isinstance(event, ev.QuestionEscalated | ev.QuestionClaimed):
+        if isinstance(event, ev.ReplanEnded):
+            place.opened = None
+        elif isinstance(event, ev.QuestionEscalated | ev.QuestionClaimed):
             place.moves += [event] if after is not before else []
         elif (
             isinstance(event, ev.QuestionClosed)

@@ -17,7 +17,9 @@ from baton.core.log import events as ev
 from baton.core.log.fold import fold
 from baton.core.log.forks import fork_to
 from baton.core.log.snapshots import encode_moved, encode_state
-from baton.core.log.state import State, Turns, group_of, status_of
+from baton.core.log.state import State
+from baton.core.log.status import Turns, group_of, status_of
+from baton.core.read.claims import Claims
 from baton.core.read.due_row import DueRow
 
 WRITE_BYTES, READ_BYTES = 1_024, 4_096
@@ -31,7 +33,6 @@ _A_REFERENCE = "cas://sha256/" + "0" * 64
 _QUESTION = 2  # to put or take out the row of a question, and its place in the index
 _CLAIM = 260  # of a claim's item, with names of a usual length
 
-_CALLS = ev.StepSucceeded | ev.StepFailed | ev.AttemptFailed | ev.CallbackOpened
 _encode = msgspec.json.Encoder().encode
 
 
@@ -130,13 +131,13 @@ class Ledger:
         deployment: Deployment,
         *,
         cuts: Collection[int] | None = None,
-        once: Collection[str] = (),
+        claims: Claims | None = None,
     ) -> None:
         """`turns` is the saga's program. `cuts` are the versions at which forks cut the log; None: any may be one.
 
-        Only the past states at cuts are kept in memory. `once` names the nodes whose tools may act only once.
+        Only the past states at cuts are kept in memory. `claims` knows what may act only once.
         """
-        self._once = once
+        self._claims = claims or Claims()
         self.steps = 0
         self._cuts = cuts
         self._turns = turns
@@ -248,8 +249,7 @@ class Ledger:
 
     def _claim(self, event: ev.Event) -> None:
         """An effect that may happen only once: the write of its claim, and of its result."""
-        ends_elsewhere = getattr(event, "callback", "") and not isinstance(event, ev.CallbackOpened)
-        if isinstance(event, _CALLS) and event.node in self._once and not ends_elsewhere:
+        if self._claims.has(event):
             output = event.output if isinstance(event, ev.StepSucceeded) else ev.Value()
             self._writes += 1 + units(stored_bytes(_encode(output), _CLAIM))
 

@@ -18,7 +18,8 @@ from baton.core.graph.graph import Cap, Graph, Node
 from baton.core.log.answers import asked
 from baton.core.log.approvals import shown as without_secrets
 from baton.core.log.events import Ask, Entry, Event, Failure, Notice, Opens, Shown
-from baton.core.log.state import State, item_of, node_of, owner_of, status_of
+from baton.core.log.state import State, item_of, node_of, owner_of
+from baton.core.log.status import status_of
 from baton.core.log.workflow_limits import COUNTED
 from baton.core.money import MICRO
 from baton.core.nodes.base import Kinds
@@ -323,7 +324,7 @@ def tool_view(spec: ToolSpec) -> dict[str, Any]:
     }
 
 
-_SELDOM = frozenset({"item", "usage", "is_result", "assumed"})
+_SELDOM = frozenset({"at", "item", "usage", "is_result", "assumed"})
 """Shown where there is something to show: most nodes do one thing, and ask no model."""
 
 

@@ -1,13 +1,15 @@
-"""Ask children to stop, before the log says that their parent waits for them no longer."""
+"""Ask children to stop: those that their parent waits for no longer, before the log says so, and one that a signal calls off."""
 
 from __future__ import annotations
 
 import asyncio
 
+from msgspec.structs import replace
+
 from baton.core.decide.commands import CancelChildren
 from baton.core.decide.decide import abandoned
 from baton.core.log.events import CancelRequested, Event
-from baton.core.log.state import State
+from baton.core.log.state import Signal, State
 from baton.core.log.work import Child
 from baton.errors import UserError
 from baton.ports import Head, SagaRef, Wake
@@ -32,16 +34,18 @@ class ChildCanceller:
         parent, state, asked = run.lease.ref, run.history.state, run.cancelled
         children = [pair for pair in command.children if pair[1].saga not in asked]
         for group in self._p.children.groups(children, run.end):
-            await asyncio.gather(*(self._cancel_one(parent, state, slot, child) for slot, child in group))
+            await asyncio.gather(*(self.cancel(parent, state, slot, child) for slot, child in group))
             asked.update(child.saga for _, child in group)
         part = [child for _, child in command.children if child.saga in asked]
         if len(part) == len(command.children):
             return record
         return (abandoned(part),) if part else ()
 
-    async def _cancel_one(self, parent: SagaRef, state: State, slot: str, child: Child) -> None:
+    async def cancel(
+        self, parent: SagaRef, state: State, slot: str, child: Child, off: Signal | None = None
+    ) -> None:
         """One that does not exist yet is started first: a frozen invocation may still be about to start it, and then
-        finds it there and cancelled.
+        finds it there and cancelled. One that is called `off` by a signal has time for its running steps, and says what was done.
         """
         ref = SagaRef(parent.tenant, child.saga)
         head = await self._p.call(self._p.log.read_head, ref)
@@ -52,9 +56,9 @@ class ChildCanceller:
                 return  # it can never start
             head = await self._p.call(self._p.log.read_head, ref)
         if head is not None:
-            await self._cancel(parent, ref, head)
+            await self._ask(parent, ref, head, off)
 
-    async def _cancel(self, parent: SagaRef, ref: SagaRef, head: Head) -> None:
+    async def _ask(self, parent: SagaRef, ref: SagaRef, head: Head, off: Signal | None) -> None:
         history = History(self._p.log, self._p.blobs, self._p.call, ref)
         await history.load(head)
         if history.state.version == 0:
@@ -63,6 +67,9 @@ class ChildCanceller:
         while history.state.ended is None and history.state.cancel is None:
             now = self._p.clock.now()
             request = CancelRequested(reason="its parent ended", by=str(parent), at=now, grace_ms=0)
+            if off is not None:
+                why, grace_ms = f"the signal `{off.name}` called it off", self._p.limits.called_off_grace_ms
+                request = replace(request, reason=why, grace_ms=grace_ms, result=True)
             entry = history.next_entry(
                 (request,), at=now, invocation=self._p.invocation.id, trace=history.state.origin.traceparent
             )

@@ -1,4 +1,4 @@
-"""Make sure that each child of a saga exists, and hear from those that have ended.
+"""Make sure that each child of a saga exists, call off those that a signal is for, and hear from those that have ended.
 
 What the relay leaves in the inbox, of the children that have ended, is relay.py's.
 """
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.commands import TendChildren
 from baton.core.log.events import ChildReported, Failure
+from baton.core.log.signal_folds import call_off
 from baton.core.log.state import State
 from baton.core.log.work import Child
 from baton.errors import UserError
@@ -20,6 +21,7 @@ from baton.ports import SagaRef
 from baton.runtime.history import History
 from baton.runtime.log_writer import LogWriter
 from baton.runtime.parts import Parts
+from baton.runtime.performers.cancel_children import ChildCanceller
 from baton.runtime.run import Run
 
 GOLDEN_RATIO = (
@@ -33,9 +35,10 @@ Answer: TypeAlias = ChildReported | bool | str | None
 class ChildTender:
     """Starts children that are to be started, asks open ones once, and those again whose end stands in the inbox."""
 
-    def __init__(self, parts: Parts, writer: LogWriter) -> None:
+    def __init__(self, parts: Parts, writer: LogWriter, canceller: ChildCanceller) -> None:
         self._p = parts
         self._writer = writer
+        self._canceller = canceller
 
     def begin(self, run: Run) -> None:
         """A saga that only its inbox has set going has started its children, and asks no others but those that stand there."""
@@ -48,10 +51,11 @@ class ChildTender:
         await self._look(run)
         if run.heard != run.lease.inbox and await self._take_in(run, command.children):
             return True
-        to_ask = [pair for pair in command.children if pair[0] not in run.asked]
+        state = run.history.state
+        to_ask = [pair for pair in command.children if _mark(state, *pair) not in run.asked]
         if to_ask and await self._tend(run, to_ask):
             return True
-        if run.heard != run.lease.inbox or any(slot not in run.asked for slot, _ in command.children):
+        if run.heard != run.lease.inbox or any(_mark(state, *pair) not in run.asked for pair in to_ask):
             run.wants_more = True
         return False
 
@@ -95,7 +99,7 @@ class ChildTender:
         run.put_off = None if has_room else self._p.clock.now() + self._p.limits.child_pause_ms
         is_quiet = bool(found) and not any(found)
         tended = children[: len(found)] if has_room and not is_quiet else children
-        run.asked.update(slot for slot, _ in tended)
+        run.asked.update(_mark(run.history.state, *pair) for pair in tended)
         return await self._report(run, found)
 
     async def _ask(self, run: Run, children: Sequence[tuple[str, Child]]) -> list[Answer]:
@@ -123,6 +127,8 @@ class ChildTender:
 
     async def _tend_one(self, parent: SagaRef, state: State, slot: str, child: Child) -> Answer:
         """Its end, if it has ended; True when it was started only now; `_NO_ROOM` when it could not be."""
+        if (off := call_off(state, child)) is not None:
+            await self._canceller.cancel(parent, state, slot, child, off)
         ref = SagaRef(parent.tenant, child.saga)
         head = await self._p.call(self._p.log.read_head, ref)
         if head is None:
@@ -139,3 +145,8 @@ class ChildTender:
         from baton.runtime.children import report_of
 
         return report_of(history.state, slot)
+
+
+def _mark(state: State, slot: str, child: Child) -> str:
+    """What stands for a child that was asked: one that is called off is asked once more."""
+    return slot if call_off(state, child) is None else f"{slot} off"

@@ -65,7 +65,7 @@ class Runner:
         self._deadline = deadline or parts.deadline
         self._log = log = LogWriter(parts)
         self._stop, self._cancel = StepStopper(), ChildCanceller(parts)
-        self._tender, self._responses = ChildTender(parts, log), ResponseCanceller(parts)
+        self._tender, self._responses = ChildTender(parts, log, self._cancel), ResponseCanceller(parts)
         self._performers: dict[type[Command], CommandPerformer[Any]] = {
             FetchValues: ValueFetcher(parts),
             JudgeConditions: ConditionJudge(parts),
@@ -88,6 +88,7 @@ class Runner:
             raise
         if isinstance(lease, str):
             return lease
+        self._p.live.hold(ref, lease.epoch, lease.before.watched)
         steps = InFlight(self._p.context, self._p.steps, self._p.durations, self._deadline)
         history, teller = History(self._p.log, self._p.blobs, self._p.call, ref), self._p.teller()
         run = None
@@ -107,6 +108,7 @@ class Runner:
             raise
         finally:
             teller.stop()
+            self._p.live.drop(ref)
             await steps.end()
             await self._p.ledger.drain(ref)
 

@@ -26,6 +26,7 @@ from baton.runtime.worker.runner import Runner
 logger = logging.getLogger("baton.worker")
 
 
+SPANS_MS = 1_000  # so long the end of an invocation waits at most for those who collect spans
 LAST_HELD_RECEIVE = 3  # of the five that a message has: two are left for faults that come on top
 
 
@@ -112,6 +113,9 @@ class Worker:
             if self._engine.watch is not None:
                 self._engine.watch.rest()
         self._engine.metrics.flush(self._engine.clock.now())
+        if self._engine.spans is not None:
+            left = invocation.deadline - self._engine.limits.answer_ms // 4 - self._engine.clock.now()
+            await self._engine.spans.flush(min(max(left, 1), SPANS_MS))
         return [delivery.id for mine, task in work for delivery in mine if delivery.must_come_again(task)]
 
     def _turn(self, turn: Turn) -> asyncio.Future[None]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from baton.core.documents.compile import rules
 from baton.core.documents.compile.expressions import Place, check_path, differ, first_of, root_hint, types
 from baton.core.documents.compile.handling import rules_of, strange_names
-from baton.core.documents.compile.tools import exists, known, takes
+from baton.core.documents.compile.tools import allows, exists, known, takes
 from baton.core.documents.parts.escalation import escalation_problems
 from baton.core.effects.toolspec import ONCE
 from baton.core.expressions import ExpressionError, expressions_in
@@ -42,6 +42,8 @@ def check(source: Source) -> Iterator[Problem]:
         yield from _rules(source, f"/nodes/{name}", source.nodes[name], (name,))
     for place, policy, names in source.policies:
         yield from _policy(source, place, policy, names)
+    if source.model.replan is not None:
+        yield from allows(source, "/replan/tools", source.model.replan.tools)
 
 
 def named_tools(

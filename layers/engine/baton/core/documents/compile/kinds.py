@@ -10,6 +10,7 @@ from typing import Any
 
 from baton.core.documents.compile import build, rules, schemas, tools
 from baton.core.documents.compile.source import Source, Tools, may_run
+from baton.core.documents.parts.replan import ReplanModel
 from baton.core.effects.grants import SEARCH
 from baton.core.effects.risk import DEFAULT_RULES, Rules
 from baton.core.effects.toolspec import ToolSpec
@@ -50,6 +51,10 @@ class _Compiler:
     def risk_rules(self) -> Rules:
         own = self._source.model.rules
         return DEFAULT_RULES if own is None else own
+
+    @property
+    def replan(self) -> ReplanModel | None:
+        return self._source.model.replan
 
     def exists(self, place: str, tool: str) -> Iterator[Problem]:
         return tools.exists(self._source, place, tool)

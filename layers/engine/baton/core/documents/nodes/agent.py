@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from baton.core.documents.nodes.asked import SAID, WORDS, AsksModel
 from baton.core.documents.nodes.base import FAILING, Compiler, Words
+from baton.core.documents.nodes.calls import call_of
 from baton.core.documents.parts.fields import Given, Model, NodeName, ToolPatterns, between, counted
 from baton.core.documents.parts.models import (
     Asking,
     ModelName,
     PriceModel,
+    SummaryModel,
     given,
     shorter_turns,
     step_of,
 )
-from baton.core.effects.approvals import Approval
 from baton.core.graph.graph import AgentParts, Node
 from baton.core.models.tool import model_tool
 from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.documents.parts.node import NodeModel
-    from baton.core.effects.toolspec import ToolSpec
 
 MOST_TURNS, MOST_CALLS, MOST_CALLS_IN_A_TURN = 1_000, 10_000, 64
 MOST_TOKENS = 1_000_000_000
@@ -56,6 +56,10 @@ class AgentModel(Asking):
         default=None,
         description="The most tokens in all, of requests and answers. It is looked at before each turn.",
     )
+    summarise: Annotated[SummaryModel | None, Given] = Field(
+        default=None,
+        description="Older messages that do not fit are summarised; without it they are left out.",
+    )
 
 
 class Agent(AsksModel):
@@ -85,7 +89,7 @@ class Agent(AsksModel):
     familiar = "llm_agent assistant bot"
     field = (Annotated[AgentModel | None, Given], Field(default=None))
     model = AgentModel
-    parts: ClassVar[Mapping[str, type[Model]]] = {"price": PriceModel}
+    parts: ClassVar[Mapping[str, type[Model]]] = {"price": PriceModel, "summarise": SummaryModel}
     inside = Words(
         keys={
             "model": "name llm",
@@ -93,6 +97,7 @@ class Agent(AsksModel):
             "turns": "max_turns iterations max_iterations steps max_steps",
             "calls": "max_calls max_tool_calls",
             "tokens": "max_total_tokens token_limit token_budget",
+            "summarise": "summarize summary compact compaction",
             **WORDS,
         },
         said=SAID,
@@ -111,7 +116,9 @@ class Agent(AsksModel):
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
         agent: AgentModel = self.of(node)
         specs = compiler.matching(agent.tools)
-        step = step_of(agent, node.timeout, compiler.attempts(name, model_tool()), ways=shorter_turns())
+        step = step_of(
+            agent, node.timeout, compiler.attempts(name, model_tool()), ways=shorter_turns(agent.summarise)
+        )
         parts = AgentParts(
             turn=Node(
                 name=name,
@@ -119,7 +126,7 @@ class Agent(AsksModel):
                 arguments={"tools": [spec.name for spec in specs]},
                 **{key: value for key, value in step.items() if key != "failover"},
             ),
-            calls=tuple(_call(compiler, name, spec, agent.tools) for spec in specs),
+            calls=tuple(call_of(compiler, self.kind, name, spec, agent.tools) for spec in specs),
             turns=agent.turns,
             calls_in_a_turn=agent.calls_in_a_turn,
             calls_in_all=agent.calls,
@@ -138,22 +145,3 @@ class Agent(AsksModel):
     def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
         tools = ", ".join(node.get("tools") or ()) or "no tools"
         return f"{node.get('model', '')} with {tools}, at most {node.get('turns')} turns"
-
-
-def _call(compiler: Compiler, name: str, spec: ToolSpec, tools: Sequence[str]) -> Node:
-    """What stands for the calls of one tool, as if a node of the document called it. `arguments` are not the model's to say."""
-    asks = Approval(by_tool=spec.requires_approval, risk=spec.risk) if spec.may_ask else None
-    return Node(
-        name=name,
-        kind=Agent.kind,
-        tool=spec.name,
-        arguments=compiler.among(spec, tools) or None,
-        tool_version=spec.version,
-        schema_hash=spec.schema_hash,
-        effect=spec.effect,
-        timeout_ms=spec.timeout_ms,
-        domain=spec.domain,
-        cost=spec.cost,
-        approval=asks,
-        **compiler.remedies(spec),
-    )

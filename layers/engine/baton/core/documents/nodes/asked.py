@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from baton.core.documents.nodes.base import FAILING, Compiler, Known, NodeDocument, Words
+from baton.core.documents.nodes.choosing import choice_of, unlike_choice
 from baton.core.documents.parts.fields import Given, Model
 from baton.core.documents.parts.models import (
     PRICE,
     Asking,
     ModelName,
     PriceModel,
-    choice_of,
     given,
     spoken,
     step_of,
-    unlike_choice,
 )
 from baton.core.models.tool import MODEL, model_tool
 from baton.errors import Problem
@@ -55,13 +54,13 @@ class AsksModel(NodeDocument):
         return {"type": "string"} if declared is None else declared
 
     def answers(self, node: NodeModel) -> Any:
-        return choice_of(node)
+        return choice_of(node.branch)
 
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
         yield from spoken(self.key, self.of(node))
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
-        yield from unlike_choice(name, node)
+        yield from unlike_choice(name, node.branch, node.output_schema)
 
 
 class AskedModel(AsksModel):

@@ -15,6 +15,7 @@ from baton.errors import Problem
 if TYPE_CHECKING:
     from baton.core.documents.parts.fields import Model
     from baton.core.documents.parts.node import NodeModel
+    from baton.core.documents.parts.replan import ReplanModel
 
 # What a node of any kind may have.
 COMMON = ("after", "when", "branch", "loop", "join", "catch", "output_schema", "limits", "description")
@@ -22,7 +23,7 @@ AT_AN_END = ("after", "when", "join", "description")
 # Fields only of nodes whose work can be done again.
 FAILING = ("retry", "on_failure", "failover")
 # Fields only of nodes that call a tool.
-APPROVAL = "requires_approval"
+APPROVAL, REPLAN = "requires_approval", "replan"
 
 
 class Words(NamedTuple):
@@ -65,6 +66,11 @@ class Compiler(Known, Protocol):
     @property
     def risk_rules(self) -> Rules:
         """What makes a level of risk of a call: the document's rules, or the default ones."""
+        ...
+
+    @property
+    def replan(self) -> ReplanModel | None:
+        """What the document says of every task that a model may put something in place of."""
         ...
 
     def exists(self, place: str, tool: str) -> Iterator[Problem]:
@@ -176,6 +182,10 @@ class NodeDocument:
         """The message about fields that it may not have."""
         if "callback" in names:
             return "`callback` goes with a `tool`: what is handed over is a tool's work"
+        if "cancel_on" in names:
+            return "`cancel_on` goes with a `workflow`: a signal cancels a child saga"
+        if REPLAN in names:
+            return f"`{REPLAN}` goes with a `tool`; a model or an agent has `fallbacks`"
         if APPROVAL in names:
             return f"`{APPROVAL}` goes with a `tool`; a question of its own is a node with `human`"
         name = "" if self.ends else next((name for name in FAILING if name in names), "")

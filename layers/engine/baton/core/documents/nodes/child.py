@@ -24,18 +24,22 @@ class Child(NodeDocument):
     title = "Child workflow"
     description = (
         "Starts a saga of another registered workflow and waits for its end, however long it takes. No "
-        "invocation of this saga runs meanwhile. Its output is the result of the child; a child that fails, fails it."
+        "invocation of this saga runs meanwhile. Its output is the result of the child; a child that fails, fails it. With "
+        "`cancel_on` a signal can call the child off."
     )
     icon = "◆"
     outline = ('[["', '"]]')
-    own = ("with",)
+    own = ("with", "cancel_on")
+    takes_signals = True
     refusal = "a child workflow takes no `timeout` of the node; its own steps and waits have theirs"
     example: ClassVar[Mapping[str, Any]] = {
         "workflow": "delivery@2",
         "with": {"items": ["Riesling"], "user": "${saga.user}"},
     }
     is_idle = True
-    output: ClassVar[Mapping[str, Any]] = {"description": "The result of the child."}
+    output: ClassVar[Mapping[str, Any]] = {
+        "description": "The result of the child; what was done by then, where a signal called it off."
+    }
     familiar = "child sub_workflow child_workflow saga"
     field = (
         Annotated[WorkflowReference | None, Given],
@@ -98,7 +102,8 @@ class Child(NodeDocument):
         return message, "write `child_failed`, or catch it in the child"
 
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
-        return {"kind": self.kind, "workflow": self.of(node), "arguments": node.with_}
+        called = {"kind": self.kind, "workflow": self.of(node), "arguments": node.with_}
+        return called | ({"signal": node.cancel_on} if node.cancel_on else {})
 
     def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
         return f"workflow {node.get('workflow', '')}"

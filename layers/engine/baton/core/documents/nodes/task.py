@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from baton.core.documents.nodes.base import APPROVAL, FAILING, Compiler, Known, NodeDocument
+from baton.core.documents.nodes.base import APPROVAL, FAILING, REPLAN, Compiler, Known, NodeDocument
+from baton.core.documents.nodes.replanned import replan_parts, replan_problems
 from baton.core.documents.parts.escalation import escalation_problems
 from baton.core.documents.parts.fields import Given
 from baton.core.effects.approvals import Approval
@@ -35,7 +36,7 @@ class Task(NodeDocument):
         "returns, or its `callback` brings. What is done when an attempt fails is on [failures.md](failures.md); an attempt cut off by the end of "
         "an invocation is tried again."
     )
-    own = ("with", "timeout", "callback", *FAILING, APPROVAL)
+    own = ("with", "timeout", "callback", *FAILING, REPLAN, APPROVAL)
     example: ClassVar[Mapping[str, Any]] = {
         "tool": "table.hold",
         "with": {"party": 4, "user": "${saga.user}"},
@@ -75,6 +76,11 @@ class Task(NodeDocument):
             yield Problem(
                 f"/nodes/{name}/callback", message, "give its function a parameter `context: Context`"
             )
+        if node.replan is not None:
+            yield from replan_problems(compiler, f"/nodes/{name}/{REPLAN}", node.replan, spec)
+            if node.callback is not None:
+                message = "a node whose tool hands its work over is done by that tool alone"
+                yield Problem(f"/nodes/{name}/{REPLAN}", message, "leave out `replan`, or `callback`")
         yield from _approval_problems(
             f"/nodes/{name}/requires_approval", node.requires_approval, spec, compiler.risk_rules
         )
@@ -86,6 +92,8 @@ class Task(NodeDocument):
 
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
         spec = compiler.tools[self.of(node)]
+        approval = _approval(node.requires_approval, spec)
+        replan = node.replan or (compiler.replan if node.callback is None else None)
         return {
             "kind": self.kind,
             "tool": spec.name,
@@ -97,7 +105,10 @@ class Task(NodeDocument):
             "callback": _times(node),
             "domain": spec.domain,
             "cost": spec.cost,
-            "approval": _approval(node.requires_approval, spec),
+            "approval": approval,
+            "replan": None
+            if replan is None
+            else replan_parts(compiler, self.kind, name, replan, spec, approval),
             **compiler.attempts(name, spec),
         }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -28,15 +28,10 @@ from baton.core.failures.alternatives import Alternative, ways_of
 from baton.core.failures.policy import Change
 from baton.core.failures.retry import FIXED, RetryChange
 from baton.core.graph.graph import CallbackTimes
-from baton.core.models.tool import HANDOVER_MS, LONGEST_MS, MODEL, SHARE, model_tool
-from baton.errors import Problem
-
-if TYPE_CHECKING:
-    from baton.core.documents.parts.node import NodeModel
+from baton.core.models.tool import HANDOVER_MS, LONGEST_MS, MODEL, REFUSED, SHARE, SUMMARISE, model_tool
 
 MOST_OUTPUT = 1_000_000
 MOST_CORRECTIONS = 10
-INVALID = "answer_invalid"
 MODEL_NAME = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$"
 _is_name = re.compile(MODEL_NAME).fullmatch
 
@@ -91,6 +86,17 @@ PRICE: dict[str, Any] = {
 """The definition that a price refers to."""
 
 
+class SummaryModel(Model):
+    """By which model older messages are summarised, and how briefly."""
+
+    model: Annotated[ModelName | None, Given] = Field(
+        default=None, description="The model; without it, the agent's own."
+    )
+    max_output: Annotated[int, between(1, MOST_OUTPUT), counted(1, MOST_OUTPUT)] = Field(
+        default=1_024, description="The most tokens of a summary."
+    )
+
+
 def _said(value: Any) -> Any:
     """Something has to be said: a request without it is refused by providers, or answered at random."""
     if value in (None, {}, []) or (isinstance(value, str) and not value.strip()):
@@ -131,56 +137,6 @@ class Asking(Model):
     )
 
 
-_NEXT = "output.next"
-
-
-def choice_of(node: NodeModel) -> dict[str, Any] | None:
-    """What the answer has to be where it chooses the next node by `choose: output.next`, and the document has no schema."""
-    branch = node.branch
-    if branch is None or (branch.choose or "").strip() != _NEXT:
-        return None
-    ways = {"type": "array", "items": {"enum": list(branch.among)}, "description": "Where to go on."}
-    return {
-        "type": "object",
-        "properties": {
-            "next": ways,
-            "reasoning": {"type": "string", "description": "Why, in a sentence or two."},
-        },
-        "required": ["next", "reasoning"],
-        "additionalProperties": False,
-    }
-
-
-def is_plain(schema: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether a schema says itself which properties there are."""
-    return isinstance(schema, dict) and schema.keys().isdisjoint(("$ref", "allOf", "anyOf", "oneOf"))
-
-
-def unlike_choice(name: str, node: NodeModel) -> Iterator[Problem]:
-    """What keeps an `output_schema` of the document's own from naming the nodes that the branch chooses from."""
-    schema = node.output_schema
-    if choice_of(node) is None or node.branch is None or not is_plain(schema):
-        return
-    place, among = f"/nodes/{name}/output_schema", list(node.branch.among)
-    listed = f"[{', '.join(among)}]"
-    hint = f"write `next: {{type: array, items: {{enum: {listed}}}}}` there, or leave `output_schema` out"
-    properties = schema.get("properties")
-    if not isinstance(properties, dict) or "next" not in properties:
-        if "next" in (schema.get("required") or ()):
-            return
-        yield Problem(place, "the branch chooses by `output.next`, and this has no `next`", hint)
-        return
-    found = properties["next"]
-    for way in (found, found.get("items")) if isinstance(found, dict) else ():
-        if (
-            isinstance(way, dict)
-            and isinstance(named := way.get("enum"), list)
-            and set(among) ^ {*map(str, named)}
-        ):
-            said = f"the branch chooses among {listed}, and `next` can be {shown(named)}"
-            yield Problem(f"{place}/properties/next", said, hint)
-
-
 def given(model: str, asking: Asking) -> dict[str, Any]:
     """What is rendered when the node is ready."""
     names = {"instructions", "prompt", "max_output", "temperature", "price"}
@@ -195,13 +151,20 @@ def spoken(key: str, asking: Asking) -> Iterator[tuple[str, Any]]:
             yield f"/{key}/{name}", value
 
 
-def shorter_turns() -> tuple[Alternative, ...]:
-    """What a turn does about a transcript that does not fit, one after the other."""
+def shorter_turns(summary: SummaryModel | None) -> tuple[Alternative, ...]:
+    """What a turn does about a transcript that does not fit, one after the other. The first cut has a `summary` where one is asked for."""
     words = {2: "newer half", 4: "newest quarter", 8: "newest eighth"}
-    return tuple(
+    cuts = [
         Alternative(name=f"{what} of the transcript", hints=("truncate_context",), arguments={SHARE: share})
         for share, what in words.items()
-    )
+    ]
+    if summary is not None:
+        cuts[0] = Alternative(
+            name="summary and newer half of the transcript",
+            hints=("summarise_context", "truncate_context"),
+            arguments={SHARE: 2, SUMMARISE: summary.model_dump(exclude_none=True)},
+        )
+    return tuple(cuts)
 
 
 def step_of(
@@ -228,7 +191,7 @@ def step_of(
         "domain": spec.domain,
         "cost": spec.cost,
         **attempts,
-        "failures": {INVALID: again, **attempts["failures"]},
-        "ways": (*ways, *attempts["ways"]),
+        "failures": {REFUSED: again, **attempts["failures"]},
+        "ways": (*ways, *ways_of(MODEL, {MODEL: spec}), *attempts["ways"]),
         **elsewhere,
     }

@@ -21,10 +21,12 @@ from baton.core.documents.parts.fields import (
     Duration,
     Given,
     Model,
+    NodeName,
     Value,
     defined,
     refuse,
 )
+from baton.core.documents.parts.replan import ReplanModel
 
 
 def _schema_or_name(value: Any) -> Any:
@@ -59,6 +61,12 @@ class NodeModel(Model):
         examples=[{"city": "${input.city}", "party": 4}],
         json_schema_extra={"default": {}},
     )
+    cancel_on: Annotated[NodeName | None, Given] = Field(
+        default=None,
+        description="A signal of this name cancels the child. Then the output is `{cancelled: PAYLOAD, result: …}`, as far as the "
+        "child got.",
+        examples=["follow_up"],
+    )
     timeout: Annotated[Duration | None, Given] = Field(
         default=None,
         description="The longest time for one attempt, in place of the tool's own: at most 15 minutes, as long as an invocation "
@@ -86,6 +94,11 @@ class NodeModel(Model):
         description="Policies that are asked first, in their order: the first that fits the failure is taken.",
         examples=[[{"name": "full", "when": {"code": "no_tables"}, "then": {"tool": "delivery.order"}}]],
         json_schema_extra={"default": []},
+    )
+    replan: Annotated[ReplanModel | None, Given] = Field(
+        default=None,
+        description="A model suggests what is called in its place, when nothing else has helped.",
+        examples=[{"model": "gpt-5-mini", "tools": ["table.*"]}],
     )
     requires_approval: Annotated[ApprovalModel | None, Given] = Field(
         default=None,

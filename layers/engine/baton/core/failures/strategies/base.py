@@ -24,6 +24,8 @@ STARTER, ON_CALL = "user", "on_call"
 """Whom a question is for: the saga's user, or the people on call."""
 ESCALATED = "escalated"
 """The code that a saga is parked with while an incident is open."""
+SUGGEST = ":model"
+"""The hint that a model carries out, by saying how else the step could be done. No hint of a document begins so."""
 MOST_TIMES = 100
 """The largest `at_most` that a document can give."""
 
@@ -63,7 +65,7 @@ class LadderStep(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """A failure, and what can be done about it.
 
-    `ways`: how else the step can be done, the best first. `retry_after_ms`: the pause that the service asks for. `draw`: a
+    `ways`: how else the step can be done, the best first; `may_suggest`: a model may say how else. `retry_after_ms`: the pause that the service asks for. `draw`: a
     number of [0, 1) for chance.
     """
 
@@ -74,6 +76,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     retry_after_ms: int | None = None
     draw: float = 0.5
     ways: Sequence[Alternative] = ()
+    may_suggest: bool = False
 
     @property
     def elapsed_ms(self) -> int:

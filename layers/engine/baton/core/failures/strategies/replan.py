@@ -1,11 +1,17 @@
-"""replan: an alternative to the tool, as one of the hints says (core/failures/alternatives.py)."""
+"""replan: an alternative to the tool, as one of the hints says (core/failures/alternatives.py), or as a model says.
+
+A model is asked once for a step, when its registered alternatives are used up; what it says is carried out in
+core/nodes/replanning.py.
+"""
 
 from __future__ import annotations
+
+from msgspec.structs import replace
 
 from baton.core.failures.alternatives import Alternative, choose
 from baton.core.failures.failover import Policy
 from baton.core.failures.policy import Change
-from baton.core.failures.strategies.base import LadderStep, Situation, Strategy, Told
+from baton.core.failures.strategies.base import SUGGEST, History, LadderStep, Situation, Strategy, Told
 
 
 class Replan(Strategy):
@@ -15,6 +21,11 @@ class Replan(Strategy):
     takes = ("hint", "tool", "with")
     lacks = "a replan says what is different: `hint`, `tool` or `with`"
     metric = "Replans"
+
+    def next(self, at: Situation) -> LadderStep | str:
+        found = super().next(at)
+        is_left = at.may_suggest and SUGGEST not in at.history.ways and at.entry.at_most.get(self.name) != 0
+        return found if isinstance(found, LadderStep) or not is_left else _SUGGESTED
 
     def choose(self, at: Situation) -> LadderStep | str:
         way = choose(at.entry.hints, at.ways, at.history.ways)
@@ -33,11 +44,20 @@ class Replan(Strategy):
                 return None
         return LadderStep(strategy=self.name, hint=action.hint, way=way)
 
+    def recorded(self, history: History, step: LadderStep, now: int) -> History:
+        after = super().recorded(history, step, now)
+        return replace(after, ways=(*after.ways, SUGGEST)) if step.hint == SUGGEST else after
+
     def only_for(self, change: Change) -> tuple[str, ...]:
         return ("hints",) if change.hints else ()
 
     def told(self, chosen: Told) -> str:
+        if chosen.hint == SUGGEST:
+            return "tried another way: what a model suggests"
         parts = [f"`{chosen.hint}`"] if chosen.hint else []
         parts += [f"by `{chosen.by}`"] if chosen.by else []
         parts += [f"with other values of {chosen.others}"] if chosen.others else []
         return f"tried another way: {' '.join(parts) or 'with what the policy says'}"
+
+
+_SUGGESTED = LadderStep(strategy=Replan.name, hint=SUGGEST)

@@ -1,0 +1,133 @@
+"""What viewers are shown, on DynamoDB: one item beside each saga's head, and word to its worker.
+
+Nothing of it has a `wake`, so the stream's filter drops it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from baton.adapters.aws import ConditionFailed, translated
+from baton.adapters.dynamo import items
+from baton.adapters.dynamo.items import names_in, number, saga_pk, text
+from baton.adapters.dynamo.requests import query
+from baton.adapters.rules import pack, unpack
+from baton.ports.live import LiveTexts
+from baton.ports.log import Head, SagaRef
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from baton.adapters.dynamo.items import Item, StoredItem
+
+_KEPT_MS = 3_600_000  # after its last write; DynamoDB deletes it some time later
+_ITEM_BYTES = 65_536  # far above what a worker writes
+
+_LONG_AGO_MS = 60_000  # more than clocks differ by
+
+_IS_UNTAKEN = "attribute_exists(#pk) AND attribute_not_exists(#owner) AND attribute_not_exists(#wake)"
+_LEAVE_WORD = "SET #watched = :until"
+_ENTRIES = "#pk = :pk AND #sk BETWEEN :first AND :last"
+_IS_FREE = "attribute_not_exists(#pk) OR #ttl <= :now"
+_MAY_WATCH = "attribute_not_exists(#until) OR #until < :unless"
+_WATCH = "SET #until = :until, #ttl = :ttl"
+_IS_LATER = "attribute_not_exists(#epoch) OR #epoch < :epoch OR (#epoch = :epoch AND #at < :now)"
+_MAY_SHOW = f"#until > :now AND ({_IS_LATER})"
+_SHOW = "SET #d = :d, #epoch = :epoch, #at = :now, #ttl = :ttl"
+
+
+class DynamoLive:
+    """`Live` on one table."""
+
+    def __init__(self, client: DynamoDBClient, table_of: Callable[[SagaRef], str]) -> None:
+        self._client = client
+        self._table_of = table_of
+
+    def watch(self, ref: SagaRef, now: int, until: int, unless: int) -> bool:
+        values = {
+            ":until": number(until),
+            ":unless": number(unless),
+            ":ttl": items.ttl(now + _KEPT_MS),
+        }
+        return self._update(ref, items.LIVE, _WATCH, _MAY_WATCH, values)
+
+    def leave_word(self, head: Head, now: int, until: int) -> bool:
+        if not head.owner:
+            return self._update(head.ref, items.HEAD, _LEAVE_WORD, _IS_UNTAKEN, {":until": number(until)})
+        newest = self._newest(head)
+        if newest is None:
+            return False
+        version = int(newest["sk"]["S"].rpartition("#")[2]) + (not watched(newest))
+        try:
+            with translated():
+                self._client.put_item(
+                    TableName=self._table_of(head.ref),
+                    # Where the next entry will be, which replaces it: it has expired by every clock, so no reader takes it for one.
+                    Item={
+                        **items.key(saga_pk(head.ref), items.entry_sk(head.branch, version)),
+                        "watched": number(until),
+                        "ttl": items.ttl(now - _LONG_AGO_MS),
+                    },
+                    ConditionExpression=_IS_FREE,
+                    ExpressionAttributeNames=names_in(_IS_FREE),
+                    ExpressionAttributeValues={":now": number(now // 1_000)},
+                )
+        except ConditionFailed:
+            return False
+        return True
+
+    def _newest(self, head: Head) -> StoredItem | None:
+        request = {
+            "KeyConditionExpression": _ENTRIES,
+            "ExpressionAttributeNames": names_in(_ENTRIES, "#sk #watched"),
+            "ExpressionAttributeValues": {
+                ":pk": text(saga_pk(head.ref)),
+                ":first": text(items.entry_sk(head.branch, head.folded)),
+                ":last": text(items.entry_sk(head.branch, items.MAX_VERSION)),
+            },
+            "ProjectionExpression": "#sk, #watched",
+            "ScanIndexForward": False,
+            "ConsistentRead": True,
+        }
+        return next(query(self._client, self._table_of(head.ref), request, 1), None)
+
+    def put_texts(self, ref: SagaRef, epoch: int, now: int, data: bytes) -> bool:
+        values: Item = {
+            ":d": {"B": pack(data, 0, _ITEM_BYTES)},
+            ":epoch": number(epoch),
+            ":now": number(now),
+            ":ttl": items.ttl(now + _KEPT_MS),
+        }
+        return self._update(ref, items.LIVE, _SHOW, _MAY_SHOW, values)
+
+    def read(self, ref: SagaRef) -> LiveTexts | None:
+        with translated():
+            found = self._client.get_item(
+                TableName=self._table_of(ref), Key=items.key(saga_pk(ref), items.LIVE)
+            )
+        if "Item" not in found:
+            return None
+        item = found["Item"]
+        until, epoch, at = (int(item[name]["N"]) if name in item else 0 for name in ("until", "epoch", "at"))
+        return LiveTexts(until, epoch, at, unpack(item["d"]["B"]) if "d" in item else b"")
+
+    def _update(self, ref: SagaRef, sk: str, update: str, condition: str, values: Item) -> bool:
+        try:
+            with translated():
+                self._client.update_item(
+                    TableName=self._table_of(ref),
+                    Key=items.key(saga_pk(ref), sk),
+                    UpdateExpression=update,
+                    ConditionExpression=condition,
+                    ExpressionAttributeNames=names_in(update, condition),
+                    ExpressionAttributeValues=values,
+                )
+        except ConditionFailed:
+            return False
+        return True
+
+
+def watched(item: StoredItem) -> int:
+    """Until when a viewer watches, as this item says; 0 where it does not."""
+    return int(item["watched"]["N"]) if "watched" in item else 0

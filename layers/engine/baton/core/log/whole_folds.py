@@ -1,0 +1,67 @@
+"""What stops a saga as a whole, holds it back or lets it go on, as folds. The table of all folds is in fold.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.log import events as ev
+from baton.core.log import inbox
+from baton.core.log.answers import WHOLE, about_parking
+from baton.core.log.failure_folds import decided, forget_answers
+from baton.core.log.state import State, without
+
+
+def stopped(state: State, **news: Any) -> State:
+    """A cancelled or failed saga ends, whatever it was parked for."""
+    recovery = replace(news.pop("recovery", state.recovery), consecutive_crashes=0)
+    return replace(state, parked=None, recovery=recovery, **news)
+
+
+def cancelled(state: State, e: ev.CancelRequested) -> State:
+    """A second request may only shorten the grace of the first."""
+    first = state.cancel
+    if first is not None and first.result:
+        e = replace(e, result=True)
+    is_longer = first is not None and first.at + first.grace_ms <= e.at + e.grace_ms
+    return stopped(state, cancel=first if is_longer else e)
+
+
+def abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
+    """Forgets these children, but for those that ended by themselves: a fork from here goes on with their end."""
+    gone = set(e.children)
+    over = {
+        slot
+        for slot, child in state.children.items()
+        if child.saga in gone and child.status in ("", "cancelled")
+    }
+    return replace(
+        state,
+        orphaned_children=tuple(one for one in state.orphaned_children if one.saga not in gone),
+        open=without(state.open, over),
+        recovery=replace(state.recovery, consecutive_crashes=0),
+    )
+
+
+def limited(state: State, e: ev.LimitReached) -> State:
+    return stopped(state, failure=state.failure or e.failure)
+
+
+def parked(state: State, e: ev.Parked) -> State:
+    """A saga that stops is parked only for crashes of its workers; an older log may still park it for money."""
+    after = replace(state, parked=e, parked_in=state.version + 1)
+    if state.is_stopping and not after.kills_workers:
+        return state
+    ask = about_parking(after)
+    return after if ask is None else inbox.opened(after, ask)
+
+
+def resumed(state: State, e: ev.Resumed) -> State:
+    """The steps that the person on call was asked about are tried again."""
+    return replace(
+        decided(forget_answers(state, (WHOLE,))),
+        parked=None,
+        recovery=replace(state.recovery, consecutive_crashes=0, interruptions={}),
+        money=replace(state.money, budget=max(state.money.budget, e.budget)),
+    )

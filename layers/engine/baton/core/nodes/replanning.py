@@ -1,0 +1,218 @@
+"""A step that has failed, done another way: a model suggests alternatives, which are tried one after the other.
+
+The request to the model, the question to a person which one it is to be, and the calls of an alternative are steps at slots
+of items. What is open meanwhile, and its events, are in core/log/replans.py; the request is made in runtime/replanner.py. Nothing of what
+a model writes is rendered: `{"$from": 1, "at": "/id"}` is all that it can refer to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.conditions.schema import violations
+from baton.core.failures.strategies.base import SUGGEST
+from baton.core.graph.graph import Node, ReplanParts
+from baton.core.log import events as ev
+from baton.core.log.answers import DECISION, TYPES, notice_of
+from baton.core.log.approvals import shown
+from baton.core.log.records import Option
+from baton.core.log.replans import CHOICE, PLAN, Replanning, act_digest, call_item, call_place
+from baton.core.log.state import UNKNOWN_OUTCOME, Failing, owner_of, slot_of
+from baton.core.models.references import filled
+from baton.core.nodes.base import (
+    Activation,
+    Completed,
+    Desk,
+    Failed,
+    Moved,
+    Next,
+    Opened,
+    Run,
+    Spread,
+    Unhelped,
+)
+
+NONE = "none"
+NOT_ALLOWED = "call_not_allowed"
+_CHOOSES_FOR_MS = 24 * 3_600_000
+
+
+def part_of(node: Node, parts: ReplanParts, work: Replanning, item: str) -> Node:
+    """What stands for an item."""
+    if item == PLAN:
+        cost = {name: cap for name, cap in node.limits.items() if name == "cost"}
+        return replace(parts.plan, limits=cost) if cost else parts.plan
+    tool = work.calls.get(item, "")
+    # A graph that was edited at a fork may not allow it any more.
+    return next((call for call in parts.calls if call.tool == tool), node)
+
+
+def begun(at: Activation, desk: Desk) -> Next | None:
+    """An item is to begin."""
+    if at.item == CHOICE:
+        return _choice(at, desk)
+    if at.item == PLAN:
+        return Run({**at.node.arguments, **_about(at, desk)}) if desk.may_spend(at) else None
+    if at.node.replan is not None:
+        known = ", ".join(sorted(call.tool for call in at.node.replan.calls))
+        why = f"what the model has planned is none of the tools that may be called: {known}"
+        return Failed(ev.failed_with(NOT_ALLOWED, why, at.node.name))
+    number, step = call_place(at.item)
+    try:
+        arguments = _arguments(at, _alternatives(at, desk), number, step, desk)
+    except ValueError as error:
+        return Failed(ev.failed_with("input_unbound", str(error), at.node.name))
+    return Run({**arguments, **(at.node.arguments or {})}) if desk.may_spend(at) else None
+
+
+def resumed(at: Activation, work: Replanning, desk: Desk) -> Next | None:
+    """What follows from the items that have ended."""
+    parts, items = _parts(at), desk.state.items_of(at.slot)
+    last = next(reversed(work.calls), "") or (CHOICE if CHOICE in items else PLAN)
+    if last not in items:
+        return Spread((last,))
+    if (given := items[last]) is None:
+        return None
+    if work.failed is not None:
+        return _failed(at, work, work.failed, desk)
+    alternatives = _alternatives(at, desk)
+    if last == PLAN:
+        return Spread((CHOICE,)) if parts.by_person else _next(at, work, desk)
+    if last == CHOICE:
+        answer = desk.content(at, given)["answer"]
+        if answer == NONE:
+            return _unhelped(at, desk, "a person wants none of the alternatives")
+        return _begin(at, alternatives, int(answer), 1, desk)
+    _, step = call_place(last)
+    if step < len(alternatives[work.alternative - 1]["steps"]):
+        return _begin(at, alternatives, work.alternative, step + 1, desk)
+    schema = at.node.output_schema
+    if schema is not None and any(violations(schema, desk.content(at, given))):
+        return _next(at, work, desk)
+    return Completed(output=given, tool=work.calls[last])
+
+
+# ---- which is next -------------------------------------------------------------------------------------------------
+
+
+def _failed(at: Activation, work: Replanning, failure: ev.Failure, desk: Desk) -> Next:
+    if failure.code == UNKNOWN_OUTCOME:
+        # A person has looked, and could not say that it has not happened: nothing else is done in its place.
+        return Failed(failure)
+    if not work.calls:
+        return _unhelped(at, desk, f"{failure.code}: {failure.message}")
+    return _next(at, work, desk)
+
+
+def _next(at: Activation, work: Replanning, desk: Desk) -> Next:
+    alternatives, number = _alternatives(at, desk), work.alternative + 1
+    if _parts(at).by_person or number > len(alternatives):
+        return _unhelped(at, desk, "no alternative is left")
+    if desk.now >= work.until:
+        return _unhelped(at, desk, "no time is left for another alternative")
+    return _begin(at, alternatives, number, 1, desk)
+
+
+def _begin(at: Activation, alternatives: Sequence[Any], number: int, step: int, desk: Desk) -> Moved:
+    tool, digest = alternatives[number - 1]["steps"][step - 1]["tool"], ""
+    if tool not in _parts(at).repeatable:
+        try:
+            arguments = _arguments(at, alternatives, number, step, desk)
+            digest = act_digest(desk.state.origin.user, tool, arguments)
+        except ValueError:
+            digest = ""  # its call says why it cannot be made
+    found = desk.state.made.get(digest)
+    return Moved(
+        ev.AlternativeBegan(
+            node=at.node.name,
+            iteration=at.iteration,
+            at=desk.now,
+            number=number,
+            call=call_item(number, step),
+            tool=tool,
+            digest=digest if found is not None else "",
+            repeats=found.slot if found is not None else "",
+        )
+    )
+
+
+def _unhelped(at: Activation, desk: Desk, why: str) -> Unhelped:
+    return Unhelped(ev.ReplanEnded(node=at.node.name, iteration=at.iteration, at=desk.now, why=why[:500]))
+
+
+# ---- values --------------------------------------------------------------------------------------------------------
+
+
+def _parts(at: Activation) -> ReplanParts:
+    assert at.node.replan is not None, "no other step is done another way by a model"
+    return at.node.replan
+
+
+def _alternatives(at: Activation, desk: Desk) -> Sequence[Any]:
+    given = desk.state.items[slot_of(at.node.name, at.iteration, PLAN)]
+    assert given is not None, "what follows from a plan begins behind it"
+    found: Sequence[Any] = desk.content(at, given)["alternatives"]
+    return found
+
+
+def _own(at: Activation, desk: Desk) -> tuple[Failing, dict[str, Any]]:
+    """The step that has failed, and its arguments."""
+    failing = desk.state.failing[owner_of(at.slot)]
+    return failing, {**desk.arguments(at), **failing.arguments}
+
+
+def _arguments(
+    at: Activation, alternatives: Sequence[Any], number: int, step: int, desk: Desk
+) -> dict[str, Any]:
+    """Raises `ValueError` for a reference to what is not there."""
+
+    def source(other: int) -> Any:
+        if other == 0:
+            return _own(at, desk)[1]
+        given = desk.state.items.get(slot_of(at.node.name, at.iteration, call_item(number, other)))
+        if given is None or other >= step:
+            raise ValueError(f"step {other} does not come before")
+        return desk.content(at, given)
+
+    found: dict[str, Any] = filled(alternatives[number - 1]["steps"][step - 1]["arguments"], source)
+    return found
+
+
+def _about(at: Activation, desk: Desk) -> dict[str, Any]:
+    """What the model is told of the step. Secrets are removed: the log has what a model answers."""
+    failing, arguments = _own(at, desk)
+    failure = failing.failure
+    return {
+        "arguments": shown(arguments),
+        "failure": {"code": failure.code, "class": failure.kind, "message": failure.message},
+        "attempts": failing.attempts,
+        "tried": [name for name in failing.history.ways if name != SUGGEST],
+    }
+
+
+def _choice(at: Activation, desk: Desk) -> Opened:
+    failing, _ = _own(at, desk)
+    options = [
+        Option(
+            id=str(number),
+            label=", then ".join(step["tool"] for step in one["steps"]),
+            description=" ".join(filter(None, (one["why"], one["trade_offs"]))),
+        )
+        for number, one in enumerate(_alternatives(at, desk), 1)
+    ]
+    ask = ev.Ask(
+        id=f"{desk.state.lineage.branch}.{at.slot}",
+        kind=TYPES[DECISION][0],
+        type=DECISION,
+        title=f"How else is `{at.node.name}` to be done?",
+        message=f"{failing.failure.code}: {failing.failure.message}",
+        options=(*options, Option(id=NONE, label="None of these")),
+        details={"alternatives": [shown(one) for one in _alternatives(at, desk)]},
+        asked_at=desk.now,
+        expires_at=desk.now + _CHOOSES_FOR_MS,
+    )
+    opened = ev.QuestionOpened(node=at.node.name, iteration=at.iteration, item=at.item, ask=ask)
+    return Opened(opened, told=notice_of(desk.state, at.slot, ask, desk.now))

@@ -1,0 +1,37 @@
+"""What the models of many sagas have cost on a day, by workflow, user or model: sums over the rows of lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from baton.core.money import MICRO
+
+BY = ("workflow", "user", "model")
+
+
+class DayCosts:
+    """Sums of sagas, each with its workflow, its user and its sums by model."""
+
+    def __init__(self, by: str) -> None:
+        self._by = by
+        self._sums: dict[str, list[int]] = {}
+
+    def add(self, workflow: str, user: str, models: Mapping[str, Iterable[int]]) -> None:
+        """The next saga. One that has asked no model is not counted."""
+        keys = set()
+        for model, numbers in models.items():
+            key = (workflow, user, model)[BY.index(self._by)]
+            sums = self._sums.setdefault(key, [0] * 4)
+            sums[0] += key not in keys
+            keys.add(key)
+            for index, number in enumerate(numbers, 1):
+                sums[index] += number
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What cost most in front."""
+        ordered = sorted(self._sums.items(), key=lambda pair: (-pair[1][3], pair[0]))
+        return [
+            {"key": key, "sagas": sagas, "input": read, "output": written, "usd": cost / MICRO}
+            for key, (sagas, read, written, cost) in ordered
+        ]

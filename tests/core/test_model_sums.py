@@ -1,0 +1,63 @@
+"""What models have cost goes with the saga's state: by model, bounded, whatever branch and whatever became of the attempt."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from baton.core.log import events as ev
+from baton.core.log.fold import apply
+from baton.core.log.model_sums import LONGEST_NAME, MOST_MODELS, OTHERS, UNANSWERED, with_models
+from baton.core.log.state import State
+from baton.core.models.usage import Usage
+from baton.core.read.day_costs import DayCosts
+from tests.core.build import T0, Saga, done, failed, program, task
+
+
+def used(model: str = "m", cost: int = 5) -> tuple[Usage, ...]:
+    return (Usage(model=model, input=100, output=10, cost=cost),)
+
+
+def test_a_step_that_succeeds_and_one_that_fails_count() -> None:
+    saga = Saga(program(task("a"), task("b", "a")))
+    saga.go(replace(done("a"), usage=used(), cost=5))
+    saga.go(replace(failed("b", "bad_request"), usage=used("n", 7), cost=7))
+    assert saga.state.money.models == {"m": (100, 10, 5), "n": (100, 10, 7)}
+
+
+def test_an_attempt_that_fails_or_is_given_up_counts() -> None:
+    saga = Saga(program(task("a")))
+    saga.go()
+    saga.go(replace(failed("a", "timeout"), usage=used(), cost=5))
+    assert saga.state.money.models == {"m": (100, 10, 5)}
+    cut = ev.StepInterrupted(node="a", started_at=T0, ended_at=T0, budget_ms=1, cost=9, assumed=9)
+    state = apply(saga.state, cut)
+    assert state.money.models[UNANSWERED] == (0, 0, 9)
+    revived = ev.Revived(dead="i1", dead_epoch=1, dead_until=T0, at=T0, assumed={"a": 4})
+    assert apply(state, revived).money.models[UNANSWERED] == (0, 0, 13)
+
+
+def test_a_saga_without_models_has_nothing_of_it() -> None:
+    state = State()
+    assert with_models(state, ()) is state
+
+
+def test_many_models_are_bounded_and_a_long_name_is_cut() -> None:
+    state = State()
+    for number in range(2 * MOST_MODELS):
+        state = with_models(state, used(f"m{number}"))
+    assert len(state.money.models) == MOST_MODELS + 1
+    assert state.money.models[OTHERS] == (100 * MOST_MODELS, 10 * MOST_MODELS, 5 * MOST_MODELS)
+    (name,) = with_models(State(), used("x" * 500)).money.models
+    assert len(name) == LONGEST_NAME
+
+
+def test_sums_of_a_day_have_each_saga_once_and_what_cost_most_in_front() -> None:
+    sums = DayCosts("workflow")
+    sums.add("w", "ada", {"m": (1, 2, 3), "n": (4, 5, 6)})
+    sums.add("w", "eve", {"m": (1, 2, 3)})
+    sums.add("v", "eve", {"m": (1, 2, 1_000_000)})
+    sums.add("quiet", "eve", {})
+    assert sums.rows() == [
+        {"key": "v", "sagas": 1, "input": 1, "output": 2, "usd": 1.0},
+        {"key": "w", "sagas": 2, "input": 6, "output": 9, "usd": 0.000012},
+    ]

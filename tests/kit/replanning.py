@@ -1,0 +1,73 @@
+"""A step in the simulation that a model puts something else in the place of, and the model: it forgets how to answer until it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from baton.core.log.answers import Answer
+from baton.errors import NotAllowedNow, NotFound
+from baton.ports.models import ModelAnswer, ModelRequest
+from tests.kit.scripted import Scripted, says
+from tests.kit.thinking import approve, is_corrected, shown
+
+if TYPE_CHECKING:
+    from tests.kit.world import World
+
+REPLANS = """
+name: replans
+retry: {base: 300ms, max_delay: 1s}
+nodes:
+  before: {tool: remit, with: {amount: 5}}
+  step:
+    tool: fails_as_told
+    after: before
+    with: {n: 5, fails: [file_not_found]}
+    replan: {model: m, tools: [remit, work, fails_as_told], steps: 3, within: 10d}
+  after: {tool: work, after: step, with: {n: '${ctx.step.output.n}'}}
+output: ['${ctx.before.output.receipt}', '${ctx.step.output.n}', '${ctx.after.output.n}']
+"""
+
+
+def _way(fit: float, *steps: tuple[str, Any]) -> dict[str, Any]:
+    merits = {"reliability": 0.9, "cost": 1, "latency": 1, "fit": fit, "preference": 0.5}
+    calls = [{"tool": tool, "arguments": arguments} for tool, arguments in steps]
+    return {"steps": calls, "why": "", "trade_offs": "", **merits}
+
+
+_PAID = ("remit", {"amount": 5})
+"""As the node before has done it."""
+_PLAN = [
+    _way(0.2, _PAID, ("remit", {"amount": 7}), ("work", {"n": {"$from": 0, "at": "/n"}})),
+    _way(1.0, ("nonsense", {"n": 1})),
+    _way(0.9, _PAID, ("remit", {"amount": 7}), ("fails_as_told", {"n": 1, "fails": ["bad_request"]})),
+]
+
+
+def planner() -> Scripted:
+    """First no JSON, then alternatives, of which the first can never be tried and the second fails."""
+
+    def script(request: ModelRequest, _: int) -> ModelAnswer:
+        if not is_corrected(request.messages[-1]):
+            return says("Try something else.")
+        return says(json.dumps({"alternatives": _PLAN}))
+
+    return Scripted(script)
+
+
+async def replans(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
+    """A step that fails, and what a model puts in its place: calls that were made before, one that fails, and one that works."""
+    world.models = planner()
+    saga = await start(world, REPLANS, {}, "replans")
+    while world.end(saga) is None and world.troubles is None:
+        view = await patiently(world, partial(shown, world, saga))
+        for ask in [question["id"] for question in view["questions"] if question["node"]]:
+            said = partial(approve, saga=saga, answer=Answer(ask=ask, action="approve"))
+            with suppress(NotAllowedNow, NotFound):
+                await patiently(world, said)
+        await asyncio.sleep(1)
+    return saga
