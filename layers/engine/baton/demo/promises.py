@@ -185,7 +185,8 @@ def _paid_once(evidence: Evidence, figures: Figures) -> Iterator[str]:
         for event in events_of(log):
             if event["kind"] != "step_succeeded" or event["tool"] != MODEL:
                 continue
-            key = f"{saga}/{slot_of(event['node'], tuple(event.get('iteration') or ()), event['item'])}/"
+            # The demo forks nothing: all of its history is of the first branch.
+            key = f"{saga}/0/{slot_of(event['node'], tuple(event.get('iteration') or ()), event['item'])}/"
             asked = [request for request in requests if str(request["key"]).startswith(key)]
             again += sum(request["status"] == OK for request in asked) - 1
             if not asked:
