@@ -137,6 +137,12 @@ def _headers(route: Route[Any]) -> list[dict[str, Any]]:
 
 def _body(route: Route[Any], config: ApiSettings) -> dict[str, Any]:
     described = f"At most {config.max_body_bytes} bytes."
+    if route.takes_text and not route.roles:
+        return {
+            "required": True,
+            "description": f"What was signed, as it is. {described}",
+            "content": {_JSON: {"schema": {"type": "object"}}},
+        }
     if route.takes_text:
         return {
             "required": True,

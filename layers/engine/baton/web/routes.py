@@ -240,7 +240,7 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="POST", path="/models/{profile}/webhook", id="announceModel", handler=commands.announced, roles=(),
         summary="A provider of models announces, signed, that a request in the background is over; again, it changes nothing.",
-        parameters=(_PROFILE,), takes_text=True, answers={202: "Announced"}, refusals=(401,),
+        parameters=(_PROFILE,), takes_text=True, answers={202: "Announced"}, refusals=(401, 404),
     ),
     Route(
         method="POST", path="/sagas/{saga}/claim", id="claimQuestion", handler=commands.claim,
