@@ -24,6 +24,7 @@ from baton.runtime.history import History
 from baton.runtime.parts import Engine
 from baton.runtime.worker.runner import YIELDED, Runner
 from baton.tools.define import Registry
+from benchmarks.client import cpu_ms
 from benchmarks.figures import Bench, Figure, Sample
 from benchmarks.growth import CountingLog
 from benchmarks.stage import invocation, memory_engine, run_all, sagas_of
@@ -241,6 +242,7 @@ def measure(
     sample["lambda"] = _lambda_time(agents, turns, THINKS_S, together=False)
     sample["lambda together"] = _lambda_time(agents, turns, THINKS_S, together=True)
     sample["lambda background"] = _lambda_time(agents, turns, THINKS_S, together=False, background=True)
+    sample["client"] = cpu_ms(10 * agents)
     return sample
 
 
@@ -255,6 +257,7 @@ BENCH = Bench(
     f"{AGENTS} agents, {TURNS} turns with {CALLS_A_TURN} calls each and the answer",
     {
         "cpu": Figure("engine CPU per turn, its tools included", "ms", 0.5, cpu=True),
+        "client": Figure("CPU of the client, per request to a provider on loopback", "ms", cpu=True),
         "writes": Figure("log writes per turn, its tools included", "", 2, digits=2),
         **{
             f"{what} {name}": Figure(f"{says}, after {length} turns", unit, digits=digits, cpu=what == "load")
