@@ -189,11 +189,12 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
         "failover",
         "replan",
         "requires_approval",
+        "cancel_on",
     }
-    assert parameters(Workflow.task) == own | {"tool"}
+    assert parameters(Workflow.task) == own - {"cancel_on"} | {"tool"}
     assert parameters(Workflow.wait) == keys(WaitModel)
     assert parameters(Workflow.human) == keys(HumanModel)
-    assert parameters(Workflow.workflow) == {"workflow", "with"}
+    assert parameters(Workflow.workflow) == {"workflow", "with", "cancel_on"}
     asking = set(fields.Asking.__annotations__) - more
     assert asking - fields.OF_MODEL == {"timeout", *FAILING}
     assert parameters(Workflow.model) == {"model", "prompt"}

@@ -121,7 +121,7 @@ def test_tools_may_be_given_as_functions(monkeypatch: pytest.MonkeyPatch) -> Non
     assert document["nodes"]["b"]["replan"] == {
         "model": "m",
         "tools": ["failing.first", "table.*"],
-        "within": "2m",
+        "within": "120s",
     }
     assert document["on_failure"] == {
         "any": {"hints": "failing.first", "before_retry": ["failing.first", "clear_cache"]}

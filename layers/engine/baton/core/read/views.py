@@ -324,7 +324,7 @@ def tool_view(spec: ToolSpec) -> dict[str, Any]:
     }
 
 
-_SELDOM = frozenset({"at", "item", "usage", "is_result", "assumed"})
+_SELDOM = frozenset({"at", "item", "usage", "is_result", "result", "assumed", "digest"})
 """Shown where there is something to show: most nodes do one thing, and ask no model."""
 
 

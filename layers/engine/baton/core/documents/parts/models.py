@@ -192,6 +192,6 @@ def step_of(
         "cost": spec.cost,
         **attempts,
         "failures": {REFUSED: again, **attempts["failures"]},
-        "ways": (*ways, *ways_of(MODEL, {MODEL: spec}), *attempts["ways"]),
+        "ways": (*ways, *attempts["ways"]),
         **elsewhere,
     }
