@@ -213,6 +213,8 @@ def at_a_time(value: Any) -> Any:
     """The same with times that a calendar knows."""
     if isinstance(value, tuple):
         return tuple(map(at_a_time, value))
+    if isinstance(value, dict):
+        return {key: at_a_time(one) for key, one in value.items()}
     if not isinstance(value, msgspec.Struct):
         return value
     named = {name: getattr(value, name) for name in value.__struct_fields__}
