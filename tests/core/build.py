@@ -201,6 +201,7 @@ class Saga:
         running: Iterable[str] = (),
         blobs: Mapping[str, Any] | None = None,
         answers: Mapping[str, Answer] | None = None,
+        looked: Mapping[str, tuple[int, bool]] | None = None,
         after_ms: int = 0,
         room: int = ROOM,
     ) -> Decision:
@@ -210,7 +211,7 @@ class Saga:
         """
         self.now += after_ms
         while True:
-            found = Found(blobs or {}, answers or {})
+            found = Found(blobs or {}, answers or {}, looked=looked or {})
             step = advance(
                 self.program,
                 self.state,

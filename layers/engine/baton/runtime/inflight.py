@@ -266,7 +266,11 @@ def spent_by(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 def undecided(outcome: Outcome) -> Outcome:
     """The outcome in place of one that a fault keeps from being decided: the attempt has spent, and runs again."""
-    return replace(outcome, output=None, failure=None, rows=(), halt=None, why=FAULT)
+    left = {
+        "cost": max(outcome.cost, 0),
+        "assumed": max(outcome.assumed, 0),
+    }  # what was given back is given back by the next
+    return replace(outcome, output=None, failure=None, rows=(), halt=None, why=FAULT, **left)
 
 
 def _may_matter(one: _RunningAttempt) -> bool:

@@ -113,7 +113,7 @@ class Ledger:
 
     def reopen(self, state: State, step: RunStep, spent: list[Decimal], day: int) -> None:
         """An attempt goes on whose cost was counted on this day, as the most that it may be: there it gives back what is left."""
-        if self._cache.terms.counts_days or self._cache.terms.saga:
+        if day and (self._cache.terms.counts_days or self._cache.terms.saga):
             account = self._account(Account(state.origin.tenant, state.origin.user, day))
             self._slices.use(account, _key(state))
             self._seen.setdefault(_key(state), state)

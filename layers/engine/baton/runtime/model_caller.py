@@ -113,18 +113,19 @@ class ModelCaller:
         written = await transcript.content(work.given)
         given = as_priced({**written, **changed}, written["model"])
         names = said.wire_names(node.arguments["tools"])
-        offers = tuple(self._offer(tool, name) for tool, name in names.items())
+        answer: ModelAnswer | Response | None = None
+        if handed is not None:  # a look that finds nothing costs no more than a look
+            answer = await asking.collect(handed, given, self._context.clock.now())
         talk, summary = await transcript.read(work, given, names), None
         share = int(changed.get(SHARE, 0))
         if share:
             summary = Summary(asking, self._context.clock, written, given["model"], changed.get(SUMMARISE))
             talk = await transcript.cut(work, talk, share, summary.of)
         talk = await transcript.kept(work, talk)
-        # It begins with what the turn before it has read, and that was counted.
-        counted = work.used.read if work.tail and not share else 0
-        if handed is not None:
-            answer: ModelAnswer | Response = await asking.collect(handed, given, self._context.clock.now())
-        else:
+        if answer is None:
+            # It begins with what the turn before it has read, and that was counted.
+            counted = work.used.read if work.tail and not share else 0
+            offers = tuple(self._offer(tool, name) for tool, name in names.items())
             answer = await asking.answer(given, self._corrected(talk.messages), offers, counted)
         if isinstance(answer, Response):
             return answer

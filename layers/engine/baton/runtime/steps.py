@@ -169,7 +169,8 @@ class Steps:
             return Outcome(
                 slot=step.slot, attempt=step.attempt, started_at=one.started, ended_at=now, why=STOPPED
             )
-        except asyncio.CancelledError:
+        except BaseException:  # the next look gives it back
+            one.spent.clear()
             self._ledger.abandon(state, step)
             raise
         return replace(await self._ended(one, *ended), callback=work.id)
@@ -336,6 +337,7 @@ class Steps:
             tool_version=spec.version if spec else "",
             schema_hash=spec.schema_hash if spec else "",
             output=given,
+            digest=step.digest,
         )
 
     def _context(self, one: AttemptInput, started: int) -> StepContext:

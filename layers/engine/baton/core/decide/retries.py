@@ -29,11 +29,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
     approved, cap = state.approved.get(at.slot, ()), builder.program.graph.limits.get("cost")
     if failing is not None and failing.arguments:
         arguments = {**arguments, **failing.arguments}
-    # What is called before it, or in its place, makes another call of it.
-    is_plain = failing is None or (failing.way is None and not failing.hooks)
-    digest = ""
-    if is_plain and at.node.tool in builder.program.planned:
-        digest = act_digest(state.origin.user, at.node.tool, arguments)
+    digest = digest_of(builder, at, arguments)
     if failing is None:
         return RunStep(
             at.slot,
@@ -65,6 +61,16 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
         correction=failing.correction,
         cap=cap,
     )
+
+
+def digest_of(builder: DecisionBuilder, at: Activation, arguments: Any) -> str:
+    """The name of the call, where a model may plan an equal one."""
+    failing = builder.state.failing.get(at.slot)
+    # What is called before it, or in its place, makes another call of it.
+    is_plain = failing is None or (failing.way is None and not failing.hooks)
+    if not is_plain or at.node.tool not in builder.program.planned:
+        return ""
+    return act_digest(builder.state.origin.user, at.node.tool, arguments)
 
 
 def may_try_again(builder: DecisionBuilder, at: Activation) -> bool:

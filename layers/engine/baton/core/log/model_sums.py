@@ -34,3 +34,5 @@ def _add(sums: ModelSums, name: str, read: int, written: int, cost: int) -> None
         name = OTHERS
     before = sums.get(name, (0, 0, 0))
     sums[name] = (before[0] + read, before[1] + written, before[2] + cost)
+    if not any(sums[name]):  # what was held for a request has come back
+        del sums[name]

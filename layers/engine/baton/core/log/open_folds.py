@@ -8,6 +8,7 @@ from baton.core.log import events as ev
 from baton.core.log import inbox
 from baton.core.log.agents import Agent, next_turn, with_calls
 from baton.core.log.corrections import corrected
+from baton.core.log.model_sums import with_models
 from baton.core.log.recovery_folds import without_running
 from baton.core.log.replans import Replanning, remembered
 from baton.core.log.state import State, owner_of, slot_of, without
@@ -49,7 +50,7 @@ def callback_opened(state: State, e: ev.CallbackOpened) -> State:
         consecutive_crashes=0,
         interruptions={key: count for key, count in recovery.interruptions.items() if key != slot},
     )
-    return pay(replace(after, recovery=recovery), slot, e.cost)
+    return with_models(pay(replace(after, recovery=recovery), slot, e.cost), (), e.assumed)
 
 
 def turn_began(state: State, e: ev.TurnBegan) -> State:

@@ -35,7 +35,10 @@ class ModelCosts:
 
     def _add(self, node: str, usage: Usage) -> None:
         sums = self._sums.setdefault((usage.model, node), [0] * 5)
-        for index, number in enumerate((1, usage.input, usage.cached, usage.output, usage.cost)):
+        # What was held for a request and comes back is a request less without an answer.
+        for index, number in enumerate(
+            (1 if usage.cost >= 0 else -1, usage.input, usage.cached, usage.output, usage.cost)
+        ):
             sums[index] += number
 
     def lines(self) -> list[dict[str, Any]]:
@@ -53,4 +56,5 @@ class ModelCosts:
                 "output": written,
             }
             for (model, node), (requests, read, cached, written, cost) in sorted(self._sums.items())
+            if requests or cost
         ]
