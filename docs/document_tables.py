@@ -127,7 +127,7 @@ def approval_fields() -> str:
 
 def replan_fields() -> str:
     """The fields of `replan`."""
-    return _part("replan")
+    return _part("replan").replace("](#", "](documents.md#")  # it stands on another page
 
 
 def escalation_fields() -> str:

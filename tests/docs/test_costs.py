@@ -13,7 +13,7 @@ from baton.adapters.dynamo.budgets import DynamoBudgets
 from baton.adapters.dynamo.inbox import DynamoInbox
 from baton.adapters.dynamo.log import DynamoLog
 from baton.core.read.usage import Deployment
-from baton.ports import SWEEP, Account, Change, Report, Reservation, Wake
+from baton.ports import SWEEP, Account, Change, Report, Reservation, Sums, Wake
 from tests.contract.stores import SHARDS, a_head, a_release, an_entry
 from tests.contract.test_write_units import SAGA, TABLE, spent
 from tests.docs.pages import ROOT
@@ -68,6 +68,8 @@ def test_every_row_costs_what_the_page_says(log_and_meter: tuple[DynamoLog, Mete
     budgets.move(ADA, Change("i", None, opened), 50_000)
     budgets.move(ADA, Change("i", opened, None, 4), 50_000)
     cost["an attempt that only reports a cost"] = spent(meter)
+    budgets.draw(ADA, Sums(spent=8), 10, 100)
+    cost["a draw from the tenant's day, or what is given back of it"] = spent(meter)
     assert not log.append(SAGA, an_entry(2))
     cost["a refused write"] = spent(meter)
     log.release(SAGA, "i1", 1, a_release(folded=2, due_at=88_000, wake=Wake(v=2)))

@@ -88,6 +88,7 @@ def test_a_table_is_found_some_hours_later_in_a_bar(services: dict[str, str]) ->
         "house": "Cellar 9",
         "city": "Lisbon",
         "seats": 4,
+        "deposit_cents": 0,
     }
 
 

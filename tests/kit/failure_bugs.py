@@ -18,7 +18,7 @@ from baton.core.log import fold as folding
 from baton.core.log.events import NoticeDue, Revived, StepFailed
 from baton.core.log.state import State
 from baton.ports import StepFailure
-from baton.runtime import effect_claims, steps
+from baton.runtime import attempt_input, effect_claims
 from baton.runtime.effect_claims import EffectClaims
 from baton.runtime.lease import WithinLease
 from tests.kit.bugs import replaced
@@ -48,7 +48,7 @@ def what_is_catastrophic_has_not_happened() -> Iterator[None]:
     def no_doubt(code: str, kind: str = "", happened: bool | None = None) -> bool:
         return leaves_doubt(code, kind, happened) and kind != "catastrophic"
 
-    with replaced(effect_claims, "leaves_doubt", no_doubt), replaced(steps, "leaves_doubt", no_doubt):
+    with replaced(effect_claims, "leaves_doubt", no_doubt), replaced(attempt_input, "leaves_doubt", no_doubt):
         yield
 
 

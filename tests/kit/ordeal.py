@@ -26,7 +26,7 @@ from tests.kit.world import World
 
 LONGEST_S = 20 * 86_400
 OPTIONAL = frozenset(
-    {"routes", "mishaps", "approved", "thinks", "ponders", "replans"}
+    {"routes", "mishaps", "approved", "thinks", "ponders", "watched", "replans"}
 )  # what they give depends on what failed, by design
 
 

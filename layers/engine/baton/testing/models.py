@@ -167,7 +167,7 @@ class ScriptedModels:
     async def answer(self, request: ModelRequest) -> ModelAnswer:
         """As the port has it."""
         # A request's key is made of its saga, its slot and the attempt.
-        node = node_of(request.key.split("/")[1])[0]
+        node = node_of(request.key.split("/")[2])[0]
         try:
             said = self._scripts[node](request)
             said = await said if inspect.isawaitable(said) else said

@@ -59,7 +59,10 @@ class DeployedModels:
         async def ask(credential: str) -> ModelAnswer:
             from baton.adapters.models.requests import body_of
 
-            return await (await self._opened()).ask(profile, credential, body_of(request, model), request.key)
+            exchange = await self._opened()
+            return await exchange.ask(
+                profile, credential, body_of(request, model), request.key, request.draft
+            )
 
         return await self._in_time(profile, request.until, ask)
 
