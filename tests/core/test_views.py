@@ -211,10 +211,10 @@ TIMES = (
 
 def at_a_time(value: Any) -> Any:
     """The same with times that a calendar knows."""
-    if isinstance(value, tuple):
-        return tuple(map(at_a_time, value))
     if isinstance(value, dict):
         return {key: at_a_time(one) for key, one in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(at_a_time, value))
     if not isinstance(value, msgspec.Struct):
         return value
     named = {name: getattr(value, name) for name in value.__struct_fields__}
@@ -229,11 +229,8 @@ def test_every_entry_can_be_shown_as_json(events: list[Any]) -> None:
     whole = entry_view(entry(1, *shown))
     assert msgspec.json.decode(msgspec.json.encode(whole)) == whole
     for one, event in zip(whole["events"], events, strict=True):
-        seldom = {
-            name
-            for name in ("item", "usage", "is_result", "result", "assumed", "digest")
-            if not getattr(event, name, None)
-        }
+        maybe = ("item", "usage", "is_result", "result", "assumed", "digest")
+        seldom = {name for name in maybe if not getattr(event, name, None)}
         assert set(one) == {"kind", *event.__struct_fields__} - seldom
 
 
