@@ -36,6 +36,12 @@ def test_an_attempt_that_fails_or_is_given_up_counts() -> None:
     assert apply(state, revived).money.models[UNANSWERED] == (0, 0, 13)
 
 
+def test_what_was_held_for_a_request_and_has_come_back_is_no_line() -> None:
+    held = with_models(State(), (), 9)
+    assert held.money.models == {UNANSWERED: (0, 0, 9)}
+    assert with_models(held, used(), -9).money.models == {"m": (100, 10, 5)}
+
+
 def test_a_saga_without_models_has_nothing_of_it() -> None:
     state = State()
     assert with_models(state, ()) is state
