@@ -28,8 +28,13 @@ def test_the_corpus_has_every_kind_of_event_and_every_write() -> None:
     # That a worker gives up takes a store that refuses (test_liveness.py), and that no alternative is left a model that
     # knows none (runtime/test_replanning.py).
     assert set().union(*(verdict.kinds for verdict in verdicts)) == TAGS - {"gave_up", "replan_ended"}
-    # An invocation of its own needs a batch (runtime/test_killers.py), what is postponed a head that cannot be read.
-    assert {write for verdict in verdicts for write in verdict.writes} >= WRITES - {"invoke", "postpone"}
+    # An invocation of its own needs a batch (runtime/test_killers.py), what is postponed a head that cannot be read, and a draw
+    # a tenant's day (the scenario `tenants` of harder.py).
+    assert {write for verdict in verdicts for write in verdict.writes} >= WRITES - {
+        "invoke",
+        "postpone",
+        "draw",
+    }
 
 
 @pytest.mark.parametrize("scenario", CORPUS, ids=lambda scenario: scenario.name)
