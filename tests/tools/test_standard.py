@@ -20,7 +20,7 @@ from tests.tools.outside import context, services
 from tests.tools.test_performing import run
 
 NAMES = {
-    "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.notify", "std.openapi",
+    "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.named_pipeline", "std.notify", "std.openapi",
     "std.pay", "std.pipeline", "std.put_object", "std.search_tools", "std.upsert",
 }  # fmt: skip
 
