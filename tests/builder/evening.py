@@ -33,7 +33,7 @@ def quote(what: str, items: list[str], at: Reference, after: Node | None = None)
     return dinner.task(
         f"quote_{what}",
         tools.quote,
-        **({} if after is None else {"after": after}),
+        after=after,
         with_={"city": dinner.input.city, "items": items, "at": at},
     )
 

@@ -141,7 +141,7 @@ def test_a_busy_service_says_when_to_come_again_and_has_done_nothing(
     assert summary(url)["effects"] == 0
 
 
-PLANNED = {
+PLANNED: dict[str, Any] = {
     "table": {"code": "T-1", "table": "lisbon/lantern/2"},
     "bar": {"code": "T-1", "table": "lisbon/cellar-9/2"},
     "waiting": None,
