@@ -184,7 +184,7 @@ def test_a_long_subject_is_cut() -> None:
     assert len(mailer.sent[0].subject) == 200
 
 
-def test_of_one_mail_there_is_one_cancellation_whoever_asks() -> None:
+def test_of_one_mail_there_is_one_cancellation_whichever_saga_asks() -> None:
     spec = standard_tools()["std.notify_cancelled"].spec
 
     def key(saga: str, **changed: Any) -> str:
