@@ -150,7 +150,7 @@ def demo(sagas: int, evidence: Path | None, as_json: bool) -> None:
         raise click.exceptions.Exit(NO)
 
 
-@click.command()
+@click.command(short_help="Run a dinner for each fault of a service.")
 @click.option(
     "--only",
     metavar="TEXT",
