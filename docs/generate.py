@@ -41,6 +41,7 @@ from docs.document_tables import (
     callback_fields,
     catch_fields,
     common_fields,
+    compensate_fields,
     default_risk,
     document_fields,
     escalation_fields,
@@ -66,6 +67,7 @@ from docs.failure_tables import (
     failure_strategies,
     retry_presets,
 )
+from docs.pattern_tables import pattern_count, pattern_rows
 from docs.pipeline_tables import pipeline_limits, pipeline_steps
 from docs.scale_tables import (
     scale_asked,
@@ -97,6 +99,7 @@ PAGES = tuple(
         "docs/failures.md",
         "docs/log.md",
         "docs/metrics.md",
+        "docs/patterns.md",
         "docs/protocols.md",
         "docs/scale.md",
         "docs/tools.md",
@@ -288,6 +291,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
         limit_fields,
         guardrail_fields,
         approval_fields,
+        compensate_fields,
         replan_fields,
         risk_fields,
         default_risk,
@@ -303,6 +307,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
         retry_presets,
         key_strategies,
         effect_doubts,
+        pattern_count,
+        pattern_rows,
         pipeline_steps,
         pipeline_limits,
         scale_first,
