@@ -310,8 +310,7 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
     billed = micro_dollars([part for one in world.asked for part in one.bill])
     if sum(accounts.values()) < billed + least:
         yield f"the account of {USER} has {sum(accounts.values())}, and its models have billed {billed}"
-    more = sum(accounts.values()) - logged
-    if not least <= more <= most:
+    if not least <= (more := sum(accounts.values()) - logged) <= most:
         yield f"the account of {USER} has {more} more than the logs; the dead can have spent {most}"
 
 
