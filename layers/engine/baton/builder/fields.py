@@ -40,6 +40,7 @@ FIELDS: Mapping[str, Writer] = {
     "retry": said,
     "on_failure": by_code,
     "failover": said,
+    "breaker": said,
     "replan": said,
     "requires_approval": said,
     "catch": catch,
@@ -91,6 +92,7 @@ class Asking(NodeFields, total=False):
     retry: Retries | None
     on_failure: Reactions | None
     failover: Policies | None
+    breaker: str | None
 
 
 OF_MODEL = frozenset(

@@ -127,6 +127,7 @@ class Workflow:
         retry: Retries | None = None,
         on_failure: Reactions | None = None,
         failover: Policies | None = None,
+        breaker: str | None = None,
         replan: Replan | None = None,
         requires_approval: bool | Mapping[str, Any] | None = None,
         **more: Unpack[NodeFields],
@@ -145,7 +146,8 @@ class Workflow:
             work["callback"] = {
                 key: self._made.duration(f"{place}/{key}", time) for key, time in times.items()
             }
-        own |= {"failover": failover, "replan": replan, "requires_approval": requires_approval}
+        own |= {"failover": failover, "breaker": breaker, "replan": replan}
+        own |= {"requires_approval": requires_approval}
         return self._add(name, work, more, with_, own)
 
     def wait(

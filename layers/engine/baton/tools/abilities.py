@@ -51,6 +51,7 @@ class Abilities:
     repeatable: bool = False
     requires_approval: bool = False
     risk: Risk | None = None
+    breaker: str = ""
 
     def fields(
         self, name: str, effect: str, schema: dict[str, Any], hints: Mapping[str, Any]
@@ -78,6 +79,7 @@ class Abilities:
             "context": _context(self.context, schema, takes),
             "requires_approval": _flag("requires_approval", self.requires_approval),
             "risk": _risk(self.risk, effect, takes),
+            "breaker": _breaker(self.breaker, takes),
         }
 
 
@@ -126,6 +128,20 @@ def _key(key: Any, effect: str, schema: dict[str, Any]) -> KeyRule:
     if problem := check_rule(key, schema):
         raise ValueError(f"key: {problem}")
     return key
+
+
+def _breaker(said: Any, takes: Mapping[str, Any]) -> str:
+    if not said:
+        return ""
+    from baton.core.failures.breakers import HOST, name_problem  # few tools have one
+
+    if problem := name_problem(said):
+        raise ValueError(f"breaker: {problem}")
+    if said == HOST and "url" not in takes:
+        raise ValueError(
+            "breaker: `host` is that of the parameter `url`, which this function does not have; give a name"
+        )
+    return str(said)
 
 
 def _repeatable(said: Any, key: KeyRule) -> bool:

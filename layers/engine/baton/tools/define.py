@@ -118,6 +118,7 @@ def tool(
     repeatable: bool = False,
     requires_approval: bool = False,
     risk: Risk | None = None,
+    breaker: str = "",
     registry: Registry | None = None,
 ) -> Callable[[F], F]:
     """Declare a function as a tool; the function itself stays as it was.
@@ -140,6 +141,9 @@ def tool(
 
     requires_approval: a person approves every call first. risk: what it does, and which arguments are amount, currency and
     party; by the rules of the document, calls of high and critical risk are approved first.
+
+    breaker: the name of the circuit breaker that holds calls back while the target is down; `tool` for one of its own, `host`
+    for that of the argument `url`.
 
     An `async` function is cancelled at its timeout. A plain one runs in a helper process, which is killed; so it is
     declared where importing the app declares it again, and shares no variables with the worker. A plain one that is
@@ -166,6 +170,7 @@ def tool(
         repeatable=repeatable,
         requires_approval=requires_approval,
         risk=risk,
+        breaker=breaker,
     )
 
     def declare(function: F) -> F:

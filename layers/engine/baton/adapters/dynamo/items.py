@@ -91,7 +91,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "shared": "until when others than its own place are given what came of it; absent: as long as it is there",
     "message": "why it failed (also why a channel never takes a notice)",
     "kind": "class of that failure",
-    # entity
+    # entity and circuit breaker
     "ver": "version: the number of its writes",
     "keys": "idempotency keys of its newest writes, in their order",
     "ttl": "when DynamoDB may delete the item, in epoch seconds; absent: never",
@@ -149,6 +149,11 @@ def rate_pk(tenant: str) -> str:
 
 def rate_sk(window: int) -> str:
     return f"{window:014d}"
+
+
+def breakers_pk(tenant: str) -> str:
+    """Where the circuit breakers of a tenant are, the target as sort key."""
+    return f"T#{tenant}#BREAKERS"
 
 
 def budget_pk(tenant: str, user: str) -> str:

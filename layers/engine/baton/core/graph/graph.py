@@ -132,7 +132,8 @@ class Node(_Part, frozen=True, kw_only=True):
     micro-dollars. `timed`: it matters when the node became ready. `ways` are the alternatives in the order in
     which they are tried; `hooks` maps what can be done before a retry to the tool that does it. `approval`: whether a person is
     asked before the tool acts. With a `callback` the tool only hands the work over, and the node waits for the callback.
-    `agent`: what an agent is made of. `replan`: what a model may put in the place of a step that has failed.
+    `agent`: what an agent is made of. `replan`: what a model may put in the place of a step that has failed. `breaker`: what its
+    calls have in common that one circuit breaker guards, in place of what the tool says.
     """
 
     name: str
@@ -171,6 +172,7 @@ class Node(_Part, frozen=True, kw_only=True):
     callback: CallbackTimes | None = None
     agent: AgentParts | None = None
     replan: ReplanParts | None = None
+    breaker: str = ""
 
     @property
     def takes_failures(self) -> bool:
