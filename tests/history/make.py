@@ -41,6 +41,7 @@ from tests.core.build import (
 from tests.history.approvals import approved
 from tests.history.callbacks import OF_CALLBACKS
 from tests.history.ending import ended
+from tests.history.holding import held
 from tests.history.lasting import lasting
 from tests.history.questions import escalated, questions
 from tests.history.replanning import replanned
@@ -361,6 +362,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "limits": _limits,
     "routes": _routes,
     "attempts": _attempts,
+    "held": held,
     "ended": ended,
     "questions": questions,
     "approved": approved,

@@ -34,13 +34,12 @@ from baton.core.log.events import NoticeDue, Parked, Revived, StepFailed
 from baton.errors import BudgetSpent, NotAllowedNow, TooManyRequests
 from baton.tools.define import Registry
 from tests.kit.documents import chain_of, fan_of
-from tests.kit.down import PATIENT, Target, add_down
 from tests.kit.faults import THROTTLE, Crash, Plan
 from tests.kit.holding import Holding
 from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import run_virtual
 from tests.kit.world import USER, World
-from tests.settings import lifetimes, people
+from tests.settings import breakers, lifetimes, people
 
 SECTIONS = (
     *(Execution, Failing, LastResort, Effects, Liveness, Lifetime),
@@ -91,12 +90,6 @@ def observe(case: Case, setting: str, value: int | str) -> Any:
         return await case.measure(world)
 
     return run_virtual(main())
-
-
-async def started(world: World, document: str) -> str:
-    registered = await world.service().register(document, json_only=False)
-    view, _ = await world.service().start(registered.definition.name, {}, "")
-    return str(view["id"])
 
 
 async def finished(world: World, document: str, given: Any = None) -> str:
@@ -221,27 +214,6 @@ async def invocations_of_a_step_that_is_tried_again(world: World) -> int:
     saga = await finished(world, document)
     assert (await world.queries().show(saga))["status"] == "completed"
     return int((await world.queries().show(saga))["invocations"])
-
-
-async def calls_until_a_breaker_opens(world: World) -> int:
-    """Of a target that is down, by steps one after the other."""
-    target = Target(down=((0, 1e9),))
-    add_down(world.registry, target)
-    world.tools = world.registry.specs()
-    await started(world, PATIENT)
-    await asyncio.sleep(20)
-    return len(target.calls)
-
-
-async def minutes_until_a_probe(world: World) -> int:
-    """After a breaker has opened; a waiting step may come somewhat later."""
-    target = Target(down=((0, 1e9),))
-    add_down(world.registry, target)
-    world.tools = world.registry.specs()
-    await started(world, PATIENT)
-    await asyncio.sleep(3_600)
-    before, probe = (at for at, _ in target.calls[4:6])
-    return round(probe - before) // 60
 
 
 # ---- liveness --------------------------------------------------------------------------------------------------
@@ -386,8 +358,8 @@ CASES: dict[str, Case] = {
     "news_every_ms": Case(seconds_until_a_cancel_is_heard, 1_000, 15_000, (0, 13), {"timeout_s": 60}),
     "snapshot_tail_bytes": Case(snapshots_of_twenty_invocations, 1_024, 1_048_576, (True, False)),
     "retry_inside_ms": Case(invocations_of_a_step_that_is_tried_again, 1, 2_000, (2, 1)),
-    "breaker_failures": Case(calls_until_a_breaker_opens, 2, 4, (2, 4)),
-    "breaker_pause_ms": Case(minutes_until_a_probe, 1_000, 600_000, (0, 11)),
+    "breaker_failures": Case(breakers.calls_until_one_opens, 2, 4, (2, 4)),
+    "breaker_pause_ms": Case(breakers.minutes_until_a_probe, 1_000, 600_000, (0, 11)),
     "sweep_shortest_ms": Case(minutes_until_it_is_looked_at, 300_000, 1_800_000, (5, 30)),
     "sweep_longest_ms": Case(is_looked_at_hourly_after_a_week, 3_600_000, 86_400_000, (True, False)),
     "on_failure": Case(fate_of_a_step_that_never_succeeds, "ask", "fail", ("suspended", "failed")),

@@ -121,10 +121,7 @@ def name_problem(said: Any) -> str:
     """What is wrong with the name of a breaker; empty: nothing."""
     if isinstance(said, str) and _is_name(said):
         return ""
-    known = (
-        f"or `{TOOL}` for one of the tool's own, `{HOST}` for that of its argument `url`, `{OFF}` for none"
-    )
-    return f"{str(said)[:100]!r} names no breaker: write 1 to 64 lower-case letters, digits, `_`, `.` and `-`; {known}"
+    return f"`{str(said)[:100]}` names no breaker; write 1 to 64 lower-case letters, digits, `_`, `.` and `-`"
 
 
 def speaks_of_target(code: str, kind: str = "", status: int = 0) -> bool:

@@ -44,7 +44,7 @@ def _schema(value: Any) -> Any:
 
 def _breaker(value: Any) -> Any:
     if problem := name_problem(value):
-        raise refuse(problem)
+        raise refuse(*problem.split("; "))
     return value
 
 
