@@ -1,7 +1,6 @@
 """Writes golden logs: for each shape a `.jsonl` with one stored entry per line, and the state it folds to.
 
-Run as `.venv/bin/python -m tests.history.make`: it adds the shapes that have no log yet and touches nothing else. A log
-that is here stands for logs in an operator's table, so it is never written again; `--states` writes the expected states anew.
+Run as `python -m tests.history.make`: it adds shapes that have no log yet. A log that is here stands for logs in tables, so it is never written again; `--states` writes the expected states anew.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from tests.history.holding import held
 from tests.history.lasting import lasting
 from tests.history.questions import escalated, questions
 from tests.history.replanning import replanned
-from tests.history.thinking import thought
+from tests.history.thinking import pondered, thought
 
 HERE = Path(__file__).parent
 
@@ -369,6 +368,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     **OF_CALLBACKS,
     "escalated": escalated,
     "thought": thought,
+    "pondered": pondered,
     "replanned": replanned,
 }
 
