@@ -140,12 +140,7 @@ class Workflow:
         `callback`: the tool only hands its work over, and the node waits so long for what comes of it; or `{"timeout": …, "heartbeat": …}`.
         """
         chosen = self._made.tool(f"{_place(name)}/tool", tool)
-        own: dict[str, Any] = {
-            "timeout": timeout,
-            "retry": retry,
-            "on_failure": on_failure,
-            "breaker": breaker,
-        }
+        own: dict[str, Any] = {"timeout": timeout, "retry": retry, "on_failure": on_failure}
         work: dict[str, Any] = {"tool": chosen}
         if callback is not None:
             times = callback if isinstance(callback, Mapping) else {"timeout": callback}
@@ -153,8 +148,8 @@ class Workflow:
             work["callback"] = {
                 key: self._made.duration(f"{place}/{key}", time) for key, time in times.items()
             }
-        own |= {"failover": failover, "replan": replan, "compensate": compensate}
-        own["requires_approval"] = requires_approval
+        own |= {"failover": failover, "breaker": breaker, "replan": replan}
+        own |= {"compensate": compensate, "requires_approval": requires_approval}
         return self._add(name, work, more, with_, own)
 
     def wait(
