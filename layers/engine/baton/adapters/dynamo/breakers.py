@@ -40,9 +40,7 @@ class DynamoBreakers:
 
     def read_breaker(self, tenant: str, target: str) -> Breaker | None:
         with translated():
-            answer = self._client.get_item(
-                TableName=self._table, Key=items.key(items.breakers_pk(tenant), target)
-            )
+            answer = self._client.get_item(TableName=self._table, Key=items.key(_pk(tenant), target))
         return breaker_of(answer["Item"]) if "Item" in answer else None
 
     def write_breaker(self, tenant: str, target: str, breaker: Breaker, now: int) -> Breaker | None:
@@ -50,7 +48,7 @@ class DynamoBreakers:
         condition = _IS_AS_SEEN if seen else _IS_NEW
         values = {"ExpressionAttributeValues": {":seen": number(seen)}} if seen else {}
         item: Item = {
-            **items.key(items.breakers_pk(tenant), target),
+            **items.key(_pk(tenant), target),
             "ver": number(breaker.version),
             "ttl": items.ttl(now + KEPT_MS),
         }
@@ -71,7 +69,7 @@ class DynamoBreakers:
 
     def all(self, tenant: str, after: str = "", limit: int = 100) -> Sequence[tuple[str, Breaker]]:
         condition = _AFTER if after else _OF_TENANT
-        values = {":pk": text(items.breakers_pk(tenant)), **({":after": text(after)} if after else {})}
+        values = {":pk": text(_pk(tenant)), **({":after": text(after)} if after else {})}
         request = {
             "KeyConditionExpression": condition,
             "ExpressionAttributeNames": names_in(condition),
@@ -79,6 +77,11 @@ class DynamoBreakers:
         }
         found = query(self._client, self._table, request, limit)
         return [(item["sk"]["S"], breaker_of(item)) for item in found]
+
+
+def _pk(tenant: str) -> str:
+    """Where the circuit breakers of a tenant are, the target as sort key."""
+    return f"T#{tenant}#BREAKERS"
 
 
 def breaker_of(item: StoredItem) -> Breaker:

@@ -152,11 +152,6 @@ def rate_sk(window: int) -> str:
     return f"{window:014d}"
 
 
-def breakers_pk(tenant: str) -> str:
-    """Where the circuit breakers of a tenant are, the target as sort key."""
-    return f"T#{tenant}#BREAKERS"
-
-
 def budget_pk(tenant: str, user: str) -> str:
     return f"T#{tenant}#BUDGET#{user}"
 
