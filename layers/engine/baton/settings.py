@@ -20,8 +20,6 @@ from baton.core.limits import (
     Effects,
     Estimates,
     Execution,
-    Failing,
-    LastResort,
     Lifetime,
     Limits,
     Liveness,
@@ -32,6 +30,7 @@ from baton.core.limits import (
     Tenants,
     Values,
 )
+from baton.core.limits_of_failures import Failing, LastResort
 from baton.core.tracing import Tracing
 from baton.errors import BatonError
 

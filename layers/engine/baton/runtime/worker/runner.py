@@ -111,6 +111,7 @@ class Runner:
             self._p.live.drop(ref)
             await steps.end()
             await self._p.ledger.drain(ref)
+            await self._p.steps.drain()
 
     async def _give_up(self, ref: SagaRef, pause: int, run: Run | None = None) -> None:
         """Give the lease back after a fault, or else say in the log that it will run out without a death; best effort.
