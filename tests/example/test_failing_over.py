@@ -90,7 +90,7 @@ def test_a_deposit_whose_answer_is_nonsense_is_looked_for_and_not_paid_again(
 
 def test_where_there_is_no_waitlist_either_dinner_comes_home(services: dict[str, str]) -> None:
     """The service is full, and breaks down before the guest is on its list."""
-    faults = [{"kind": "full"}, {"kind": "unavailable", "operations": ["waitlist"]}]
+    faults: list[dict[str, Any]] = [{"kind": "full"}, {"kind": "unavailable", "operations": ["waitlist"]}]
     case = Case("is full", "Kiel", {TABLES: {"kiel": [faults[1], faults[0]]}}, HOME)
     result = dinner(services, case)
     assert result.way[-4:] == ["waitlist", "quote_dinner", "order_dinner", "itinerary"]
