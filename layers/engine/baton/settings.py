@@ -142,7 +142,7 @@ class Standard:
         str,
         Meta(
             pattern=grants.PATTERN,
-            description="Standard tools that are switched on, separated by spaces; `std.*` is all of them. Behind `=` the "
+            description="Standard tools that are switched on, separated by spaces; `std.*` is all of them but `std.named_pipeline`. Behind `=` the "
             "tenants that may use one, separated by commas: `std.http std.pay=acme,globex`.",
         ),
     ] = ""
