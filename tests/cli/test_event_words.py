@@ -142,7 +142,7 @@ def test_work_elsewhere_says_until_when_it_is_waited_for() -> None:
     )
     asked = ev.Response(id="resp_1", model="m", held=9)
     (line,) = said(replace(opened, heartbeat_ms=0, response=asked, cost=9, assumed=9))
-    assert " handed over to m, as resp_1, until 2026-11-23 19:29:22 UTC  250 ms" in line
+    assert " handed over as resp_1, until 2026-11-23 19:29:22 UTC  250 ms" in line
     assert line.endswith("  cost=$0.000009")
 
 

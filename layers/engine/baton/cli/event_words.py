@@ -115,7 +115,7 @@ def _handed_over(event: Event) -> Said:
     if response := event.get("response"):  # what was held counts until its answer is there
         known, whom = (
             known | {"response", "assumed", "skew_ms"},
-            f" to {response['model']}, as {response['id']},",
+            f" as {response['id']},",
         )
     return f"handed over{whom} until {_moment(event.get('until'))}{every}", frozenset(known)
 
