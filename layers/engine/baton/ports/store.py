@@ -6,7 +6,7 @@ messages (a queue).
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from baton.ports.budgets import Budgets
 from baton.ports.definitions import Definitions, Rates
@@ -18,6 +18,9 @@ from baton.ports.log import Log
 from baton.ports.notices import NoticeRecord
 from baton.ports.outside import Entities
 from baton.ports.questions import Questions
+
+if TYPE_CHECKING:
+    from baton.ports.breakers import Breakers
 
 
 class Store(Protocol):
@@ -61,6 +64,11 @@ class Store(Protocol):
     @property
     def rates(self) -> Rates:
         """Requests of tenants."""
+        ...
+
+    @property
+    def breakers(self) -> Breakers:
+        """Circuit breakers."""
         ...
 
     @property

@@ -47,6 +47,14 @@ class Metrics:
         named, sets = {"function": self._deployment, "tool": tool}, [["function"], ["function", "tool"]]
         self._put([document(now, named, sets, {"LoopBlocked": 1})])
 
+    def opened(self, breaker: str, now: int) -> None:
+        """A circuit breaker has opened. Written at once: it is rare, and people are waiting to know."""
+        named, sets = (
+            {"function": self._deployment, "breaker": breaker},
+            [["function"], ["function", "breaker"]],
+        )
+        self._put([document(now, named, sets, {"BreakerOpened": 1})])
+
     def _put(self, documents: Iterable[Document]) -> None:
         if self._write is None:
             return
