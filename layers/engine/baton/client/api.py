@@ -135,6 +135,19 @@ class Api:
         """`GET /budget`."""
         return await self._get("/budget", has="spent_usd")
 
+    def breakers(self) -> AsyncIterator[tuple[list[dict[str, Any]], str | None]]:
+        """`GET /breakers`, all pages."""
+        return self._pages("/breakers", "breakers", {}, None, None)
+
+    async def breaker(self, name: str) -> dict[str, Any]:
+        """`GET /breakers/{name}`."""
+        return await self._get(_path("breakers", name), has="state")
+
+    async def set_breaker(self, name: str, do: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """`POST /breakers/{name}/open` or `/reset`."""
+        answer = await self._transport.ask("POST", _path("breakers", name, do), body=body)
+        return self._shaped(answer.document or {}, "state")
+
     async def way(
         self, saga: str, after: int | None = None, limit: int | None = None
     ) -> AsyncIterator[dict[str, Any]]:
