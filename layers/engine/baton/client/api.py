@@ -225,6 +225,31 @@ class Api:
         """`POST /incidents/{id}/resolve`; repeating it changes nothing."""
         return await self._send(_path("incidents", incident, "resolve"), {})
 
+    # ---- dead letters
+
+    async def dead_letters(
+        self, filters: Mapping[str, str], limit: int | None, cursor: str | None
+    ) -> AsyncIterator[tuple[list[dict[str, Any]], str | None]]:
+        """`GET /dead-letters` page by page, as `sagas`."""
+        async for page in self._pages("/dead-letters", "dead_letters", filters, limit, cursor):
+            yield page
+
+    async def dead_letter(self, letter: str) -> dict[str, Any]:
+        """`GET /dead-letters/{id}`."""
+        return await self._get(_path("dead-letters", letter), has="redrives")
+
+    async def redrive(self, letter: str, *, force: bool = False) -> dict[str, Any]:
+        """`POST /dead-letters/{id}/redrive`; repeating it changes nothing until the letter dies again."""
+        return await self._send(_path("dead-letters", letter, "redrive"), {"force": force})
+
+    async def redrive_all(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """`POST /dead-letters/redrive`, once: `next` of the answer continues it."""
+        return await self._send("/dead-letters/redrive", dict(wanted))
+
+    async def discard(self, letter: str, reason: str) -> dict[str, Any]:
+        """`POST /dead-letters/{id}/discard`; repeating it changes nothing."""
+        return await self._send(_path("dead-letters", letter, "discard"), {"reason": reason})
+
     # ---- workflows, and what they are made of
 
     async def register(self, text: str, *, is_json: bool = False) -> dict[str, Any]:
