@@ -296,8 +296,8 @@ class AwsStores(Stores):
     def dead_letters(self) -> DeadLetters:
         return SqsDeadLetters(self._aws.sqs, self._dead_url)
 
-    @cached_property  # type: ignore[misc]  # that it is made late is no matter
-    def dead_queue(self) -> DeadQueue:
+    @cached_property
+    def dead_queue(self) -> DeadQueue:  # type: ignore[override]
         return SqsDeadQueue(self._aws.sqs, self._dead_url)
 
     def wakes(self) -> list[tuple[SagaRef, Wake]]:
@@ -324,7 +324,7 @@ class AwsStores(Stores):
         ]
 
     def _received(self, url: str) -> Sequence[Any]:
-            found: list[Any] = []
+        found: list[Any] = []
         while True:
             answer = self._aws.sqs.receive_message(
                 QueueUrl=url,

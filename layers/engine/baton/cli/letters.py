@@ -141,23 +141,29 @@ def redrive(
     wanted = _wanted(saga, node, reason)
     if bool(letters) == bool(wanted or everything):
         raise Failed(USAGE, "which dead letters? give their ids, or --saga, --node, --reason or --all")
+    if letters and dry_run:
+        raise Failed(USAGE, "--dry-run is for --saga, --node, --reason and --all: ids are counted already")
     if letters:
-        if dry_run:
-            raise Failed(
-                USAGE, "--dry-run is for --saga, --node, --reason and --all: ids are counted already"
-            )
-        done: list[dict[str, Any]] = []
-        try:
-            for letter in letters:
-                done.append(shared.call(partial(_redriven, letter=letter, force=force)))
-        finally:  # those before one that is refused are redriven
-            if as_json:
-                print_json({"dead_letters": done})
-            else:
-                for one in done:
-                    click.echo(f"{one['id']}  is redriven, {one['redrives_left']} redrives are left")
-        return
-    body: dict[str, Any] = {**wanted, "force": force}
+        _redrive_each(shared, letters, force=force, as_json=as_json)
+    else:
+        _redrive_matching(shared, {**wanted, "force": force}, dry_run=dry_run, yes=yes, as_json=as_json)
+
+
+def _redrive_each(shared: Shared, letters: tuple[str, ...], *, force: bool, as_json: bool) -> None:
+    done: list[dict[str, Any]] = []
+    try:
+        done.extend(shared.call(partial(_redriven, letter=one, force=force)) for one in letters)
+    finally:  # those before one that is refused are redriven
+        if as_json:
+            print_json({"dead_letters": done})
+        else:
+            for one in done:
+                click.echo(f"{one['id']}  is redriven, {one['redrives_left']} redrives are left")
+
+
+def _redrive_matching(
+    shared: Shared, body: dict[str, Any], *, dry_run: bool, yes: bool, as_json: bool
+) -> None:
     if dry_run or not yes:
         counted = shared.call(lambda api: api.redrive_all({**body, "dry_run": True, "limit": 1_000}))
         many = f"{counted['matched']}{' or more' if counted['next'] else ''}"
