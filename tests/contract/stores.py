@@ -25,7 +25,6 @@ from baton.adapters.memory.notices import MemoryNotices
 from baton.adapters.memory.queues import MemoryDeadLetters, MemoryQueue
 from baton.adapters.memory.store import MemoryStore
 from baton.adapters.s3_blobs import S3Blobs
-from baton.adapters.sqs_dead_queue import SqsDeadQueue
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
 from baton.ports import (
     Blobs,
@@ -48,7 +47,6 @@ from baton.ports import (
     Store,
     Wake,
 )
-from baton.ports.letters import DeadQueue
 from baton.ports.notices import Notices
 from tests.kit.ministack import patient
 from tests.kit.table import create_bucket, create_table
@@ -104,8 +102,6 @@ class Stores(Protocol):
     @property
     def questions(self) -> Questions:
         return self.store.questions
-
-    dead_queue: DeadQueue
 
     @property
     def blobs(self) -> Blobs: ...
@@ -167,8 +163,6 @@ class LocalStores(Stores):
     @cached_property
     def dead_letters(self) -> MemoryDeadLetters:
         return MemoryDeadLetters()
-
-    dead_queue = dead_letters
 
     def visible(self) -> list[str]:
         return [msgspec.json.encode(message).decode() for message in self.queue.receive()]
@@ -296,10 +290,6 @@ class AwsStores(Stores):
     def dead_letters(self) -> DeadLetters:
         return SqsDeadLetters(self._aws.sqs, self._dead_url)
 
-    @cached_property
-    def dead_queue(self) -> DeadQueue:  # type: ignore[override]
-        return SqsDeadQueue(self._aws.sqs, self._dead_url)
-
     def wakes(self) -> list[tuple[SagaRef, Wake]]:
         images: list[Any] = []
         shards = self._streams.describe_stream(StreamArn=self._stream)["StreamDescription"]["Shards"]
@@ -315,6 +305,7 @@ class AwsStores(Stores):
         return [message["Body"] for message in self._received(self._wake_url)]
 
     def groups(self) -> list[str]:
+        """Of the messages that the queue would hand out now."""
         return [message["Attributes"]["MessageGroupId"] for message in self._received(self._wake_url)]
 
     def letters(self) -> list[tuple[str, str]]:
@@ -324,6 +315,7 @@ class AwsStores(Stores):
         ]
 
     def _received(self, url: str) -> Sequence[Any]:
+        # Receiving is not part of any port: the messages stay invisible afterwards, as for a worker.
         found: list[Any] = []
         while True:
             answer = self._aws.sqs.receive_message(

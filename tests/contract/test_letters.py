@@ -11,6 +11,7 @@ from baton.adapters.clock import SystemClock
 from baton.core.letters import DISCARDED, PENDING, REDRIVEN, Letter
 from baton.ports import Cause, SagaRef, Wake
 from baton.ports.letters import Outstanding
+from tests.contract.dead_queues import dead_queue
 from tests.contract.stores import Stores
 
 SOON = SystemClock().now() + 3_600_000
@@ -144,14 +145,14 @@ def test_a_letter_that_has_expired_is_not_there(stores: Stores) -> None:
 def test_what_the_worker_said_comes_with_a_dead_message(stores: Stores) -> None:
     cause = Cause(code="unreadable_log", version=4, node="pay", attempts=3)
     stores.dead_letters.send('{"saga":"s"}', "CorruptLog: a gap", cause)
-    (message,) = stores.dead_queue.receive(10)
+    (message,) = dead_queue(stores).receive(10)
     assert (message.body, message.reason) == ('{"saga":"s"}', "CorruptLog: a gap")
     assert (message.code, message.version, message.node, message.attempts) == ("unreadable_log", 4, "pay", 3)
     assert message.sent >= 0
 
 
 def test_what_is_received_is_hidden_until_it_is_deleted(stores: Stores) -> None:
-    queue = stores.dead_queue
+    queue = dead_queue(stores)
     assert queue.count() == 0
     assert queue.receive(10) == []
     for n in range(3):
@@ -169,7 +170,7 @@ def test_what_is_received_is_hidden_until_it_is_deleted(stores: Stores) -> None:
 def test_on_sqs_a_message_that_the_queue_itself_gave_up_has_no_reason(moto: Stores) -> None:
     sqs, url = moto.dead_letters._client, moto.dead_letters._url  # type: ignore[attr-defined]  # as redrive does
     sqs.send_message(QueueUrl=url, MessageBody="{}")
-    (message,) = moto.dead_queue.receive(10)
+    (message,) = dead_queue(moto).receive(10)
     assert (message.reason, message.code, message.attempts) == ("", "", 5)
     assert message.sent > PAST
 
@@ -181,5 +182,5 @@ def test_on_sqs_an_attribute_that_is_no_number_is_none(said: str, moto: Stores) 
     if said:
         told["version"] = {"DataType": "String", "StringValue": said}
     sqs.send_message(QueueUrl=url, MessageBody="{}", MessageAttributes=told)
-    (message,) = moto.dead_queue.receive(10)
+    (message,) = dead_queue(moto).receive(10)
     assert (message.version, message.attempts) == (0, 1)
