@@ -56,6 +56,7 @@ _SHARED = {
     "timeLimit": "a [duration](#durations), or `max` and `then`",
     "approval": "`true`, or an [approval](#approvals)",
     "replan": "[what a model suggests](failures.md#suggested-by-a-model)",
+    "compensation": "a name of a tool, `none`, or [more of it](failures.md#undoing)",
     "riskRule": "[rules of risk](#approvals)",
     "escalation": "[steps](#escalation)",
     "costLimit": "a number, or `max` and `then`",
@@ -128,6 +129,11 @@ def approval_fields() -> str:
 def replan_fields() -> str:
     """The fields of `replan`."""
     return _part("replan").replace("](#", "](documents.md#")  # it stands on another page
+
+
+def compensate_fields() -> str:
+    """The fields of `compensate`."""
+    return _part("compensation").replace("](#", "](documents.md#")  # it stands on another page
 
 
 def escalation_fields() -> str:

@@ -188,18 +188,19 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
         "on_failure",
         "failover",
         "replan",
+        "compensate",
         "requires_approval",
         "cancel_on",
     }
     assert parameters(Workflow.task) == own - {"cancel_on"} | {"tool"}
     assert parameters(Workflow.wait) == keys(WaitModel)
     assert parameters(Workflow.human) == keys(HumanModel)
-    assert parameters(Workflow.workflow) == {"workflow", "with", "cancel_on"}
+    assert parameters(Workflow.workflow) == {"workflow", "with", "cancel_on", "compensate"}
     asking = set(fields.Asking.__annotations__) - more
     assert asking - fields.OF_MODEL == {"timeout", *FAILING}
     assert parameters(Workflow.model) == {"model", "prompt"}
     assert keys(ModelModel) == {"name", "prompt"} | fields.OF_MODEL
-    assert parameters(Workflow.agent) | fields.OF_MODEL == keys(AgentModel)
+    assert parameters(Workflow.agent) - {"compensate"} | fields.OF_MODEL == keys(AgentModel)
     assert parameters(Workflow.value) == {"value"}
     assert parameters(Workflow.fail) == keys(FailModel)
     assert parameters(Workflow.end) == keys(EndModel)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec.structs import replace
 
 from baton.core.documents.compile import children_of, compile_document, no_such_child, notes_of
 from baton.core.effects.keys import KeyRule
@@ -44,12 +45,21 @@ def _once(name: str, **more: Any) -> ToolSpec:
     )
 
 
+def _undone(name: str, undo: str) -> ToolSpec:
+    given = {"type": "object", "properties": {"id": _TEXT}, "required": ["id"]}
+    return replace(tool_spec(name, given, party=_NUMBER), undo=undo)
+
+
 SCORE = {"type": "object", "properties": {"score": _NUMBER, "next": _TEXT}}
 TOOLS: Mapping[str, ToolSpec] = {
     spec.name: spec
     for spec in (
         _tool("t", SCORE, x={}, text=_TEXT, maybe={"type": ["string", "null"]}),
         _tool("u.v"),
+        _undone("hold", "release"),
+        _undone("park", "keep"),
+        _undone("gone", "nowhere"),
+        _tool("release", {}, ("id",), id=_TEXT, party=_NUMBER),
         _tool(
             "charge", {"type": "object", "properties": {"id": _TEXT}}, ("amount",), amount=_NUMBER, note=_TEXT
         ),

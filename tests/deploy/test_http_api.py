@@ -91,6 +91,20 @@ def test_requests_are_throttled_by_parameter() -> None:
     assert stage["AutoDeploy"] is True
 
 
+def test_announcements_of_models_have_a_throttle_of_their_own() -> None:
+    of = stack(ModelWebhookRateLimit="7")
+    ((name, stage),) = of.of_type("AWS::ApiGatewayV2::Stage").items()
+    route = "POST /models/{profile}/webhook"
+    (settings,) = stage["RouteSettings"].values()
+    assert {key: str(value) for key, value in settings.items()} == {
+        "ThrottlingRateLimit": "7",
+        "ThrottlingBurstLimit": "7",
+    }
+    assert set(stage["RouteSettings"]) == {route} <= set(routes(of))
+    waits_for = of.template.resources[name]["DependsOn"]
+    assert of.template.resources[waits_for]["Properties"]["RouteKey"] == route
+
+
 def test_the_access_log_is_json_and_holds_nothing_secret() -> None:
     (stage,) = stack().of_type("AWS::ApiGatewayV2::Stage").values()
     fields = json.loads(stage["AccessLogSettings"]["Format"])

@@ -219,9 +219,9 @@ def test_standard_tools(deployment: Deployment) -> None:
 
     assert with_api(deployment, names) == set()
     some = with_api(deployment, names, standard_tools="std.http std.pay=globex")
-    assert some == {"std.http", "std.http_pipeline"}
+    assert some == {"std.http", "std.http_pipeline", "std.delete_resource"}
     paying = with_api(deployment, names, standard_tools="std.pay=globex,acme")
-    assert paying == {"std.pay", "std.find_payment"}
+    assert paying == {"std.pay", "std.find_payment", "std.refund"}
     with deployment.function("worker", BATON_STANDARD_TOOLS="std.get") as module:
         module._loop.close()
         assert {name for name in module._engine.tools if name.startswith("std.")} == {"std.get"}

@@ -44,7 +44,7 @@ from tests.history.ending import ended
 from tests.history.lasting import lasting
 from tests.history.questions import escalated, questions
 from tests.history.replanning import replanned
-from tests.history.thinking import thought
+from tests.history.thinking import pondered, thought
 
 HERE = Path(__file__).parent
 
@@ -367,6 +367,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     **OF_CALLBACKS,
     "escalated": escalated,
     "thought": thought,
+    "pondered": pondered,
     "replanned": replanned,
 }
 

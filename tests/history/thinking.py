@@ -1,8 +1,16 @@
-"""The shape of a saga with an agent, for the golden logs of make.py."""
+"""The shapes of sagas with an agent, for the golden logs of make.py."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.decide.outcomes import Outcome
 from baton.core.log import events as ev
+from baton.core.log.callbacks import callback_of
+from baton.core.log.records import Response, Segment
+from baton.core.models.usage import Usage
 from tests.core.build import Saga, failed
 from tests.core.nodes.thinking import answered, call, outcome, refused, thinking
 
@@ -22,3 +30,27 @@ def thought() -> Saga:
     saga.put(ev.Forked(cut=cut, branch=1, by="ada", at=saga.now), epoch=0)
     saga.go()
     return saga
+
+
+def pondered() -> Saga:
+    """Turns whose requests a provider works on: one has its answer, and one begins with a summary of what was said."""
+    saga = thinking(more=", background: true, summarise: {}")
+    saga.go(_handed(saga, "a#t1", Response(id="resp_1", model="m", held=90, day=20_000), cost=90, assumed=90))
+    saga.go(replace(answered("a#t1", call("look", n=1)), callback="0.a#t1.1", cost=-70, assumed=-90))
+    saga.go(outcome("a#t1-0", {"free": True}))
+    cut = Response(
+        id="resp_2",
+        model="m",
+        held=90,
+        day=20_000,
+        segments=(Segment("cas://sha256/9", 1),),
+        summary=(320,),
+    )
+    wrote = (Usage(model="s", input=300, output=20, cost=50),)
+    saga.go(_handed(saga, "a#t2", cut, cost=140, assumed=90, usage=wrote))
+    return saga
+
+
+def _handed(saga: Saga, slot: str, response: Response, **more: Any) -> Outcome:
+    callback = callback_of(saga.state, slot)
+    return outcome(slot, None, handed=callback, response=response, **more)

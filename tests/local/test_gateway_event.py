@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from baton.local.gateway import Gateway
 from baton.local.gateway_event import (
     HttpRequest,
     MalformedAnswer,
@@ -15,7 +17,7 @@ from baton.local.gateway_event import (
     to_answer,
     to_event,
 )
-from baton.local.http_api import Route
+from baton.local.http_api import HttpApi, Route
 from baton.local.routing import Router, TokenBucket
 
 JSON = ("content-type", "application/json; charset=utf-8")
@@ -224,3 +226,28 @@ def test_a_stage_lets_a_burst_through_and_then_its_rate() -> None:
     assert [bucket.take(0) for _ in range(4)] == [True, True, True, False]
     assert [bucket.take(0.5), bucket.take(0.5)] == [True, False]
     assert all(TokenBucket(0, 0, 0).take(0) for _ in range(9))
+
+
+class Answering:
+    """A function that answers with 200."""
+
+    ok, payload = True, b'{"statusCode": 200}'
+
+    def find(self, name: str) -> Answering:
+        return self
+
+    async def invoke(self, payload: bytes, kind: str) -> Answering:
+        return self
+
+
+def test_a_route_with_a_throttle_of_its_own_leaves_the_others_alone() -> None:
+    async def statuses(key: str) -> list[int]:
+        method, path = key.split()
+        return [(await gateway._handle(request(method=method, path=path))).status for _ in range(4)]
+
+    own, other = "POST /open", "GET /other"
+    routes = tuple(Route(key, "api", 1, None) for key in (own, other))
+    api = HttpApi("Api", routes, rate=100, burst=100, throttles={own: (0.001, 2)})
+    gateway = Gateway(api, "id", cast("Any", Answering()))
+    assert asyncio.run(statuses(own)) == [200, 200, 429, 429]
+    assert asyncio.run(statuses(other)) == [200] * 4

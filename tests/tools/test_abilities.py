@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from pydantic import BaseModel
 
 from baton import Merits, Risk
+from baton.core.effects.inverses import arguments_of
 from baton.core.effects.keys import Key, KeyRule
 from baton.core.effects.toolspec import ToolSpec
 from baton.tools.define import REGISTRY, Registry, ToolError, tool
@@ -119,6 +121,12 @@ def test_a_tool_may_be_called_again_by_an_agent() -> None:
             "key: a tool with the effect `pure` needs none; nothing happens that could happen twice",
         ),
         ({"key": Key.content("modl")}, "key: Key.content: the tool has no parameter `modl`; did you mean `model`?"),
+        ({"undo": 3}, 'undo: give the name of a tool, such as `undo="table.cancel"`'),
+        ({"undo": "Cancel"}, "undo: `Cancel` is not a tool name"),
+        (
+            {"undo": "t.cancel", "effect": "pure"},
+            "undo: a tool with the effect `pure` changes nothing, so that there is nothing to undo",
+        ),
         ({"verify": "Pay", "effect": "once"}, "verify: `Pay` is not a tool name"),
         (
             {"verify": "t.ask", "effect": "once"},
@@ -241,6 +249,74 @@ def test_an_app_whose_tools_contradict_each_other_is_not_loaded(
             load_app("an_app_that_contradicts_itself")
     finally:
         REGISTRY._tools.pop("this_test.pay")
+
+
+# ---- inverses -------------------------------------------------------------------------------------------------------
+
+
+class Held(BaseModel):
+    id: str
+    at: str = "19:30"
+    note: str | None = None
+
+
+def hold(city: str, party: int = 2) -> Held:
+    raise NotImplementedError
+
+
+def inverse_of(undo: Callable[..., Any], acting: Callable[..., Any] = hold, **more: Any) -> dict[str, Any]:
+    """The arguments that the inverse gets."""
+    registry = Registry()
+    tool("hold", undo="cancel", registry=registry)(acting)
+    tool("cancel", registry=registry, **more)(undo)
+    registry.check()
+    return arguments_of(registry["cancel"].spec, registry["hold"].spec)
+
+
+def test_an_inverse_gets_what_the_tool_gave_else_what_it_got() -> None:
+    def cancel(
+        id: str, city: str, at: str, party: int = 0, note: str = "", input: Any = None, other: int = 1
+    ) -> None: ...
+
+    assert inverse_of(cancel) == {
+        "id": "${step.output.id}",
+        "city": "${step.input.city}",
+        "at": "${step.output.at?}",
+        "party": "${step.input.party?}",
+        "note": "${step.output.note?}",
+        "input": "${step.input}",
+    }
+
+
+def test_an_inverse_may_take_a_field_of_an_output_that_says_nothing_of_its_fields() -> None:
+    def book(city: str) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def cancel(id: str, output: dict[str, Any], late: bool = False) -> None: ...
+
+    assert inverse_of(cancel, book) == {"id": "${step.output.id}", "output": "${step.output}"}
+
+
+def test_an_inverse_that_cannot_be_one_is_refused() -> None:
+    def cancel() -> None: ...
+
+    with pytest.raises(ToolError, match="undo: `cancel` has the effect `pure`, and so undoes nothing"):
+        inverse_of(cancel, effect="pure")
+    registry = Registry()
+    tool("hold", undo="cancel", registry=registry)(hold)
+    with pytest.raises(ToolError, match="undo: there is no tool `cancel`"):
+        registry.check()
+
+
+def test_an_inverse_whose_arguments_nothing_fills_is_refused() -> None:
+    def cancel(code: str) -> None: ...
+
+    def number(city: str) -> int:
+        raise NotImplementedError
+
+    for acting in (hold, number):
+        with pytest.raises(ToolError, match="`cancel` needs `code`, which `hold` neither returns nor takes"):
+            inverse_of(cancel, acting)
 
 
 # ---- approvals -----------------------------------------------------------------------------------------------------

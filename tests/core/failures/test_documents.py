@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from baton.core.conditions.model import Cel
 from baton.core.conditions.schema import violations
-from baton.core.documents.compile.handling import policies_of, retry_of, rules_of, strange_names
+from baton.core.documents.compile.handling import policies_of, rules_of, strange_names
 from baton.core.documents.parts.failing import Failover, OnFailure, Retry
 from baton.core.documents.parts.failing_schema import definitions
 from baton.core.documents.schema import document_schema
@@ -99,7 +99,7 @@ def test_everything_that_can_be_said_of_retries() -> None:
 def test_a_schedule_lists_the_pauses() -> None:
     node = read(retry={"backoff": "custom", "schedule": ["1s", 60, "1h"]})
     assert node.retry is not None
-    assert retry_of(node.retry) == RetryChange(backoff="custom", schedule=(1_000, 60_000, 3_600_000))
+    assert node.retry.change() == RetryChange(backoff="custom", schedule=(1_000, 60_000, 3_600_000))
 
 
 @pytest.mark.parametrize(

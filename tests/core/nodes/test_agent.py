@@ -12,7 +12,7 @@ from baton.core.decide.spending import SpendingLimits
 from baton.core.documents.compile import compile_document
 from baton.core.effects.approvals import request_for
 from baton.core.log import events as ev
-from baton.core.log.agents import Agent, Segment
+from baton.core.log.agents import Agent
 from baton.core.log.fold import apply
 from baton.core.log.state import ANSWER
 from baton.core.log.status import status_of
@@ -187,7 +187,7 @@ def test_segments_take_old_turns_out_of_the_state() -> None:
     saga.go(answered("a#t4", call("look", n=4), segments=[["cas://sha256/9", 3]]))
     saga.go(outcome("a#t4-0", 4))
     work = at_work(saga)
-    assert work.segments == (Segment("cas://sha256/9", 3),)
+    assert [(one.ref, one.turns) for one in work.segments] == [("cas://sha256/9", 3)]
     assert [turn.results[0].v for turn in work.tail] == [4]
     assert list(work.made.values()) == ["t4-0"], "what was called in older turns stands in their segment"
 

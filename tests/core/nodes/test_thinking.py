@@ -6,14 +6,17 @@ from msgspec.structs import replace
 
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
+from baton.core.log.events import CallbackOpened
 from baton.core.log.records import Response
 from baton.core.log.work import Callback
+from baton.core.models.usage import Usage
 from baton.core.nodes.elsewhere import in_words
 from baton.core.nodes.registry import KINDS
 from baton.core.nodes.task import TaskKind
 from baton.core.nodes.thinking import FIRST_MS, next_look
+from baton.core.read.metrics import Figures
 from tests.core.build import Saga, ready
-from tests.core.nodes.handing import HOUR, TOOLS, handed, say, work
+from tests.core.nodes.handing import HOUR, TOOLS, handed, last, say, work
 
 ASKS = """
 name: w
@@ -51,6 +54,15 @@ def test_a_worker_that_has_looked_looks_again_at_the_next_moment_only() -> None:
     looked = {"a": (saga.now, True)}
     assert ready(saga.go(looked=looked)) == []
     assert saga.decision.due == next_look(work(saga), saga.now)
+
+
+def test_what_a_summary_before_it_has_used_is_in_the_sums_of_models_and_in_the_metrics() -> None:
+    saga = thinking()
+    opened = replace(last(saga, CallbackOpened), usage=(Usage(model="s", input=300, output=20, cost=50),))
+    figures = Figures()
+    figures.heard("w", (opened,), 0)
+    (document,) = (one for one in figures.take(10**9, 1, "d") if one.get("model") == "s")
+    assert (document["InputTokens"], document["OutputTokens"]) == (300, 20)
 
 
 def test_what_it_waits_for_is_named() -> None:

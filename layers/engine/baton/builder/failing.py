@@ -100,6 +100,14 @@ class Replan(_Suggested, total=False):
     price: Mapping[str, float]
 
 
+_Compensation = TypedDict(
+    "_Compensation",
+    {"tool": Tool, "with": Mapping[str, Any], "retry": str | Retry, "timeout": Duration},
+    total=False,
+)
+Compensation = Tool | _Compensation
+"""What takes back what a node has done: a tool, or more of it; `none` for nothing."""
+
 Retries = str | Retry
 Reactions = str | Sequence[str] | Mapping[str, str | Sequence[str] | Reaction]
 Policies = Sequence[Policy]
@@ -162,6 +170,11 @@ def said(made: Collector, path: str, value: Any) -> Any:
 def _by_key(made: Collector, path: str, value: Any) -> Any:
     """What stands under the key that a path ends with."""
     return _INSIDE.get(path.rpartition("/")[2], said)(made, path, value)
+
+
+def compensation(made: Collector, path: str, value: Any) -> Any:
+    """The writer of `compensate`."""
+    return said(made, path, value) if isinstance(value, Mapping) else made.tool(path, value)
 
 
 def by_code(made: Collector, path: str, value: Any) -> Any:

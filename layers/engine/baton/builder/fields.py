@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from baton.builder.conditions import Holds, condition
 from baton.builder.control import Branch, Join, Limits, Loop, guardrails, join_or_short
-from baton.builder.failing import Catch, Policies, Reactions, Retries, by_code, catch, said
+from baton.builder.failing import Catch, Policies, Reactions, Retries, by_code, catch, compensation, said
 from baton.builder.parts import Writer, only, schema, schema_by_name
 from baton.builder.values import Collector, Duration, Nodes
 
@@ -41,6 +41,7 @@ FIELDS: Mapping[str, Writer] = {
     "on_failure": by_code,
     "failover": said,
     "replan": said,
+    "compensate": compensation,
     "requires_approval": said,
     "catch": catch,
     "output_schema": schema,
@@ -58,6 +59,7 @@ HEAD: Mapping[str, Writer] = {
     "on_failure": by_code,
     "failover": said,
     "replan": said,
+    "compensate": Collector.value,
     "risk": Collector.value,
 }
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from baton.builder.control import Guardrails, Limits
 from baton.builder.control import tools as tools_of
-from baton.builder.failing import Policies, Reactions, Replan, Retries, said
+from baton.builder.failing import Compensation, Policies, Reactions, Replan, Retries, said
 from baton.builder.fields import FIELDS, HEAD, OF_MODEL, Asking, NodeFields, Summaries
 from baton.builder.parts import Writer, finished, given
 from baton.builder.references import JoinFields, LoopFields, Node, Origin, Reference, SagaFields
@@ -55,6 +55,7 @@ class Workflow:
         on_failure: Reactions | None = None,
         failover: Policies | None = None,
         replan: Replan | None = None,
+        compensate: str | None = None,
         risk: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
         self.name = name
@@ -74,6 +75,7 @@ class Workflow:
             "on_failure": on_failure,
             "failover": failover,
             "replan": replan,
+            "compensate": compensate,
             "risk": risk,
         }
         self._head = {
@@ -128,6 +130,7 @@ class Workflow:
         on_failure: Reactions | None = None,
         failover: Policies | None = None,
         replan: Replan | None = None,
+        compensate: Compensation | None = None,
         requires_approval: bool | Mapping[str, Any] | None = None,
         **more: Unpack[NodeFields],
     ) -> Node:
@@ -145,7 +148,8 @@ class Workflow:
             work["callback"] = {
                 key: self._made.duration(f"{place}/{key}", time) for key, time in times.items()
             }
-        own |= {"failover": failover, "replan": replan, "requires_approval": requires_approval}
+        own |= {"failover": failover, "replan": replan, "compensate": compensate}
+        own["requires_approval"] = requires_approval
         return self._add(name, work, more, with_, own)
 
     def wait(
@@ -221,6 +225,7 @@ class Workflow:
         calls_in_a_turn: int | None = None,
         tokens: int | None = None,
         summarise: Summaries | None = None,
+        compensate: str | None = None,
         **more: Unpack[Asking],
     ) -> Node:
         """A node that asks a model, makes the calls of `tools` that it asks for, and asks again, until it has its answer.
@@ -230,9 +235,16 @@ class Workflow:
         """
         fields = {"model": model, "prompt": prompt, "tools": tools, "signal": signal, "summarise": summarise}
         limits = {"turns": turns, "calls": calls, "calls_in_a_turn": calls_in_a_turn, "tokens": tokens}
-        return self._asked(name, "agent", {**fields, **limits}, more)
+        return self._asked(name, "agent", {**fields, **limits}, more, {"compensate": compensate})
 
-    def _asked(self, name: str, kind: str, fields: Mapping[str, Any], more: Asking) -> Node:
+    def _asked(
+        self,
+        name: str,
+        kind: str,
+        fields: Mapping[str, Any],
+        more: Asking,
+        also: Mapping[str, Any] | None = None,
+    ) -> Node:
         _check(more, Asking)
         asked = {
             key: (tools_of if key == "tools" else Collector.value)(
@@ -242,7 +254,7 @@ class Workflow:
             if value is not None and (key in fields or key in OF_MODEL)
         }
         own = {key: value for key, value in more.items() if key not in OF_MODEL}
-        return self._add(name, {kind: asked}, {}, own=own)
+        return self._add(name, {kind: asked}, {}, own={**own, **(also or {})})
 
     def workflow(
         self,
@@ -251,6 +263,7 @@ class Workflow:
         *,
         with_: Mapping[str, Any] | None = None,
         cancel_on: str | None = None,
+        compensate: str | None = None,
         **more: Unpack[NodeFields],
     ) -> Node:
         """A node that starts a saga of another workflow: `NAME`, `NAME@VERSION`, or one that was built.
@@ -261,7 +274,7 @@ class Workflow:
         made = {"workflow": self._made.value(f"{_place(name)}/workflow", called)}
         if cancel_on is not None:
             made["cancel_on"] = cancel_on
-        return self._add(name, made, more, with_)
+        return self._add(name, made, more, with_, {"compensate": compensate})
 
     def value(self, name: str, value: Any, **more: Unpack[NodeFields]) -> Node:
         """A node that gives a value made of what others gave; nothing runs for it."""

@@ -16,7 +16,7 @@ from baton.cli.catalog import node_types, tools
 from baton.cli.check import check
 from baton.cli.completion import completion
 from baton.cli.letters import dlq
-from baton.cli.local import demo, token, up
+from baton.cli.local import demo, failover, token, up
 from baton.cli.money import budget, cost
 from baton.cli.new import new
 from baton.cli.people import answer, claim, inbox, incidents, remind, resolve
@@ -30,7 +30,7 @@ from baton.cli.workflows import deploy_workflow, workflows
 from baton.client import exits
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
-    "On this machine": (new, up, token, demo, check),
+    "On this machine": (new, up, token, demo, failover, check),
     "Workflows": (deploy_workflow, workflows, tools, node_types, pipelines),
     "Sagas": (
         *(start, intend, list_sagas, show, events, live, value, explain, cost, budget),

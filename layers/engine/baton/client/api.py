@@ -359,7 +359,7 @@ class Api:
 
 
 class Reader:
-    """Reads JSON from services that are not Baton, such as the books of the demo; shows no token."""
+    """JSON from and to services that are not Baton, such as the books of the demo; shows no token."""
 
     def __init__(self) -> None:
         self._http = httpx.AsyncClient(
@@ -374,13 +374,19 @@ class Reader:
 
     async def get(self, url: str) -> Any:
         """One document. Raises `Failed`."""
+        return (await self._answer("GET", url)).json()
+
+    async def put(self, url: str, document: Any) -> None:
+        """Replace a document. Raises `Failed`."""
+        await self._answer("PUT", url, document)
+
+    async def _answer(self, method: str, url: str, document: Any = None) -> httpx.Response:
         try:
             async with asyncio.timeout(TOTAL_S):
-                answer = await self._http.get(url)
-            answer.raise_for_status()
+                answer = await self._http.request(method, url, json=document)
+            return answer.raise_for_status()
         except (TimeoutError, httpx.HTTPError) as error:
             raise Failed(UNREACHABLE, f"{url}: {error}") from error
-        return answer.json()
 
 
 def new_key() -> str:

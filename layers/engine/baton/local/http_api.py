@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from baton.local.problems import TemplateProblem, nearest
@@ -49,12 +49,13 @@ class Route:
 
 @dataclass(frozen=True)
 class HttpApi:
-    """`rate` (per second) and `burst` are those of the stage, 0 for none."""
+    """`rate` (per second) and `burst` are those of the stage, 0 for none; `throttles`: those of routes that have their own."""
 
     logical_id: str
     routes: tuple[Route, ...]
     rate: float = 0.0
     burst: int = 0
+    throttles: Mapping[str, tuple[float, int]] = field(default_factory=dict)
 
 
 def read_http_api(stack: Stack, resolver: Resolver) -> HttpApi | None:
@@ -86,16 +87,25 @@ def read_http_api(stack: Stack, resolver: Resolver) -> HttpApi | None:
     }
     routes = [_route(part, properties, integrations, authorizers) for part, properties in parts("Route")]
     limits: Mapping[str, Any] = {}
+    own: Mapping[str, Any] = {}
     for part, properties in parts("Stage"):
         if properties.get("StageName") != "$default":
             raise TemplateProblem(part, "only the stage $default is run locally")
-        limits = properties.get("DefaultRouteSettings") or {}
+        limits, own = (properties.get(name) or {} for name in ("DefaultRouteSettings", "RouteSettings"))
+        if unknown := own.keys() - {route.key for route in routes}:
+            raise TemplateProblem(part, f"RouteSettings: there is no route {min(unknown)}")
+    rate, burst = _throttle(limits)
     return HttpApi(
         logical_id=api,
         routes=tuple(routes),
-        rate=float(limits.get("ThrottlingRateLimit", 0)),
-        burst=int(limits.get("ThrottlingBurstLimit", 0)),
+        rate=rate,
+        burst=burst,
+        throttles={key: _throttle(settings) for key, settings in own.items()},
     )
+
+
+def _throttle(settings: Mapping[str, Any]) -> tuple[float, int]:
+    return float(settings.get("ThrottlingRateLimit", 0)), int(settings.get("ThrottlingBurstLimit", 0))
 
 
 def _integration(stack: Stack, where: str, properties: Mapping[str, Any]) -> tuple[str, float]:

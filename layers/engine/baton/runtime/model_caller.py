@@ -6,14 +6,16 @@ due, and what becomes of its calls, is decided in core/nodes/agent.py. Loaded wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from baton.core.decide.builder import RunStep
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.log.agents import Agent, answer_of
 from baton.core.log.corrections import breaker_of
-from baton.core.log.records import Response
+from baton.core.log.records import Response, Segment
 from baton.core.log.state import State, owner_of
 from baton.core.log.work import Callback
 from baton.core.models import messages as said
@@ -84,7 +86,7 @@ class ModelCaller:
         if "#" in self._step.slot:
             agent = self._state.open[owner_of(self._step.slot)]
             assert isinstance(agent, Agent), "only an agent has turns in the background"
-            return await self._turn(asking, agent, changed, work)
+            return await self._collected(asking, agent, changed, work, work.response)
         given = as_priced({**self._step.node.arguments, **changed}, self._step.node.arguments["model"])
         answer = await asking.collect(work, given, self._context.clock.now())
         return data_of(answer, self._step.node.output_schema)
@@ -105,40 +107,58 @@ class ModelCaller:
         return plan_of(answer, node.output_schema, given, self._specs)
 
     async def _turn(
-        self, asking: Asking, work: Agent, changed: Mapping[str, Any], handed: Callback | None = None
+        self, asking: Asking, work: Agent, changed: Mapping[str, Any]
     ) -> dict[str, Any] | Response:
-        """What a turn comes to. `handed`: its request, which the provider has; else it is made."""
-        node = self._step.node
+        """What a turn comes to, or what its provider works on."""
         transcript = Transcript(self._context, self._values, self._state.origin)
         written = await transcript.content(work.given)
         given = as_priced({**written, **changed}, written["model"])
-        names = said.wire_names(node.arguments["tools"])
-        answer: ModelAnswer | Response | None = None
-        if handed is not None:  # a look that finds nothing costs no more than a look
-            answer = await asking.collect(handed, given, self._context.clock.now())
-        talk, summary = await transcript.read(work, given, names), None
-        share = int(changed.get(SHARE, 0))
+        names = said.wire_names(self._step.node.arguments["tools"])
+        talk, share = await transcript.read(work, given, names), int(changed.get(SHARE, 0))
+        summary = Summary(asking, self._context.clock, written, given["model"], changed.get(SUMMARISE))
         if share:
-            summary = Summary(asking, self._context.clock, written, given["model"], changed.get(SUMMARISE))
             talk = await transcript.cut(work, talk, share, summary.of)
         talk = await transcript.kept(work, talk)
-        if answer is None:
-            # It begins with what the turn before it has read, and that was counted.
-            counted = work.used.read if work.tail and not share else 0
-            offers = tuple(self._offer(tool, name) for tool, name in names.items())
-            answer = await asking.answer(given, self._corrected(talk.messages), offers, counted)
-        if isinstance(answer, Response):
-            return answer
+        # It begins with what the turn before it has read, and that was counted.
+        counted = work.used.read if work.tail and not share else 0
+        offers = tuple(self._offer(tool, name) for tool, name in names.items())
+        answer = await asking.answer(given, self._corrected(talk.messages), offers, counted)
+        segments = None if talk.segments is None else tuple(talk.segments)
+        if isinstance(answer, Response):  # what the request begins with is part of what was handed over
+            return replace(answer, segments=segments, summary=summary.tokens, no_summary=summary.failed)
+        return self._turned(answer, names, talk.made, segments, summary.tokens, summary.failed)
+
+    async def _collected(
+        self, asking: Asking, work: Agent, changed: Mapping[str, Any], handed: Callback, response: Response
+    ) -> dict[str, Any]:
+        """What a turn comes to whose request was handed over. A look that finds nothing reads no transcript."""
+        transcript = Transcript(self._context, self._values, self._state.origin)
+        written = await transcript.content(work.given)
+        given = as_priced({**written, **changed}, written["model"])
+        answer = await asking.collect(handed, given, self._context.clock.now())
+        segments = work.segments if response.segments is None else response.segments
+        made = await transcript.made(segments) if answer.calls else {}
+        names = said.wire_names(self._step.node.arguments["tools"])
+        return self._turned(answer, names, made, response.segments, response.summary, response.no_summary)
+
+    def _turned(
+        self,
+        answer: ModelAnswer,
+        names: Mapping[str, str],
+        made: Mapping[str, str],
+        segments: Sequence[Segment] | None,
+        summary: tuple[int, ...],
+        no_summary: str,
+    ) -> dict[str, Any]:
+        """An answer as the log has it."""
         asked = answer.calls[:MOST_CALLS]
-        calls = calls_of(asked, names, self._specs, talk.made)
-        segments = talk.segments
         return {
             "text": answer.text,
-            "calls": calls,
+            "calls": calls_of(asked, names, self._specs, made),
             **({"left_out": len(answer.calls) - MOST_CALLS} if len(answer.calls) > MOST_CALLS else {}),
-            "data": None if asked else data_of(answer, node.output_schema),
-            "tokens": [answer.usage.input, answer.usage.output, *(summary.tokens if summary else ())],
-            **({"no_summary": summary.failed} if summary and summary.failed else {}),
+            "data": None if asked else data_of(answer, self._step.node.output_schema),
+            "tokens": [answer.usage.input, answer.usage.output, *summary],
+            **({"no_summary": no_summary} if no_summary else {}),
             **({} if segments is None else {"segments": [[one.ref, one.turns] for one in segments]}),
         }
 

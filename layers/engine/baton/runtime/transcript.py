@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from baton.core.log.agents import Agent, Segment, Turn, call_item
-from baton.core.log.events import Value
+from baton.core.log.agents import Agent, Turn, call_item
+from baton.core.log.records import Segment, Value
 from baton.core.log.state import Origin
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
@@ -81,11 +81,17 @@ class Transcript:
             tail += await self._turn(number, turn, names, talk)
         return talk
 
+    async def made(self, segments: Sequence[Segment]) -> dict[str, str]:
+        """By digest, the calls that are in these segments."""
+        known = await asyncio.gather(*(self._segment(one) for one in segments))
+        return {digest: item for part in known for digest, item in part.made.items()}
+
     async def kept(self, work: Agent, talk: Talk) -> Talk:
         """With a new segment, where one is due. They are merged like a binary counter: of n turns there are at most log n."""
-        if talk.segments is not None or len(work.tail) < TAIL:
+        size = len(work.tail)
+        if talk.segments is not None or size < TAIL:
             return talk
-        parts, size, text = list(talk.parts), TAIL, _Said(talk.tail, work.made)
+        parts, text = list(talk.parts), _Said(talk.tail, work.made)
         while parts and parts[-1][0].turns <= size:
             segment, before = parts.pop()
             messages, made = [*before.messages, *text.messages], before.made | text.made

@@ -51,6 +51,7 @@ class Abilities:
     repeatable: bool = False
     requires_approval: bool = False
     risk: Risk | None = None
+    undo: str = ""
 
     def fields(
         self, name: str, effect: str, schema: dict[str, Any], hints: Mapping[str, Any]
@@ -78,6 +79,7 @@ class Abilities:
             "context": _context(self.context, schema, takes),
             "requires_approval": _flag("requires_approval", self.requires_approval),
             "risk": _risk(self.risk, effect, takes),
+            "undo": _undo(self.undo, effect),
         }
 
 
@@ -148,6 +150,18 @@ def _verify(verify: str, name: str, effect: str) -> str:
             f'verify: a tool with the effect `{effect}` may run again; only `effect="once"` needs it'
         )
     return verify
+
+
+def _undo(undo: Any, effect: str) -> str:
+    if not isinstance(undo, str):
+        raise ValueError('undo: give the name of a tool, such as `undo="table.cancel"`')
+    if undo and not NAME.fullmatch(undo):
+        raise ValueError(f"undo: `{undo}` is not a tool name")
+    if undo and effect == PURE:
+        raise ValueError(
+            "undo: a tool with the effect `pure` changes nothing, so that there is nothing to undo"
+        )
+    return undo
 
 
 # ---- approvals -----------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from pydantic import (
     create_model,
 )
 
+from baton.core.effects.inverses import problems_of_inverses
 from baton.core.effects.keys import KeyRule
 from baton.core.effects.risk import Risk
 from baton.core.effects.toolspec import EFFECTS, Merits, ToolSpec
@@ -78,7 +79,8 @@ class Registry(Mapping[str, Tool]):
 
     def check(self) -> None:
         """Raises `ToolError` for the first thing that a tool says of another and that cannot be; once all are there."""
-        for name, why in problems_of(self.specs()):
+        specs = self.specs()
+        for name, why in (*problems_of(specs), *problems_of_inverses(specs)):
             raise ToolError(f"tool `{name}`: {why}{_where(self[name].function)}")
 
     def __getitem__(self, name: str) -> Tool:
@@ -118,6 +120,7 @@ def tool(
     repeatable: bool = False,
     requires_approval: bool = False,
     risk: Risk | None = None,
+    undo: str = "",
     registry: Registry | None = None,
 ) -> Callable[[F], F]:
     """Declare a function as a tool; the function itself stays as it was.
@@ -140,6 +143,10 @@ def tool(
 
     requires_approval: a person approves every call first. risk: what it does, and which arguments are amount, currency and
     party; by the rules of the document, calls of high and critical risk are approved first.
+
+    undo: the tool that takes back what a call of this one has done. Each of its parameters gets the field of the same name of what
+    this tool returned, else the argument of the same name; `output` and `input` get the whole of them. A document says `compensate`
+    where that is not right.
 
     An `async` function is cancelled at its timeout. A plain one runs in a helper process, which is killed; so it is
     declared where importing the app declares it again, and shares no variables with the worker. A plain one that is
@@ -166,6 +173,7 @@ def tool(
         repeatable=repeatable,
         requires_approval=requires_approval,
         risk=risk,
+        undo=undo,
     )
 
     def declare(function: F) -> F:

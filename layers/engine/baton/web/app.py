@@ -34,6 +34,7 @@ from baton.web.parameters import read_path, read_query
 from baton.web.replies import Reply
 from baton.web.requests import idempotency_key, read_body, text_of
 from baton.web.routes import BY_TOKEN, CALLBACKS, ROUTES, Route
+from baton.web.strangers import Strangers
 
 logger = logging.getLogger("baton.api")
 
@@ -52,6 +53,7 @@ class Api:
         self._limiters = {
             what: RateLimiter(rates, engine.clock, engine.offload, limit, each, what) for what in BY_TOKEN
         }
+        self._strangers = Strangers(engine.clock)
         self._loop = asyncio.Runner()
         self._app = APIGatewayHttpResolver()
         for route in ROUTES:
@@ -85,6 +87,8 @@ class Api:
             caller = identity.caller
         elif route.by_token:
             caller = await self._holder(route, path)
+        elif route.is_signed:
+            return caller, await self._announced(route, path)
         return caller, await route.handler(self._ask(route, path, caller))
 
     async def _admitted(self) -> Identity:
@@ -116,6 +120,17 @@ class Api:
         await self._limiters[route.by_token].admit(caller.tenant, len(event.body or ""))
         return replace(caller, request=asking.request)
 
+    async def _announced(self, route: Route[Any], path: dict[str, str]) -> Reply:
+        """The answer to a request that has to be signed. Nothing is read for an address that was refused too often."""
+        http = (self._app.current_event.raw_event.get("requestContext") or {}).get("http") or {}
+        address = str(http.get("sourceIp", ""))
+        self._strangers.check(address)
+        try:
+            return await route.handler(self._ask(route, path, _ANONYMOUS))
+        except Unauthenticated:
+            self._strangers.refused(address)
+            raise
+
     def _no_route(self, _: NotFoundError) -> Response[str]:
         """404, or 405 with what is allowed where only the method is wrong; counted like any other request."""
         try:
@@ -130,7 +145,7 @@ class Api:
         event, headers = self._app.current_event, self._headers()
         query = read_query(route.query, event.query_string_parameters or {})
         has_body = route.takes_text or route.body is not None
-        text = self._text() if has_body else ""
+        text = self._text(route.most_bytes) if has_body else ""
         deadline = self._deadline()
         return Ask(
             service=Service(self._engine, caller, deadline),
@@ -146,9 +161,11 @@ class Api:
             describe=lambda: self._description,
         )
 
-    def _text(self) -> str:
-        event = self._app.current_event
-        return text_of(event.body or "", bool(event.is_base64_encoded), self._config.max_body_bytes)
+    def _text(self, most: int = 0) -> str:
+        event, allowed = self._app.current_event, self._config.max_body_bytes
+        return text_of(
+            event.body or "", bool(event.is_base64_encoded), min(most, allowed) if most else allowed
+        )
 
     def _deadline(self) -> int:
         left: int = self._app.lambda_context.get_remaining_time_in_millis()

@@ -40,7 +40,7 @@ _WHY = {
     410: "It is not waited for any more, so the work can stop.",
     413: "Larger than a limit, which the answer names.",
     422: "The body is not as it must be; `errors` lists every fault with its place.",
-    429: "The tenant has used up its requests for now, or the user the money of the day.",
+    429: "The tenant has used up its requests for now, or the user the money of the day; or too many requests were not signed.",
     500: "A defect, or a log that this version cannot read.",
     503: "The store did not answer in time; the same request, with the same key, may be repeated.",
 }
@@ -138,7 +138,8 @@ def _headers(route: Route[Any]) -> list[dict[str, Any]]:
 
 
 def _body(route: Route[Any], config: ApiSettings) -> dict[str, Any]:
-    described = f"At most {config.max_body_bytes} bytes."
+    most = min(route.most_bytes or config.max_body_bytes, config.max_body_bytes)
+    described = f"At most {most} bytes."
     if route.takes_text and not route.roles:
         return {
             "required": True,

@@ -41,6 +41,8 @@ DEFAULT_LIST = 50
 CALLBACKS, CONFIRMATIONS = "callbacks", "confirmations"
 BY_TOKEN = (CALLBACKS, CONFIRMATIONS)
 """Requests whose token says for whom they are."""
+MOST_ANNOUNCED = 65_536
+"""Bytes of what a provider of models announces: an event with an id, and no answer."""
 DEFAULT_EVENTS = 100
 MAX_CURSOR = 8_192  # that of a list over 32 shards, of sagas deep in sagas, needs most of it
 MAX_NUMBER = 999_999_999  # of versions in requests
@@ -54,7 +56,7 @@ class Route(Generic[B]):
     id: the operation's name in the OpenAPI document, which never changes. roles: any of these lets a
     caller in; none at all lets everybody in, without an identity. by_token: one of BY_TOKEN, where a token in the path or the
     body says for which tenant; such requests have a rate of their own. body: its model; `takes_text` where it
-    is a document instead. answers: status to the model's name in answers.py. refusals: the statuses that
+    is a document instead. is_signed: the handler refuses what a provider has not signed; most_bytes: of such a body. answers: status to the model's name in answers.py. refusals: the statuses that
     the handler itself can refuse with; those that follow from the rest of the row are not repeated here.
     """
 
@@ -71,6 +73,8 @@ class Route(Generic[B]):
     takes_text: bool = False
     has_key: bool = False
     by_token: str = ""
+    is_signed: bool = False
+    most_bytes: int = 0
     refusals: tuple[int, ...] = ()
 
 
@@ -257,6 +261,7 @@ ROUTES: tuple[Route[Any], ...] = (
     ),
     Route(
         method="POST", path="/models/{profile}/webhook", id="announceModel", handler=commands.announced, roles=(),
+        is_signed=True, most_bytes=MOST_ANNOUNCED,
         summary="A provider of models announces, signed, that a request in the background is over; again, it changes nothing.",
         parameters=(_PROFILE,), takes_text=True, answers={202: "Announced"}, refusals=(401, 404),
     ),

@@ -94,6 +94,7 @@ ATTRIBUTES: Mapping[str, str] = {
     # entity
     "ver": "version: the number of its writes",
     "keys": "idempotency keys of its newest writes, in their order",
+    "was": "what the newest write of an entity has replaced, if that was kept",
     "ttl": "when DynamoDB may delete the item, in epoch seconds; absent: never",
     # question
     "ask_key": "partition of InboxIndex: tenant, shard, whom the question is for; absent: it is not open any more (also of a dead letter: tenant, status)",

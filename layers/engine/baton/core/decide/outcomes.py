@@ -142,13 +142,13 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         "schema_hash": outcome.schema_hash,
         "blocked_ms": outcome.blocked_ms,
     }
+    if outcome.usage:
+        ran["usage"] = outcome.usage
     if outcome.handed and (opened := _handed_over(program, state, outcome, ran)) is not None:
         yield opened
         return
     if outcome.callback:
         ran["callback"] = outcome.callback
-    if outcome.usage:
-        ran["usage"] = outcome.usage
     failure = outcome.failure
     if outcome.output is not None and failure is None:
         context = EvaluationContext(program, state, found, slot, outcome.output)

@@ -37,6 +37,7 @@ _NODE = Words(
         "catch": "on_error on_exception catches except rescue error_handler handler_on_error",
         "retry": "retries retry_policy retrier",
         "timeout": "timeout_seconds time_limit deadline max_time",
+        "compensate": "compensation compensator compensated_by undo rollback inverse",
         "requires_approval": "needs_approval require_approval confirm confirmation interrupt_before",
         "output_schema": "returns output_type result_schema schema response_format response_model json_schema",
         "description": "comment doc docs title label summary",
@@ -54,7 +55,6 @@ _NODE = Words(
         "parallel branches concurrent": (
             "nodes that come `after` the same one run side by side; write them beside this one"
         ),
-        "compensate compensation undo rollback": "write what is undone as nodes that `catch` leads to",
     },
 )
 _DOCUMENT = Words(

@@ -14,6 +14,7 @@ from pydantic.types import JsonValue
 from baton.core.documents.nodes.model import NodeModel
 from baton.core.documents.parts.approval import MOST_RULES, RiskRuleModel
 from baton.core.documents.parts.bounds import GuardrailsModel, Limits
+from baton.core.documents.parts.compensate import NONE, PARALLEL, SEQUENTIAL
 from baton.core.documents.parts.failing import Failover, OnFailure, Retry
 from baton.core.documents.parts.fields import (
     MAX_NODES,
@@ -23,6 +24,8 @@ from baton.core.documents.parts.fields import (
     NodeName,
     Value,
     WorkflowName,
+    one_of,
+    words,
 )
 from baton.core.documents.parts.node import Schema
 from baton.core.documents.parts.replan import ReplanModel
@@ -102,6 +105,12 @@ class WorkflowModel(Model):
     )
     replan: Annotated[ReplanModel | None, Given] = Field(
         default=None, description="The same of all tasks without a `callback`, unless a task says otherwise."
+    )
+    compensate: Annotated[
+        str, one_of(SEQUENTIAL, PARALLEL, NONE), words(SEQUENTIAL, PARALLEL, NONE), Given
+    ] = Field(
+        default=SEQUENTIAL,
+        description="Whether steps are undone one after the other, the last first, or side by side; `none`: nothing is undone.",
     )
     risk: Annotated[list[RiskRuleModel] | None, Given] = Field(
         default=None,

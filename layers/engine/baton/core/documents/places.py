@@ -25,6 +25,7 @@ from baton.core.documents.parts.bounds import (
     TimeModel,
 )
 from baton.core.documents.parts.callback import CallbackModel
+from baton.core.documents.parts.compensate import CompensateModel
 from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
 from baton.core.documents.parts.escalation import EscalationModel
 from baton.core.documents.parts.failing import (
@@ -72,6 +73,7 @@ INSIDE: Mapping[str, type[BaseModel]] = {
     "catch": CatchModel,
     "requires_approval": ApprovalModel,
     "replan": ReplanModel,
+    "compensate": CompensateModel,
     "escalate": EscalationModel,
     "hand_on": AudienceModel,
     "risk": RiskRuleModel,

@@ -57,6 +57,7 @@ _PARTS = {
     "GuardrailsModel": "guardrails",
     "ApprovalModel": "approval",
     "ReplanModel": "replan",
+    "CompensateModel": "compensation",
     "EscalationModel": "escalation",
     "RiskRuleModel": "riskRule",
 }

@@ -34,7 +34,7 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     out, for the tools of `for_tools`. `fallbacks` are values of a parameter to try one after the other; `context` is
     the parameter that can be shortened. `sees_key` False: its function has no `Context`, and so no use for a key.
     `repeatable`: an agent that calls it again with equal arguments has it called again. `requires_approval`: a person
-    approves every call of it first; `risk`: those that are risky.
+    approves every call of it first; `risk`: those that are risky. `undo`: the tool that takes back what a call of this one has done.
     """
 
     name: str
@@ -59,6 +59,7 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     requires_approval: bool = False
     repeatable: bool = False
     risk: Risk | None = None
+    undo: str = ""
 
     @property
     def may_ask(self) -> bool:

@@ -17,8 +17,11 @@ from typing import Any
 from msgspec import Struct
 
 ROOTS = ("input", "ctx", "saga", "loop", "join", "last_error", "item", "output")
+STEP = "step"
+"""A root besides, for `compensate` alone: the step that is undone."""
 SAGA_FIELDS = ("id", "user", "tenant", "workflow")
 JOIN_FIELDS = ("outputs", "arrived", "errors")
+STEP_FIELDS = ("input", "output")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SPACE = " \t\r\n"
@@ -33,8 +36,8 @@ class ExpressionError(Exception):
 class UnknownRoot(ExpressionError):
     """An expression that begins with something else; `source` is what stands between the braces."""
 
-    def __init__(self, source: str) -> None:
-        super().__init__(f"`{source}` must begin with one of {', '.join(ROOTS)}")
+    def __init__(self, source: str, message: str = "") -> None:
+        super().__init__(message or f"`{source}` must begin with one of {', '.join(ROOTS)}")
         self.source = source
 
 
@@ -42,7 +45,7 @@ class Path(Struct, frozen=True):
     """A parsed expression: its text, its root and the keys and indexes that follow.
 
     `optional` (`ctx.<node>.output?`, `input.<name>?`): null when the node gave nothing, or the input is without the part.
-    `marks`: how many steps of `input` lead to the parts that may be missing.
+    `marks`: how many inner steps lead to the parts that may be missing.
     """
 
     text: str
@@ -63,8 +66,8 @@ class Path(Struct, frozen=True):
 
     @property
     def inner(self) -> tuple[str | int, ...]:
-        """The steps inside the value itself: behind `ctx.<node>.output`, or behind the root."""
-        return self.steps[2:] if self.root == "ctx" else self.steps
+        """The steps inside the value itself: behind `ctx.<node>.output`, `step.input` or `step.output`, or behind the root."""
+        return self.steps[2:] if self.root == "ctx" else self.steps[1:] if self.root == "step" else self.steps
 
     @property
     def may_be_null(self) -> bool:
@@ -89,7 +92,7 @@ def parse(text: str) -> Path:
     """Parse what stands between `${` and `}`. Raises `ExpressionError`."""
     source = text.strip(SPACE)
     first = _NAME.match(source)
-    if not first or first.group() not in ROOTS:
+    if not first or first.group() not in (*ROOTS, STEP):
         raise UnknownRoot(source)
     steps: list[str | int] = []
     is_optional, marks = False, []
@@ -107,7 +110,7 @@ def parse(text: str) -> Path:
         position = step.end()
         if source.startswith(_OPTIONAL, position) and _may_be_missing(first.group(), steps):
             is_optional = True
-            marks += [len(steps)] if first.group() == "input" else []
+            marks += {"input": [len(steps)], "step": [len(steps) - 1]}.get(first.group(), [])
             position += 1
     path = Path(source, first.group(), tuple(steps), is_optional, tuple(marks))
     _check_shape(path)
@@ -116,10 +119,14 @@ def parse(text: str) -> Path:
 
 def _may_be_missing(root: str, steps: list[str | int]) -> bool:
     """Whether `?` may stand behind these steps."""
-    return len(steps) == 2 if root == "ctx" else root == "input" and isinstance(steps[-1], str)
+    if root == "ctx":
+        return len(steps) == 2
+    return isinstance(steps[-1], str) and (root == "input" or (root == "step" and len(steps) > 1))
 
 
 def _check_shape(path: Path) -> None:
+    if path.root == "step" and (not path.steps or path.steps[0] not in STEP_FIELDS):
+        raise UnknownRoot(path.text, f"`{path.text}`: a step that is undone has {', '.join(STEP_FIELDS)}")
     if path.root == "ctx" and (
         len(path.steps) < 2 or path.steps[1] not in {"output", "previous"} or isinstance(path.steps[0], int)
     ):
@@ -146,7 +153,8 @@ def walk(path: Path, value: Any) -> Any:
                 return None
             if step not in value:
                 known = ", ".join(sorted(map(str, value))[:8])[:200] or "nothing"
-                optional = f"; `{path.up_to(taken)}?` is null without it" if path.root == "input" else ""
+                is_marked = path.root in {"input", "step"}
+                optional = f"; `{path.up_to(taken)}?` is null without it" if is_marked else ""
                 raise ExpressionError(f"`{path.text}`: there is no `{step}`, only {known}{optional}")
             value = value[step]
         else:

@@ -132,7 +132,8 @@ class Node(_Part, frozen=True, kw_only=True):
     micro-dollars. `timed`: it matters when the node became ready. `ways` are the alternatives in the order in
     which they are tried; `hooks` maps what can be done before a retry to the tool that does it. `approval`: whether a person is
     asked before the tool acts. With a `callback` the tool only hands the work over, and the node waits for the callback.
-    `agent`: what an agent is made of. `replan`: what a model may put in the place of a step that has failed.
+    `agent`: what an agent is made of. `replan`: what a model may put in the place of a step that has failed. `undo`: by tool that may
+    have done the node's work, what takes that back; `stays`: nothing does.
     """
 
     name: str
@@ -171,6 +172,8 @@ class Node(_Part, frozen=True, kw_only=True):
     callback: CallbackTimes | None = None
     agent: AgentParts | None = None
     replan: ReplanParts | None = None
+    undo: dict[str, Undo] = {}
+    stays: bool = False
 
     @property
     def takes_failures(self) -> bool:
@@ -182,6 +185,16 @@ class Node(_Part, frozen=True, kw_only=True):
         return is_caught or can_go_on(
             join.need, join.tolerated, len(self.before), cancels=join.rest == "cancel"
         )
+
+
+class Undo(_Part, frozen=True, kw_only=True):
+    """What takes back what a step has done: `step`, whose arguments may name the input and the output of the step that is undone.
+
+    `keeps`: the arguments of that step that are named there; None: all of them.
+    """
+
+    step: Node
+    keeps: tuple[str, ...] | None = ()
 
 
 class AgentParts(_Part, frozen=True, kw_only=True):
@@ -217,7 +230,7 @@ class Graph(_Part, frozen=True, kw_only=True):
     """A workflow, compiled. `nodes` are in a topological order; `output` is a template or None.
 
     `limits` are the saga's, by the names of a node's; wall_time also stands for the document's `timeout`.
-    `risk`: the document's own rules; None: the default ones.
+    `risk`: the document's own rules; None: the default ones. `undo_together`: steps are undone side by side.
     """
 
     format: int = FORMAT
@@ -229,6 +242,7 @@ class Graph(_Part, frozen=True, kw_only=True):
     failures: dict[str, Change] = {}
     failover: tuple[Policy, ...] = ()
     risk: tuple[RiskRule, ...] | None = None
+    undo_together: bool = False
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

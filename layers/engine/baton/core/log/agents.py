@@ -14,15 +14,8 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec.structs import replace
 
-from baton.core.log.records import About, Failure, Value
+from baton.core.log.records import About, Failure, Segment, Value
 from baton.core.log.settling import Gives
-
-
-class Segment(msgspec.Struct, frozen=True, array_like=True):
-    """The blob that has the messages of so many turns of a transcript."""
-
-    ref: str
-    turns: int
 
 
 class Turn(msgspec.Struct, frozen=True, array_like=True):

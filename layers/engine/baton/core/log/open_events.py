@@ -11,6 +11,7 @@ from baton.core.log.agents import Agent
 from baton.core.log.records import About, Ask, Response, Value
 from baton.core.log.replans import Replanning
 from baton.core.log.work import CHILDREN_IN_A_WINDOW, Callback, Child, Open, Question, Wait
+from baton.core.models.usage import Usage
 
 
 class Opens(About, frozen=True, omit_defaults=True, kw_only=True):
@@ -70,7 +71,7 @@ class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=Tr
 
     It has what any event has that ends the run of a tool. `heartbeat_ms` 0: no sign of life is expected; `skew_ms`: silence is
     judged so much later, because clocks differ. `response`: a provider of models has it; the cost is then what is held, and
-    `assumed`.
+    `assumed`. `usage`: what models have read and written before it was handed over.
     """
 
     callback: str
@@ -88,6 +89,7 @@ class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=Tr
     blocked_ms: int = 0
     assumed: int = 0
     response: Response | None = None
+    usage: tuple[Usage, ...] = ()
 
     def work(self) -> Open:
         return Callback(

@@ -50,7 +50,7 @@ def callback_opened(state: State, e: ev.CallbackOpened) -> State:
         consecutive_crashes=0,
         interruptions={key: count for key, count in recovery.interruptions.items() if key != slot},
     )
-    return with_models(pay(replace(after, recovery=recovery), slot, e.cost), (), e.assumed)
+    return with_models(pay(replace(after, recovery=recovery), slot, e.cost), e.usage, e.assumed)
 
 
 def turn_began(state: State, e: ev.TurnBegan) -> State:

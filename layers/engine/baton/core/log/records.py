@@ -13,16 +13,29 @@ from msgspec.structs import replace
 from baton.core.failures import quoted
 
 
+class Segment(msgspec.Struct, frozen=True, array_like=True):
+    """The blob that has the messages of so many turns of a transcript."""
+
+    ref: str
+    turns: int
+
+
 class Response(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What a provider of models works on while no caller waits: its `id` there, and the model that was asked.
 
     `held`: the most that it may cost, in micro-dollars, which counts as spent until it is over; `day`: of which account.
+
+    `segments`: what becomes of the transcript of its agent with this turn, where that is news. `summary`: how many tokens a
+    summary has used that the request begins with; `no_summary`: why there is none.
     """
 
     id: str
     model: str
     held: int = 0
     day: int = 0
+    segments: tuple[Segment, ...] | None = None
+    summary: tuple[int, ...] = ()
+    no_summary: str = ""
 
 
 class Value(msgspec.Struct, frozen=True, omit_defaults=True):

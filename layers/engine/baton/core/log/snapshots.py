@@ -12,7 +12,6 @@ import msgspec
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.strategies.base import History
 from baton.core.log.agents import Agent, Progress, Turn
-from baton.core.log.agents import Segment as Transcribed
 from baton.core.log.events import (
     Ask,
     Blamed,
@@ -25,6 +24,7 @@ from baton.core.log.events import (
     Value,
 )
 from baton.core.log.records import Escalation, Option, Takeover
+from baton.core.log.records import Segment as Transcribed
 from baton.core.log.replans import Made, Replanning
 from baton.core.log.state import (
     Counts,

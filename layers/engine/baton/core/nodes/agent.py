@@ -16,7 +16,6 @@ from baton.core.log import events as ev
 from baton.core.log.agents import (
     Agent,
     Progress,
-    Segment,
     answer_of,
     call_digest,
     call_item,
@@ -26,6 +25,7 @@ from baton.core.log.agents import (
     place_of,
     turn_item,
 )
+from baton.core.log.records import Segment
 from baton.core.log.state import slot_of
 from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Desk, Done, Failed, Moved, Next, Opened, Run, Spread

@@ -91,7 +91,8 @@ class Tally:
             asked = self.models.setdefault(one.model, Asked())
             asked.sums["InputTokens"] = asked.sums.get("InputTokens", 0) + one.input
             asked.sums["OutputTokens"] = asked.sums.get("OutputTokens", 0) + one.output
-        self.models[usage[-1].model].times.append(lasted)
+        if usage:
+            self.models[usage[-1].model].times.append(lasted)
 
 
 class Figures:
@@ -126,7 +127,9 @@ class Figures:
             elif isinstance(event, ev.CallbackOpened):
                 # The attempt is counted when it ends.
                 lasted = max(event.ended_at - event.started_at, 0)
-                self._tally(workflow, event.tool, now).add("WorkTime", lasted)
+                tally = self._tally(workflow, event.tool, now)
+                tally.add("WorkTime", lasted)
+                tally.ask(event.usage, lasted)
             elif isinstance(event, ev.Opens) and event.work().ask is not None:
                 self._tally(workflow, "", now).add("Questions")
             elif isinstance(event, ev.Parked):
@@ -176,8 +179,7 @@ def _attempt(tally: Tally, event: ev.StepSucceeded | ev.AttemptFailed | ev.StepF
     tally.add("Attempts")
     lasted = max(event.ended_at - event.started_at, 0)
     tally.add(time, lasted)
-    if event.usage:
-        tally.ask(event.usage, lasted)
+    tally.ask(event.usage, lasted)
     if event.attempt > 1:
         tally.add("Retries")
 

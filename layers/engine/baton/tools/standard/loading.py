@@ -5,6 +5,7 @@ How a tool is declared is in define.py. What the command line says of a module t
 
 from __future__ import annotations
 
+from baton.core.effects.inverses import problems_of_inverses
 from baton.core.failures.alternatives import problems_of
 from baton.tools.define import REGISTRY, Registry, ToolError, modules_of
 from baton.tools.standard import with_standard
@@ -17,7 +18,8 @@ def import_tools(module: str) -> None:
     """
     for _ in modules_of(module):
         pass
-    if any(problems_of(REGISTRY.specs())):
+    specs = REGISTRY.specs()
+    if any(problems_of(specs)) or any(problems_of_inverses(specs)):
         with_standard(REGISTRY).check()  # perhaps one of them names a standard tool
 
 

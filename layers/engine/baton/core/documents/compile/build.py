@@ -13,6 +13,7 @@ from baton.core.documents.compile.failing import named_tools
 from baton.core.documents.compile.flow import waits_for
 from baton.core.documents.compile.handling import policies_of, rules_of
 from baton.core.documents.compile.schemas import output_schema
+from baton.core.documents.parts.compensate import PARALLEL
 from baton.core.expressions import SPACE
 from baton.core.failures.failover import Policy
 from baton.core.graph.graph import Branch, Cap, Catch, Graph, Join, Loop, Node, Rule
@@ -41,6 +42,7 @@ def build(source: Source, kept: Callable[[str], dict[str, Any]]) -> Graph:
         failures=source.failures,
         failover=_failover(source, "/failover", model.failover),
         risk=model.rules,
+        undo_together=model.compensate == PARALLEL,
     )
 
 

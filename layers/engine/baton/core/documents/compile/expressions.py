@@ -18,6 +18,7 @@ from baton.core.documents.compile.loopfaults import always_holds
 from baton.core.documents.compile.skipped import by_a_when
 from baton.core.expressions import (
     ROOTS,
+    STEP,
     ExpressionError,
     Path,
     UnknownRoot,
@@ -39,7 +40,8 @@ class Place:
     """Where an expression stands: at which node (none: the saga's output), and what may be named there.
 
     `is_after`: in a `branch` or `loop`, when the node has given its output. `is_condition`: CEL, maybe. `is_failing`:
-    in a failover policy, when an attempt has failed. `is_failed`: in a rule of `catch`, when the node has.
+    in a failover policy, when an attempt has failed. `is_failed`: in a rule of `catch`, when the node has. `is_undoing`: in
+    `compensate`, when what the node has done is undone.
     """
 
     node: str
@@ -48,6 +50,7 @@ class Place:
     has_item: bool = False
     is_failing: bool = False
     is_failed: bool = False
+    is_undoing: bool = False
 
 
 def check(source: Source) -> Iterator[Problem]:
@@ -60,6 +63,9 @@ def check(source: Source) -> Iterator[Problem]:
             yield from _branch(source, name, node)
         if (spec := source.kinds[name].taker(source, node)) is not None:
             yield from types(source, name, node.with_, spec, f"/nodes/{name}/with")
+        if node.compensate is not None and node.compensate.with_:
+            place, given = f"/nodes/{name}/compensate/with", node.compensate.with_
+            yield from _expressions_at(source, place, given, Place(name, is_undoing=True))
     yield from _conditions(source)
     yield from _expressions_at(source, "/output", source.model.output, Place(""))
 
@@ -150,7 +156,7 @@ def root_hint(source: Source, error: ExpressionError) -> str:
     if root in _NODES_ELSEWHERE and root not in source.nodes:
         first, dot, rest = rest.partition(".")
     if first not in source.nodes:
-        return source.hint(root, ROOTS)
+        return "" if root == STEP else source.hint(root, ROOTS)
     inner = rest.removeprefix("output") if rest.split(".")[0].split("[")[0] == "output" else dot + rest
     return f"did you mean `ctx.{first}.output{inner}`?"
 
@@ -160,7 +166,8 @@ def root_hint(source: Source, error: ExpressionError) -> str:
 
 def check_path(source: Source, pointer: str, path: Path, where: Place) -> Iterator[Problem]:
     """What is wrong with an expression where it stands."""
-    problem = _CHECK_ROOT.get(path.root, _nothing_wrong)(source, path, where)
+    check = _check_undoing if where.is_undoing else _CHECK_ROOT.get(path.root, _nothing_wrong)
+    problem = check(source, path, where)
     if problem is not None:
         yield Problem(pointer, f"`{path.text}`: {problem[0]}", problem[1])
     elif not (where.is_condition and path.optional and path.node) and not (
@@ -291,12 +298,29 @@ def _check_item(source: Source, path: Path, where: Place) -> Wrong:
     return None if where.has_item else ("only a `map` has items", "name the value itself")
 
 
+def _check_step(source: Source, path: Path, where: Place) -> Wrong:
+    return "no step is undone here", "`step` is for `compensate`; elsewhere, `ctx.NODE.output`"
+
+
+def _check_undoing(source: Source, path: Path, where: Place) -> Wrong:
+    """Long after the step, only its own entry and what a saga always has can be read."""
+    if path.root in {"step", "input", "saga"}:
+        return None
+    if path.root == "loop":
+        return _check_loop(source, path, where)
+    return (
+        "it may be gone when the step is undone",
+        "`step.input` is what the step got, `step.output` what it gave; `input` and `saga` are there, too",
+    )
+
+
 _CHECK_ROOT = {
     "ctx": _check_ctx,
     "loop": _check_loop,
     "join": _check_join,
     "output": _check_output,
     "item": _check_item,
+    "step": _check_step,
 }
 
 

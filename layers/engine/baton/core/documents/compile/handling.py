@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from baton.core.expressions.spelling import nearest
 from baton.core.failures.failover import DAY_MIN, DAYS, Action, Match, Policy, Window
 from baton.core.failures.policy import ANY, ASK, FAIL, HINTS, HOOKS, Change, merge_changes
-from baton.core.failures.retry import RetryChange
 
 if TYPE_CHECKING:
     from baton.core.conditions.model import Condition
@@ -25,28 +24,11 @@ if TYPE_CHECKING:
     )
 
 
-def retry_of(model: RetryModel) -> RetryChange:
-    """A `retry` as the change that it is."""
-    return RetryChange(
-        preset=model.preset or "",
-        max_attempts=model.max_attempts,
-        backoff=model.backoff,
-        base_ms=model.base,
-        multiplier=model.multiplier,
-        max_delay_ms=model.max_delay,
-        jitter=model.jitter,
-        schedule=_tuple(model.schedule),
-        budget_ms=model.budget,
-        on=_tuple(model.on),
-        never=_tuple(model.never),
-    )
-
-
 def rules_of(retry: RetryModel | None, on_failure: Mapping[str, ReactionModel]) -> dict[str, Change]:
     """The rules of a node or a document. Its `retry` holds for any failure, unless `on_failure` says otherwise."""
     rules = {code: _change_of(reaction) for code, reaction in on_failure.items()}
     if retry is not None:
-        general = Change(retry=retry_of(retry))
+        general = Change(retry=retry.change())
         rules[ANY] = merge_changes(general, rules[ANY]) if ANY in rules else general
     return rules
 
@@ -57,7 +39,7 @@ def _change_of(model: ReactionModel) -> Change:
         kind=model.class_,
         ladder=None if last else _tuple(model.ladder),
         last=last,
-        retry=None if model.retry is None else retry_of(model.retry),
+        retry=None if model.retry is None else model.retry.change(),
         at_most=model.at_most or None,
         hints=_tuple(model.hints),
         before_retry=_tuple(model.before_retry),

@@ -10,6 +10,7 @@ from typing import Any
 
 from baton.core.documents.compile import build, rules, schemas, tools
 from baton.core.documents.compile.source import Source, Tools, may_run
+from baton.core.documents.parts.compensate import NONE
 from baton.core.documents.parts.replan import ReplanModel
 from baton.core.effects.grants import SEARCH
 from baton.core.effects.risk import DEFAULT_RULES, Rules
@@ -55,6 +56,18 @@ class _Compiler:
     @property
     def replan(self) -> ReplanModel | None:
         return self._source.model.replan
+
+    @property
+    def undoes(self) -> bool:
+        return self._source.model.compensate != NONE
+
+    def fits(self, place: str, given: Mapping[str, Any], spec: ToolSpec) -> Iterator[Problem]:
+        yield from tools.takes(self._source, spec, given, place)
+        yield from tools.needs(spec.name, spec.parameters, given, place)
+
+    def stand_ins(self, name: str) -> set[str]:
+        fitting = (policy for _, policy, names in self._source.policies if name in names)
+        return {policy.then.tool for policy in fitting if policy.then.tool}
 
     def exists(self, place: str, tool: str) -> Iterator[Problem]:
         return tools.exists(self._source, place, tool)

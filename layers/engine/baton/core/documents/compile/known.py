@@ -40,7 +40,7 @@ def follow(source: Source, path: Path, node: str) -> tuple[Schema, int]:
     """The schema of what a path at `node` names, as far as it leads, and how many of its steps could be taken."""
     length, steps = len(path.inner), path.inner
     for _ in range(_MOST_STEPS):
-        name = node if path.root == "output" else path.node
+        name = node if path.root in {"output", "step"} else path.node
         if not (written := _written(source, name)):
             here, taken = _of(source, path, name, node).follow(steps)
             break
@@ -86,6 +86,9 @@ def _of(source: Source, path: Path, name: str, node: str) -> Schema:
         return Schema(source.model.input, source.model.input)
     if path.root == "join":
         return Schema(_join(source.edges.before.get(node, ())), None)
+    if path.root == "step" and path.steps[0] == "input":
+        taker = source.kinds[node].taker(source, source.nodes[node])
+        return _NOTHING if taker is None else Schema(taker.parameters, taker.parameters)
     if path.root in _ROOTS:
         return Schema(_ROOTS[path.root], None)
     if name not in source.nodes:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from baton.core.documents.nodes.asked import SAID, WORDS, AsksModel
-from baton.core.documents.nodes.base import FAILING, Compiler, Words
+from baton.core.documents.nodes.base import COMPENSATE, FAILING, Compiler, Words
 from baton.core.documents.nodes.calls import call_of
+from baton.core.documents.nodes.undone import only_none
 from baton.core.documents.parts.fields import Given, Model, NodeName, ToolPatterns, between, counted
 from baton.core.documents.parts.models import (
     Asking,
@@ -73,7 +74,7 @@ class Agent(AsksModel):
     )
     icon = "✦"
     outline = ("[[", "]]")
-    own = ("timeout", *FAILING)
+    own = ("timeout", *FAILING, COMPENSATE)
     refusal = "an agent takes no `with`: write what it is to do under `agent.prompt`"
     example: ClassVar[Mapping[str, Any]] = {
         "agent": {
@@ -112,6 +113,9 @@ class Agent(AsksModel):
         """An agent chooses its tools itself: all that it may call have to be allowed."""
         yield from super().check(compiler, name, node)
         yield from compiler.allows(f"/nodes/{name}/agent/tools", self.of(node).tools)
+        yield from only_none(
+            f"/nodes/{name}/{COMPENSATE}", node.compensate, "each call is undone as its tool says"
+        )
 
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
         agent: AgentModel = self.of(node)
@@ -139,6 +143,7 @@ class Agent(AsksModel):
             "arguments": given(agent.model, agent),
             "agent": parts,
             "signal": agent.signal or "",
+            "stays": node.compensate is not None,
             **kept,
         }
 

@@ -24,6 +24,8 @@ AT_AN_END = ("after", "when", "join", "description")
 FAILING = ("retry", "on_failure", "failover")
 # Fields only of nodes that call a tool.
 APPROVAL, REPLAN = "requires_approval", "replan"
+# A field only of nodes that do what can be undone.
+COMPENSATE = "compensate"
 
 
 class Words(NamedTuple):
@@ -81,8 +83,17 @@ class Compiler(Known, Protocol):
         """The same for a list of patterns of tools, all of which the node may call."""
         ...
 
+    @property
+    def undoes(self) -> bool:
+        """Whether anything of this workflow is undone."""
+        ...
+
     def schema(self, place: str, schema: Any) -> Iterator[Problem]:
         """What is no JSON Schema."""
+        ...
+
+    def fits(self, place: str, given: Mapping[str, Any], spec: ToolSpec) -> Iterator[Problem]:
+        """What is wrong with arguments that stand at a place, held against the schema of a tool."""
         ...
 
     def takes(self, name: str, spec: ToolSpec) -> Iterator[Problem]:
@@ -107,6 +118,10 @@ class Compiler(Known, Protocol):
 
     def attempts(self, name: str, spec: ToolSpec) -> dict[str, Any]:
         """The fields of the graph's node about failed attempts at a tool."""
+        ...
+
+    def stand_ins(self, name: str) -> Collection[str]:
+        """The tools that rules and policies may call in place of a node's own."""
         ...
 
 
@@ -184,6 +199,8 @@ class NodeDocument:
             return "`callback` goes with a `tool`: what is handed over is a tool's work"
         if "cancel_on" in names:
             return "`cancel_on` goes with a `workflow`: a signal cancels a child saga"
+        if COMPENSATE in names:
+            return f"`{COMPENSATE}` goes with a `tool`, an `agent` or a `workflow`: nothing else does what can be undone"
         if REPLAN in names:
             return f"`{REPLAN}` goes with a `tool`; a model or an agent has `fallbacks`"
         if APPROVAL in names:

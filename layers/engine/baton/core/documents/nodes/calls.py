@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from baton.core.documents.nodes.undone import undos
 from baton.core.effects.approvals import Approval
 from baton.core.graph.graph import Node
 
@@ -30,4 +31,7 @@ def call_of(
         "approval": asks,
         **compiler.remedies(spec),
     }
+    said["undo"] = undos(
+        compiler, kind, name, spec, others=[way.tool for way in said["ways"] if way.tool and not way.first]
+    )
     return Node(name=name, kind=kind, **{**said, **more})

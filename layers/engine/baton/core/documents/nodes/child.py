@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from baton.core.conditions.schemapaths import Schema, in_words
-from baton.core.documents.nodes.base import Compiler, Known, NodeDocument
+from baton.core.documents.nodes.base import COMPENSATE, Compiler, Known, NodeDocument
+from baton.core.documents.nodes.undone import only_none
 from baton.core.documents.parts.fields import Given, WorkflowReference
 from baton.core.effects.toolspec import PURE, ToolSpec
 from baton.core.failures.codes import ENGINE
@@ -29,7 +30,7 @@ class Child(NodeDocument):
     )
     icon = "◆"
     outline = ('[["', '"]]')
-    own = ("with", "cancel_on")
+    own = ("with", "cancel_on", COMPENSATE)
     takes_signals = True
     refusal = "a child workflow takes no `timeout` of the node; its own steps and waits have theirs"
     example: ClassVar[Mapping[str, Any]] = {
@@ -84,6 +85,9 @@ class Child(NodeDocument):
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
         """Problems: a workflow that starts itself, and inputs that the child misses or does not take."""
         child = str(self.of(node))
+        yield from only_none(
+            f"/nodes/{name}/{COMPENSATE}", node.compensate, "the child undoes what it has done"
+        )
         if child.partition("@")[0] == compiler.workflow:
             yield Problem(f"/nodes/{name}/workflow", "a workflow that always starts itself never ends")
         schema = compiler.children.get(child)
@@ -103,6 +107,8 @@ class Child(NodeDocument):
 
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
         called = {"kind": self.kind, "workflow": self.of(node), "arguments": node.with_}
+        if node.compensate is not None:
+            called["stays"] = True
         return called | ({"signal": node.cancel_on} if node.cancel_on else {})
 
     def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:

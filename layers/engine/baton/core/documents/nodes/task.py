@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from baton.core.documents.nodes.base import APPROVAL, FAILING, REPLAN, Compiler, Known, NodeDocument
+from baton.core.documents.nodes.base import (
+    APPROVAL,
+    COMPENSATE,
+    FAILING,
+    REPLAN,
+    Compiler,
+    Known,
+    NodeDocument,
+)
 from baton.core.documents.nodes.replanned import replan_parts, replan_problems
+from baton.core.documents.nodes.undone import undo_problems, undos
+from baton.core.documents.parts.compensate import NONE
 from baton.core.documents.parts.escalation import escalation_problems
 from baton.core.documents.parts.fields import Given
 from baton.core.effects.approvals import Approval
@@ -36,7 +46,7 @@ class Task(NodeDocument):
         "returns, or its `callback` brings. What is done when an attempt fails is on [failures.md](failures.md); an attempt cut off by the end of "
         "an invocation is tried again."
     )
-    own = ("with", "timeout", "callback", *FAILING, REPLAN, APPROVAL)
+    own = ("with", "timeout", "callback", *FAILING, REPLAN, COMPENSATE, APPROVAL)
     example: ClassVar[Mapping[str, Any]] = {
         "tool": "table.hold",
         "with": {"party": 4, "user": "${saga.user}"},
@@ -81,6 +91,7 @@ class Task(NodeDocument):
             if node.callback is not None:
                 message = "a node whose tool hands its work over is done by that tool alone"
                 yield Problem(f"/nodes/{name}/{REPLAN}", message, "leave out `replan`, or `callback`")
+        yield from undo_problems(compiler, f"/nodes/{name}/{COMPENSATE}", node.compensate, spec)
         yield from _approval_problems(
             f"/nodes/{name}/requires_approval", node.requires_approval, spec, compiler.risk_rules
         )
@@ -109,7 +120,19 @@ class Task(NodeDocument):
             "replan": None
             if replan is None
             else replan_parts(compiler, self.kind, name, replan, spec, approval),
-            **compiler.attempts(name, spec),
+            **(attempts := compiler.attempts(name, spec)),
+            "undo": undos(
+                compiler,
+                self.kind,
+                name,
+                spec,
+                node.compensate,
+                (
+                    *(way.tool for way in attempts["ways"] if way.tool and not way.first),
+                    *compiler.stand_ins(name),
+                ),
+            ),
+            "stays": node.compensate is not None and node.compensate.tool == NONE,
         }
 
     def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:

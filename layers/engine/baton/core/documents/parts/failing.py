@@ -43,7 +43,15 @@ from baton.core.failures.codes import CLASSES
 from baton.core.failures.failover import DAYS, Action
 from baton.core.failures.misspelt import exception_meant
 from baton.core.failures.policy import ANY, ASK, DOMAINS, FAIL, QUESTIONS, SEVERITIES
-from baton.core.failures.retry import BACKOFFS, CUSTOM, EXPONENTIAL, JITTERED, MOST_ATTEMPTS, PRESETS
+from baton.core.failures.retry import (
+    BACKOFFS,
+    CUSTOM,
+    EXPONENTIAL,
+    JITTERED,
+    MOST_ATTEMPTS,
+    PRESETS,
+    RetryChange,
+)
 from baton.core.failures.strategies.base import MOST_TIMES, STARTER
 from baton.core.failures.strategies.registry import STRATEGIES
 
@@ -155,6 +163,22 @@ class RetryModel(Model):
         if both:
             raise refuse(f"`{both[0]}` stands under `on` and under `never`")
         return self
+
+    def change(self) -> RetryChange:
+        """What it changes of a policy."""
+        return RetryChange(
+            preset=self.preset or "",
+            max_attempts=self.max_attempts,
+            backoff=self.backoff,
+            base_ms=self.base,
+            multiplier=self.multiplier,
+            max_delay_ms=self.max_delay,
+            jitter=self.jitter,
+            schedule=None if self.schedule is None else tuple(self.schedule),
+            budget_ms=self.budget,
+            on=None if self.on is None else tuple(self.on),
+            never=None if self.never is None else tuple(self.never),
+        )
 
 
 # ---- on_failure ------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from pydantic.types import JsonValue
 from baton.core.documents.parts.approval import ApprovalModel
 from baton.core.documents.parts.bounds import Limits
 from baton.core.documents.parts.callback import CallbackModel
+from baton.core.documents.parts.compensate import CompensateModel
 from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel
 from baton.core.documents.parts.failing import Catch, Failover, OnFailure, Retry
 from baton.core.documents.parts.fields import (
@@ -99,6 +100,11 @@ class NodeModel(Model):
         default=None,
         description="A model suggests what is called in its place, when nothing else has helped.",
         examples=[{"model": "gpt-5-mini", "tools": ["table.*"]}],
+    )
+    compensate: Annotated[CompensateModel | None, Given] = Field(
+        default=None,
+        description="What takes back what the node has done, when the saga is undone. Without it, the tool's own inverse does.",
+        examples=["table.cancel", {"tool": "card.refund", "with": {"id": "${step.output.id}"}}, "none"],
     )
     requires_approval: Annotated[ApprovalModel | None, Given] = Field(
         default=None,

@@ -1,0 +1,136 @@
+"""What takes back what a node has done, as a graph has it: from `compensate`, or from what the tools say of themselves.
+
+Its shape is in parts/compensate.py. An inverse that a tool names itself needs no permission of the document, as its `verify`
+needs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from baton.core.documents.parts.compensate import NONE, CompensateModel
+from baton.core.effects.approvals import Approval
+from baton.core.effects.inverses import arguments_of, misfit_of_inverse
+from baton.core.effects.toolspec import ToolSpec
+from baton.core.expressions import expressions_in
+from baton.core.expressions.durations import lasting
+from baton.core.failures.policy import ANY, FAIL, Change
+from baton.core.failures.retry import RetryChange
+from baton.core.graph.graph import Node, Undo
+from baton.core.limits import LONGEST_INVOCATION_MS
+from baton.errors import Problem
+
+if TYPE_CHECKING:
+    from baton.core.documents.nodes.base import Compiler
+
+ATTEMPTS, WITHIN_MS = 5, 600_000
+
+
+def undo_problems(
+    compiler: Compiler, place: str, model: CompensateModel | None, spec: ToolSpec
+) -> Iterator[Problem]:
+    """What is wrong with `compensate` at a node whose tool is `spec`. Its expressions are looked at where all are."""
+    if model is None or model.tool == NONE:
+        return
+    if model.tool is not None:
+        problems = list(
+            compiler.exists(f"{place}/tool" if model.model_fields_set != {"tool"} else place, model.tool)
+        )
+        if problems:
+            yield from problems
+            return
+    elif not spec.undo:
+        yield Problem(
+            place,
+            f"`{spec.name}` names no tool that undoes it",
+            "name the `tool`, or write `compensate: none`",
+        )
+        return
+    inverse = compiler.tools.get(model.tool or spec.undo)
+    if inverse is None:
+        return  # its author is told when the tools are loaded
+    if model.with_ is not None:
+        yield from compiler.fits(f"{place}/with", model.with_, inverse)
+    elif why := misfit_of_inverse(inverse, spec):
+        yield Problem(place, why, "write its arguments under `with`, such as `${step.output.id}`")
+    if (model.timeout or inverse.timeout_ms) > LONGEST_INVOCATION_MS:
+        longest = lasting(LONGEST_INVOCATION_MS)
+        yield Problem(
+            f"{place}/timeout",
+            f"no attempt can last longer than an invocation, {longest}",
+            "write a shorter time",
+        )
+
+
+def only_none(place: str, model: CompensateModel | None, why: str) -> Iterator[Problem]:
+    """What is wrong with `compensate` at a node whose parts say themselves what undoes them."""
+    if model is not None and model.tool != NONE:
+        yield Problem(
+            place, f"no other tool takes it back: {why}", "write `compensate: none`, or leave it out"
+        )
+
+
+def undos(
+    compiler: Compiler,
+    kind: str,
+    name: str,
+    spec: ToolSpec,
+    model: CompensateModel | None = None,
+    others: Iterable[str] = (),
+) -> dict[str, Undo]:
+    """By tool that may do the work of a node, what takes it back. `others`: tools that are called in place of its own."""
+    if not compiler.undoes or (model is not None and model.tool == NONE):
+        return {}
+    found = {}
+    for tool in sorted({spec.name, *others}):
+        said = model if tool == spec.name else None
+        acting = compiler.tools.get(tool)
+        inverse = compiler.tools.get(
+            (said.tool if said is not None else None) or (acting.undo if acting else "")
+        )
+        if acting is not None and inverse is not None:
+            found[tool] = undo_of(kind, name, acting, inverse, said)
+    return found
+
+
+def undo_of(
+    kind: str, name: str, acting: ToolSpec, inverse: ToolSpec, model: CompensateModel | None = None
+) -> Undo:
+    """The step at node `name` that calls `inverse`, for what `acting` has done."""
+    retry = RetryChange(max_attempts=ATTEMPTS, budget_ms=WITHIN_MS)
+    if model is not None and model.retry is not None:
+        said = model.retry.change()
+        fields = {key: value for key in said.__struct_fields__ if (value := getattr(said, key)) is not None}
+        retry = said if said.preset else replace(retry, **fields)
+    given = model.with_ if model is not None and model.with_ is not None else arguments_of(inverse, acting)
+    asks = Approval(by_tool=inverse.requires_approval, risk=inverse.risk) if inverse.may_ask else None
+    step = Node(
+        name=name,
+        kind=kind,
+        tool=inverse.name,
+        tool_version=inverse.version,
+        schema_hash=inverse.schema_hash,
+        effect=inverse.effect,
+        domain=inverse.domain,
+        arguments=given,
+        timeout_ms=(model.timeout if model is not None else None) or inverse.timeout_ms,
+        failures={ANY: Change(last=FAIL, retry=retry)},
+        approval=asks,
+        timed=bool(inverse.key.window_ms),
+    )
+    return Undo(step=step, keeps=_kept(given))
+
+
+def _kept(given: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The arguments of the step that is undone that are named; None: all, because they are named as a whole."""
+    found = set[str]()
+    for _, path in expressions_in(dict(given)):
+        if isinstance(path, Exception) or path.root != "step" or path.steps[0] != "input":
+            continue
+        if len(path.steps) == 1:
+            return None
+        found.add(str(path.steps[1]))
+    return tuple(sorted(found))

@@ -1,0 +1,85 @@
+"""The inverse of a tool, which takes back what a call has done: which arguments it gets, and what keeps it from being called.
+
+`@tool(undo=…)` names it. Documents can name another one, or other arguments: `compensate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from baton.core.effects.toolspec import ToolSpec
+from baton.core.expressions.spelling import hinted, nearest
+
+WHOLE = ("output", "input")
+"""Parameters that get all that the tool has given, or got, unless that has a field of this name."""
+
+
+def arguments_of(inverse: ToolSpec, acting: ToolSpec) -> dict[str, Any]:
+    """For each parameter of the inverse, where its value comes from, as an expression; those that stay at their defaults have none."""
+    needs, found = _required(inverse.parameters), dict[str, Any]()
+    for name in inverse.parameters.get("properties", {}):
+        if (path := _source(name, acting, is_needed=name in needs)) is not None:
+            found[name] = f"${{{path}}}"
+    return found
+
+
+def misfit_of_inverse(inverse: ToolSpec, acting: ToolSpec) -> str:
+    """Why the inverse cannot be called by the rule of names; empty if it can."""
+    for name in _required(inverse.parameters):
+        if _source(name, acting, is_needed=True) is None:
+            return (
+                f"`{inverse.name}` needs `{name}`, which `{acting.name}` neither returns nor takes; "
+                "call the parameter as the field is called, or take the whole as `output` or `input`"
+            )
+    return ""
+
+
+def problems_of_inverses(specs: Mapping[str, ToolSpec]) -> Iterator[tuple[str, str]]:
+    """Tools whose `undo` cannot be what undoes them: the tool's name, and the problem."""
+    for spec in specs.values():
+        if not spec.undo:
+            continue
+        inverse = specs.get(spec.undo)
+        if inverse is None:
+            yield spec.name, f"undo: {hinted(f'there is no tool `{spec.undo}`', nearest(spec.undo, specs))}"
+        elif inverse.effect == "pure":
+            yield spec.name, f"undo: `{spec.undo}` has the effect `pure`, and so undoes nothing"
+        elif why := misfit_of_inverse(inverse, spec):
+            yield spec.name, f"undo: {why}"
+
+
+def _source(name: str, acting: ToolSpec, *, is_needed: bool) -> str | None:
+    """The expression for a parameter. What may be missing is marked, and the argument is then left out."""
+    gives, is_open = _fields(acting.result)
+    takes = acting.parameters.get("properties", {})
+    if name in gives:
+        return (
+            f"step.output.{name}" if name in _required(_resolved(acting.result)) else f"step.output.{name}?"
+        )
+    if name in takes:
+        return f"step.input.{name}" if name in _required(acting.parameters) else f"step.input.{name}?"
+    if name in WHOLE:
+        return f"step.{name}"
+    return f"step.output.{name}" if is_open and is_needed else None
+
+
+def _fields(schema: Mapping[str, Any]) -> tuple[Collection[str], bool]:
+    """The fields of an object that a schema describes, and whether it may have others."""
+    schema = _resolved(schema)
+    said = schema.get("type")
+    if said not in (None, "object"):
+        return (), False
+    fields = schema.get("properties", {})
+    return fields, not fields and "anyOf" not in schema and schema.get("additionalProperties") is not False
+
+
+def _resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    found: Mapping[str, Any] = schema.get("$defs", {}).get(name, schema)
+    return found
+
+
+def _required(schema: Mapping[str, Any]) -> Collection[str]:
+    found: Collection[str] = schema.get("required", ())
+    return found
