@@ -178,9 +178,9 @@ class SandboxUnavailable(EngineFault):
 
 
 class Unreadable(EngineFault):
-    """A log that this version cannot read. `code` says why in one word; `version` and `node` which entry it is, where that is known."""
+    """A log that this version cannot read. `cause` says why in one word; `version` and `node` which entry it is, where that is known."""
 
-    code = "unreadable_log"
+    cause = "unreadable_log"
     version = 0
     node = ""
 
@@ -192,16 +192,16 @@ class CorruptLog(Unreadable):
 class MissingGraph(CorruptLog):
     """The graph of a saga is not there, or is not what its name says."""
 
-    code = "missing_graph"
+    cause = "missing_graph"
 
 
 class UnknownEntry(Unreadable):
     """An entry of a kind or format that this version does not know: written by a newer version."""
 
-    code = "unknown_entry"
+    cause = "unknown_entry"
 
 
 class PoisonMessage(EngineFault):
     """A message that no number of deliveries will make readable. Goes to the dead-letter queue."""
 
-    code = "not_a_wake"
+    cause = "not_a_wake"

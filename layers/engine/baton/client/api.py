@@ -197,7 +197,7 @@ class Api:
         body = {"version": version, "reason": reason}
         return await self._send_to(saga, "forks", body=body, key=key or new_key())
 
-    # ---- questions and incidents
+    # ---- questions, incidents, dead letters
 
     async def questions(
         self, limit: int | None, cursor: str | None
@@ -224,8 +224,6 @@ class Api:
     async def resolve(self, incident: str) -> dict[str, Any]:
         """`POST /incidents/{id}/resolve`; repeating it changes nothing."""
         return await self._send(_path("incidents", incident, "resolve"), {})
-
-    # ---- dead letters
 
     async def dead_letters(
         self, filters: Mapping[str, str], limit: int | None, cursor: str | None

@@ -81,7 +81,7 @@ class Worker:
             try:
                 message = read_message(delivery.body)
             except PoisonMessage as error:
-                cause = Cause(code=error.code, attempts=delivery.receives)
+                cause = Cause(code=error.cause, attempts=delivery.receives)
                 burial = self._bury(parts, delivery.body, str(error), cause)
                 work.append(([delivery], asyncio.create_task(burial)))
                 continue
@@ -136,7 +136,7 @@ class Worker:
         except Unreadable as error:
             logger.exception("saga left as it was", extra={"saga": message.saga})
             body = msgspec.json.encode(message).decode()
-            cause = Cause(code=error.code, version=error.version, node=error.node, attempts=receives)
+            cause = Cause(code=error.cause, version=error.version, node=error.node, attempts=receives)
             return await self._bury(parts, body, f"{type(error).__name__}: {error}", cause)
         except EngineFault as error:
             logger.warning(
