@@ -1,7 +1,6 @@
 """Writes golden logs: for each shape a `.jsonl` with one stored entry per line, and the state it folds to.
 
-Run as `.venv/bin/python -m tests.history.make`: it adds the shapes that have no log yet and touches nothing else. A log
-that is here stands for logs in an operator's table, so it is never written again; `--states` writes the expected states anew.
+Run as `python -m tests.history.make`: it adds shapes that have no log yet. A log that is here stands for logs in tables, so it is never written again; `--states` writes the expected states anew.
 """
 
 from __future__ import annotations
@@ -41,6 +40,7 @@ from tests.core.build import (
 from tests.history.approvals import approved
 from tests.history.callbacks import OF_CALLBACKS
 from tests.history.ending import ended
+from tests.history.holding import held
 from tests.history.lasting import lasting
 from tests.history.questions import escalated, questions
 from tests.history.replanning import replanned
@@ -361,6 +361,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "limits": _limits,
     "routes": _routes,
     "attempts": _attempts,
+    "held": held,
     "ended": ended,
     "questions": questions,
     "approved": approved,

@@ -40,12 +40,10 @@ from tests.kit.documents import (
     chain_of,
     fan_of,
 )
-from tests.kit.elsewhere import handed
 from tests.kit.faults import Crash
 from tests.kit.mishaps import EFFECTS, MISHAPS, answering, with_books
-from tests.kit.replanning import replans
+from tests.kit.modelled import MODELLED
 from tests.kit.roles import Acknowledged
-from tests.kit.thinking import ponders, thinks, watched
 from tests.kit.virtual import VirtualClock, until_something_happens
 from tests.kit.world import USER, World
 
@@ -392,9 +390,5 @@ CORPUS = (
     Scenario("hauled", partial(start, document=HAULED, given={}, name="w")),
     Scenario("cancelled-early", _cancelled_early, "cancelled", has_open_end=True),
     Scenario("polite", partial(start, document=POLITE, given={}, name="w")),
-    Scenario("handed", partial(handed, start=start, patiently=patiently)),
-    Scenario("thinks", partial(thinks, start=start, patiently=patiently)),
-    Scenario("ponders", partial(ponders, start=start, patiently=patiently)),
-    Scenario("watched", partial(watched, start=start, patiently=patiently)),
-    Scenario("replans", partial(replans, start=start, patiently=patiently)),
+    *(Scenario(name, partial(drive, start=start, patiently=patiently)) for name, drive in MODELLED.items()),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -61,13 +61,40 @@ def planner() -> Scripted:
 
 async def replans(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
     """A step that fails, and what a model puts in its place: calls that were made before, one that fails, and one that works."""
+    return await _through(world, start, patiently, REPLANS, "replans")
+
+
+async def chosen(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
+    """The same, where a person chooses among them: the one that works."""
+    document = REPLANS.replace("name: replans", "name: chosen").replace(
+        "within: 10d", "within: 10d, choose: person"
+    )
+    return await _through(world, start, patiently, document, "chosen")
+
+
+async def _through(
+    world: World,
+    start: Callable[..., Awaitable[str]],
+    patiently: Callable[..., Any],
+    document: str,
+    name: str,
+) -> str:
     world.models = planner()
-    saga = await start(world, REPLANS, {}, "replans")
+    saga = await start(world, document, {}, name)
     while world.end(saga) is None and world.troubles is None:
         view = await patiently(world, partial(shown, world, saga))
-        for ask in [question["id"] for question in view["questions"] if question["node"]]:
-            said = partial(approve, saga=saga, answer=Answer(ask=ask, action="approve"))
+        for question in [question for question in view["questions"] if question["node"]]:
+            action = "approve" if question["type"] == "approval" else _that_works(question)
+            said = partial(approve, saga=saga, answer=Answer(ask=question["id"], action=action))
             with suppress(NotAllowedNow, NotFound):
                 await patiently(world, said)
         await asyncio.sleep(1)
     return saga
+
+
+def _that_works(question: Mapping[str, Any]) -> str:
+    """The alternative without a call that fails; to any other question, that it is over."""
+    if question["type"] != "decision":
+        return "fail"
+    ways = question["details"]["alternatives"]
+    return str(1 + next(number for number, way in enumerate(ways) if way["steps"][-1]["tool"] == "work"))

@@ -20,8 +20,6 @@ from baton.core.limits import (
     Effects,
     Estimates,
     Execution,
-    Failing,
-    LastResort,
     Lifetime,
     Limits,
     Liveness,
@@ -32,6 +30,7 @@ from baton.core.limits import (
     Tenants,
     Values,
 )
+from baton.core.limits_of_failures import Failing, LastResort
 from baton.core.tracing import Tracing
 from baton.errors import BatonError
 
@@ -143,7 +142,7 @@ class Standard:
         str,
         Meta(
             pattern=grants.PATTERN,
-            description="Standard tools that are switched on, separated by spaces; `std.*` is all of them. Behind `=` the "
+            description="Standard tools that are switched on, separated by spaces; `std.*` is all of them but `std.named_pipeline`. Behind `=` the "
             "tenants that may use one, separated by commas: `std.http std.pay=acme,globex`.",
         ),
     ] = ""

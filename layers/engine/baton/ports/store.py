@@ -20,6 +20,7 @@ from baton.ports.outside import Entities
 from baton.ports.questions import Questions
 
 if TYPE_CHECKING:
+    from baton.ports.breakers import Breakers
     from baton.ports.letters import Letters
 
 
@@ -64,6 +65,11 @@ class Store(Protocol):
     @property
     def rates(self) -> Rates:
         """Requests of tenants."""
+        ...
+
+    @property
+    def breakers(self) -> Breakers:
+        """Circuit breakers."""
         ...
 
     @property

@@ -52,6 +52,14 @@ class Metrics:
         figures = {"DeadMessages": moved, "DeadLetters": pending, "DeadLetterAge": age}
         self._put([document(now, {"function": self._deployment}, [["function"]], figures)])
 
+    def opened(self, breaker: str, now: int) -> None:
+        """A circuit breaker has opened. Written at once: it is rare, and people are waiting to know."""
+        named, sets = (
+            {"function": self._deployment, "breaker": breaker},
+            [["function"], ["function", "breaker"]],
+        )
+        self._put([document(now, named, sets, {"BreakerOpened": 1})])
+
     def _put(self, documents: Iterable[Document]) -> None:
         if self._write is None:
             return

@@ -245,7 +245,7 @@ class Service:
         return refusal(state, ask, caller.user, caller.roles, caller.groups)
 
     def _check_answer(self, opened: Opened, state: State, slot: str, ask: Ask, answer: Answer) -> None:
-        node = None if slot == WHOLE else opened.program.nodes[node_of(slot)[0]]
+        node = None if slot == WHOLE else opened.program.node_at(state, slot)
         failing = state.failing.get(slot)
         asked_about = "" if node is None or failing is None else tool_asked_about(node, failing)
         tool = self._engine.tools.get(asked_about)

@@ -6,16 +6,16 @@ The order of money, claim and call. Accounts are in ledger.py, claims in effect_
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
 from baton.core.decide.builder import RunStep
 from baton.core.decide.outcomes import APPROVAL, MONEY, STOPPED, Outcome
-from baton.core.effects.keys import KeyIncomplete, KeyRule, about, key_of, parameters_of, relevant
+from baton.core.effects.keys import about, relevant
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE, ToolSpec
 from baton.core.failures import quoted
@@ -38,28 +38,15 @@ from baton.runtime.halting import Halted
 from baton.runtime.ledger import Ledger
 from baton.runtime.live import LiveShow
 from baton.runtime.paying import Paying, foreseen
+from baton.runtime.step_keys import key_for
 from baton.runtime.values import Values
 from baton.runtime.watch import because_of, own_ms
 
 if TYPE_CHECKING:
     from baton.ports.models import Models
+    from baton.runtime.breaking import Breaking
 
 T = TypeVar("T")
-
-
-_PLAIN = KeyRule()
-
-
-def _has_no_use_for_a_key(step: RunStep, spec: ToolSpec | None) -> bool:
-    """Whether no tool that is called in this attempt can see its key, and nothing is claimed by it."""
-    is_alone = step.way is None and not step.hooks and not step.look
-    return spec is not None and is_alone and not spec.sees_key and spec.effect != ONCE and spec.key == _PLAIN
-
-
-def _occurrence(step: RunStep, spec: ToolSpec | None) -> tuple[int | str, ...]:
-    """Which of all calls with equal arguments it is: the round of the node; of a repeatable tool, the item besides."""
-    item = item_of(step.slot) if spec is not None and spec.repeatable else ""
-    return (*step.iteration, item) if item else step.iteration
 
 
 class Steps:
@@ -77,6 +64,7 @@ class Steps:
         api_url: str = "",
         models: Models | None = None,
         live: LiveShow | None = None,
+        breaking: Callable[[], Breaking] | None = None,
     ) -> None:
         self._context_of, self._secrets, self._api_url = context, {} if secrets is None else secrets, api_url
         self._models, self._live = models, live or LiveShow(context)
@@ -88,7 +76,8 @@ class Steps:
         self._claims = claims
         self._values = values
         self._until = context.invocation.leases_until(context.limits)
-        self._alarm = Alarm()
+        self._alarm, self._breaking = Alarm(), breaking
+        self._guard: Breaking | None = None
 
     def timeout(self, step: RunStep) -> int:
         """Milliseconds that one attempt of this step may take."""
@@ -108,6 +97,27 @@ class Steps:
         if isinstance(work, Callback):
             one = AttemptInput(state, step, spec, traceparent, spent, started, Doubt(before=False), work=work)
             return await self._looked(one, work)
+        if self._breaking is not None and (step.node.breaker or (spec is not None and spec.breaker)):
+            from baton.core.failures.breakers import target_of  # most calls have none
+
+            own = step.node.breaker if tool_called(step) == step.node.tool else ""
+            said = own or (spec.breaker if spec is not None else "")
+            if target := target_of(said, tool_called(step), step.arguments):
+                self._guard = self._breaking()
+                attempt = partial(self._attempted, state, step, traceparent, spent, spec)
+                return await self._guard.around(target, state, step, self.timeout(step), attempt)
+        return await self._attempted(state, step, traceparent, spent, spec)
+
+    async def _attempted(
+        self,
+        state: State,
+        step: RunStep,
+        traceparent: str,
+        spent: list[Decimal],
+        spec: ToolSpec | None,
+    ) -> Outcome:
+        """As `run`, of an attempt that is made."""
+        started = self._clock.now()
         try:
             if asks := may_ask(step, spec):
                 check_first(step, self._tools)
@@ -154,6 +164,11 @@ class Steps:
         except asyncio.CancelledError:
             self._ledger.abandon(state, step)
             raise
+
+    async def drain(self) -> None:
+        """Wait briefly until circuit breakers are told what became of these calls."""
+        if self._guard is not None:
+            await self._guard.drain()
 
     async def _looked(self, one: AttemptInput, work: Callback) -> Outcome:
         """The end of an attempt whose request a provider of models has, if it has come."""
@@ -344,31 +359,7 @@ class Steps:
         """What the tool may know. Raises `StepFailure` when its idempotency key cannot be made."""
         state, step, spec = one.state, one.step, one.spec
         tool = tool_called(step)
-        try:
-            key = (
-                ""
-                if _has_no_use_for_a_key(step, spec)
-                else key_of(
-                    spec.key if spec else KeyRule(),
-                    tenant=state.origin.tenant,
-                    user=state.origin.user,
-                    saga=state.origin.scope or state.origin.saga,
-                    node=step.node.name,
-                    tool=tool,
-                    parameters=parameters_of(spec.key, step.arguments, spec.parameters)
-                    if spec
-                    else step.arguments,
-                    occurrence=_occurrence(step, spec),
-                    # A graph that was compiled before its tool had a window does not say when the step became ready.
-                    at=step.since or state.origin.started_at,
-                )
-            )
-        except KeyIncomplete as error:
-            raise StepFailure("key_incomplete", str(error)) from error
-        failing = state.failing.get(step.slot)
-        if spec is not None and spec.effect == ONCE and failing is not None and failing.handovers:
-            # What was handed over under the key before has ended without success, and is over.
-            key = hashlib.sha256(f"{key}/{failing.handovers}".encode()).hexdigest()[:32]
+        key = key_for(state, step, spec, tool)
         return StepContext(
             saga=state.origin.saga,
             tenant=state.origin.tenant,

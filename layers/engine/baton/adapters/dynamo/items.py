@@ -91,7 +91,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "shared": "until when others than its own place are given what came of it; absent: as long as it is there",
     "message": "why it failed (also why a channel never takes a notice)",
     "kind": "class of that failure",
-    # entity
+    # entity and circuit breaker
     "ver": "version: the number of its writes",
     "keys": "idempotency keys of its newest writes, in their order",
     "was": "what the newest write of an entity has replaced, if that was kept",

@@ -19,6 +19,7 @@ from baton.adapters.dynamo.rates import DynamoRates
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from baton.adapters.dynamo.breakers import DynamoBreakers
     from baton.adapters.dynamo.letters import DynamoLetters
 
 
@@ -33,8 +34,7 @@ class DynamoStore:
         cell: int = 0,
         status_shards: int | None = None,
     ) -> None:
-        self.cell = cell
-        self._client, self._table = client, table
+        self.cell, self._client, self._table = cell, client, table
         self.log = DynamoLog(client, table, shards, cell=cell, status_shards=status_shards)
         self.limits = self.log.limits
         self.inbox = DynamoInbox(client, table)
@@ -53,3 +53,10 @@ class DynamoStore:
         from baton.adapters.dynamo.letters import DynamoLetters
 
         return DynamoLetters(self._client, self._table)
+
+    @cached_property
+    def breakers(self) -> DynamoBreakers:
+        """Loaded with the first call that has a breaker."""
+        from baton.adapters.dynamo.breakers import DynamoBreakers
+
+        return DynamoBreakers(self._client, self._table)

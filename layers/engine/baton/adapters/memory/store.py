@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from baton.adapters.memory.breakers import MemoryBreakers
 from baton.adapters.memory.budgets import MemoryBudgets
 from baton.adapters.memory.definitions import MemoryDefinitions, MemoryRates
 from baton.adapters.memory.effects import MemoryEffects
@@ -39,6 +40,7 @@ class MemoryStore:
         self.effects = MemoryEffects()
         self.budgets = MemoryBudgets()
         self.rates = MemoryRates()
+        self.breakers = MemoryBreakers()
         self.incidents = MemoryIncidents()
         self.questions = MemoryQuestions()
         self.entities = MemoryEntities()

@@ -112,6 +112,14 @@ def handle_failure(
         yield ev.Parked(code=strategy.parks, message=ask.message, node=name)
 
 
+def goes_another_way(context: EvaluationContext, failing: Failing) -> bool:
+    """Whether a failover policy fits that calls something else, or with other arguments. Raises `LackingError`."""
+    node = context.program.node_at(context.state, context.slot)
+    policy, _, _ = _policy(context, node, failing, class_of(failing.failure.code))
+    then = None if policy is None else policy.then
+    return then is not None and bool(then.tool or then.hint or then.arguments)
+
+
 def _above(entry: PolicyEntry, name: str) -> PolicyEntry:
     """With the strategies alone that come after one that has led to nothing, and nothing is repeated."""
     # Where a policy has asked and the ladder would not, the order is the usual one.

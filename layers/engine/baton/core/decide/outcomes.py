@@ -18,10 +18,11 @@ from baton.core.effects.rows import Row
 from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
 from baton.core.log.callbacks import callback_of, is_elsewhere, said_of
-from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, State, item_of, node_of
+from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, Held, State, item_of, node_of
 from baton.core.models.usage import Usage
 
 MONEY, STOPPED, APPROVAL = "money", "stopped", "approval"  # why an attempt comes no further; or FAULT
+HELD = "held"  # why there was none
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -37,7 +38,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     `assumed`: how much of the cost is the most that a request to a model can have cost.
     `why` it came no further, where it was not cut off (core/log/events.py): then only its cost counts, and `halt`, if the saga
     has to be parked. `usage`: what models have read and written. `request`: what a person has to approve before the step can go on. `notices`: what is to be sent besides.
-    `digest` names the call, where a model may plan an equal one.
+    `digest` names the call, where a model may plan an equal one. `held`: the circuit breaker that the step waits for.
     """
 
     slot: str
@@ -65,6 +66,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     response: ev.Response | None = None
     usage: tuple[Usage, ...] = ()
     digest: str = ""
+    held: Held | None = None
 
 
 def refused(outcome: Outcome, why: str) -> Outcome:
@@ -113,7 +115,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     """
     slot = outcome.slot
     if outcome.why:
-        yield from _no_further(program, state, outcome, found)
+        yield from (_held if outcome.why == HELD else _no_further)(program, state, outcome, found)
         return
     if not _is_awaited(program, state, outcome):
         return
@@ -171,6 +173,22 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         at=outcome.ended_at,
     )
     yield from _failed(EvaluationContext(program, state, found, slot), outcome, failure, ran)
+
+
+def _held(program: Program, state: State, outcome: Outcome, found: Found) -> Iterator[ev.Event]:
+    """The wait for a circuit breaker; or a failure, about which the document says what is done. Raises `LackingError`."""
+    held, slot = outcome.held, outcome.slot
+    if held is None or state.is_stopping or not _is_awaited(program, state, outcome):
+        return
+    # Loaded with the first: most steps meet none.
+    from baton.core.decide.held import failure_of, waits
+
+    wait = waits(EvaluationContext(program, state, found, slot), outcome.attempt, held)
+    if wait is not None:
+        yield wait
+        return
+    failure = failure_of(held, node_of(slot)[0])
+    yield from settle(program, state, replace(outcome, why="", held=None, failure=failure), found)
 
 
 def _is_awaited(program: Program, state: State, outcome: Outcome) -> bool:

@@ -37,6 +37,7 @@ _NODE = Words(
         "catch": "on_error on_exception catches except rescue error_handler handler_on_error",
         "retry": "retries retry_policy retrier",
         "timeout": "timeout_seconds time_limit deadline max_time",
+        "breaker": "circuit_breaker",
         "compensate": "compensation compensator compensated_by undo rollback inverse",
         "requires_approval": "needs_approval require_approval confirm confirmation interrupt_before",
         "output_schema": "returns output_type result_schema schema response_format response_model json_schema",

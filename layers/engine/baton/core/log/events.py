@@ -16,6 +16,7 @@ from baton.core.log.failure_events import (
     QuestionClaimed,
     QuestionClosed,
     QuestionEscalated,
+    StepHeld,
     StrategyChosen,
 )
 from baton.core.log.open_events import (
@@ -73,6 +74,7 @@ __all__ = [  # what is declared in rooms of its own
     "Response",
     "Settles",
     "Shown",
+    "StepHeld",
     "StrategyChosen",
     "Token",
     "TurnBegan",
@@ -337,6 +339,7 @@ Event = (
     | StepFailed
     | AttemptFailed
     | StrategyChosen
+    | StepHeld
     | QuestionClosed
     | QuestionEscalated
     | QuestionClaimed

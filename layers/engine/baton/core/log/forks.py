@@ -70,6 +70,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         signals=(*at_cut.signals, *(one for one in said.values() if one not in at_cut.signals)),
         open=kept,
         corrections={},
+        held={},
         orphaned_children=(
             *before.orphaned_children,
             *(child for child in running if child.saga not in staying),
