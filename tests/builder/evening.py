@@ -25,6 +25,7 @@ dinner = Workflow(
 
 
 TWICE: Any = {"max_attempts": 2, "base": "1s"}
+CANCEL: Any = {"tool": tools.cancel_table, "with": {"hold": "${step.output.id}"}}
 DISHES = ["Soup", "Gnocchi"]
 
 
@@ -90,6 +91,7 @@ hold = dinner.task(
         }
     ],
     catch=[caught("waitlist", code="conflict"), caught(["give_back", "quote_dinner"])],
+    compensate=CANCEL,
 )
 deposit = dinner.task(
     "deposit",
@@ -126,6 +128,7 @@ give_back = dinner.task(
     with_={"orders": [wine.maybe, cake.maybe]},
     retry="critical",
     on_failure=["retry", "escalate"],
+    compensate="none",
 )
 
 search_bar = dinner.task(
@@ -134,7 +137,9 @@ search_bar = dinner.task(
     after=confirm,
     with_={**asked, "at": search.output.at, "kind": "bar", "hours_later": 3},
 )
-hold_bar = dinner.task("hold_bar", tools.hold_bar, after=search_bar, with_=which(search_bar.output))
+hold_bar = dinner.task(
+    "hold_bar", tools.hold_bar, after=search_bar, with_=which(search_bar.output), compensate=CANCEL
+)
 confirm_bar = dinner.task("confirm_bar", tools.confirm, after=hold_bar, with_={"hold": hold_bar.output.id})
 snack = deliver("snack", ["Dumplings"], search_bar.output.at, hold_bar, confirm_bar)
 

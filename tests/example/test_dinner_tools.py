@@ -111,7 +111,7 @@ def test_a_delivery_is_quoted_ordered_and_called_off(services: dict[str, str]) -
     (quote,) = perform(("delivery.quote", {"city": "Lisbon", "items": items, "at": AT}, context()))
     wanted = {"items": items, "address": "Lantern", "at": AT, "total_cents": quote["total_cents"]}
     order, cancelled = perform(
-        ("delivery.order", wanted, context("o")), ("delivery.cancel", {"order": "order-1"}, context("x"))
+        ("delivery.order", wanted, context("o")), ("delivery.cancel", {"id": "order-1"}, context("x"))
     )
     assert (order["id"], cancelled["status"]) == ("order-1", "cancelled")
 
@@ -191,7 +191,7 @@ def test_a_waitlist_is_joined_and_left(services: dict[str, str]) -> None:
     first, second, left = perform(
         ("table.waitlist", wanted, context("a")),
         ("table.waitlist", wanted, context("b", user="bob")),
-        ("table.leave_waitlist", {"entry": "wait-1"}, context("l")),
+        ("table.leave_waitlist", {"id": "wait-1"}, context("l")),
     )
     assert (first["position"], second["position"], left["status"]) == (1, 2, "cancelled")
     (third,) = perform(("table.waitlist", wanted, context("c", user="eve")))
@@ -248,7 +248,7 @@ def test_key_trace_saga_and_user_reach_the_service(services: dict[str, str]) -> 
         ),
         ("table.search", {"city": "Lisbon", "party": 99, "at": AT}, "table-stack answered 422"),
         ("table.search", {"city": "Lisbon", "party": 2, "at": "soon"}, "Invalid isoformat string: 'soon'"),
-        ("delivery.cancel", {"order": "order-9"}, "open-delivery answered 404: No such order"),
+        ("delivery.cancel", {"id": "order-9"}, "open-delivery answered 404: No such order"),
     ],
 )
 def test_a_refusal_says_who_refused_and_why(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import sagas
+from baton.cli import demonstrating
 from baton.cli.app import documents, load_app
 from baton.core.conditions.schema import violations
 from baton.core.documents.compile import compile_document
@@ -53,6 +54,12 @@ def test_it_has_ten_or_more_steps_of_a_fifth_of_a_second_to_a_second() -> None:
     calling = [time for time in seconds(dinner()).values() if time]
     assert len(calling) >= 10
     assert all(0.2 <= time <= 1 for time in calling)
+
+
+def test_the_demo_counts_the_steps_of_an_evening_in_which_nothing_fails() -> None:
+    (path,) = [path for path in documents(sagas) if path.name == "dinner.yaml"]
+    nodes = parse_document(path.read_text(encoding="utf-8")).value["nodes"]
+    assert demonstrating.as_planned(nodes) == len(as_planned(dinner())) == 14
 
 
 def test_its_longest_path_needs_more_than_one_short_invocation() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from baton.core.failures.breakers import Breaker, forced_open
 from baton.core.letters import Letter
 from baton.ports import SagaRef
 from baton.web.app import matches
@@ -51,6 +52,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "fork": (202, ""),
     "health": (200, ""),
     "intend": (404, "not-found"),  # this deployment names no workflow for it
+    "list-breakers": (200, ""),
     "list-dead-letters": (200, ""),
     "list-incidents": (200, ""),
     "list-questions": (200, ""),
@@ -59,6 +61,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "list-workflows": (200, ""),
     "live": (200, ""),
     "node-types": (200, ""),
+    "open-breaker": (202, ""),
     "openapi": (200, ""),
     "redrive-dead-letter": (202, ""),
     "redrive-dead-letters": (202, ""),
@@ -67,9 +70,11 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "register-workflow-malformed-yaml": (400, "malformed"),
     "register-workflow-with-problems": (422, "invalid-definition"),
     "remind": (202, ""),
+    "reset-breaker": (202, ""),
     "resolve-incident": (202, ""),
     "resume": (409, "not-allowed-now"),
     "show": (200, ""),
+    "show-breaker": (200, ""),
     "show-dead-letter": (200, ""),
     "show-value": (200, ""),
     "show-unknown": (404, "not-found"),
@@ -95,6 +100,8 @@ def _evening(shared_http: Http, shared_deployment: Deployment) -> None:
     begin(shared_http.engine, ADA, PARTY)
     asking(shared_http.engine, GRACE, SILENT)
     begin(shared_http.engine, ALL, PARTY, {"guests": ["Ada", "Grace"] * 600})
+    broken = forced_open(Breaker(), "ada", 0, shared_http.engine.clock.now())
+    shared_http.engine.store.breakers.write_breaker("acme", "payments", broken, 0)
     shared_http.engine.store.letters.write(DEAD, 0)
     shared_http.register(DINNER)
     shared_http.register(DINNER, tenant=IAM_ACCOUNT)

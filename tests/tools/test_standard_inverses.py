@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from baton.adapters.memory.outside import MemoryEntities, MemoryMailer, MemoryObjects
+from baton.core.documents.compile import compile_document
+from baton.core.effects.inverses import arguments_of
 from baton.core.effects.keys import key_of
 from baton.tools.standard import Services, standard_tools
 from tests.kit.payments import DOWN, LOST, NO, SLOW, Payments, payment_service
@@ -16,6 +18,38 @@ from tests.tools.outside import HTTP, CrashingClient, Outside, context, failure,
 @pytest.fixture
 def kept() -> Services:
     return services(entities=MemoryEntities(), objects=MemoryObjects())
+
+
+@pytest.mark.parametrize(
+    ("tool", "inverse", "from_output", "from_input"),
+    [
+        ("std.upsert", "std.restore", {"type", "id", "version", "before"}, set()),
+        ("std.put_object", "std.restore_object", {"name", "sha256", "written", "latest", "before"}, set()),
+        ("std.pay", "std.refund", {"reference"}, {"service"}),
+        ("std.notify", "std.notify_cancelled", {"to", "message"}, {"subject"}),
+    ],
+)
+def test_each_names_its_inverse_which_gets_what_it_needs_by_the_rule_of_names(
+    tool: str, inverse: str, from_output: set[str], from_input: set[str]
+) -> None:
+    specs = standard_tools().specs()
+    assert specs[tool].undo == inverse
+    found = arguments_of(specs[inverse], specs[tool])
+    assert {name for name, path in found.items() if path.startswith("${step.output.")} == from_output
+    assert {name for name, path in found.items() if path.startswith("${step.input.")} == from_input
+
+
+def test_a_document_says_how_a_resource_that_a_request_has_created_is_deleted() -> None:
+    text = """
+name: a
+nodes:
+  create:
+    tool: std.http
+    with: {method: POST, url: "https://tables.example/holds"}
+    compensate: {tool: std.delete_resource, with: {url: "${step.output.headers.location}", base: "${step.input.url}"}}
+"""
+    (node,) = compile_document(text, standard_tools().specs()).nodes
+    assert node.undo["std.http"].step.tool == "std.delete_resource"
 
 
 # ---- entities ------------------------------------------------------------------------------------------------

@@ -167,6 +167,7 @@ async def _kept(table: str, party: int, at: str, context: Context) -> Hold:
     version="2",
     effect="once",
     verify="table.find_deposit",
+    undo="table.cancel",
     timeout="5s",
     risk=Risk(action="deposit", amount="amount_cents", currency_is="USD", minor=True),
 )
@@ -184,7 +185,7 @@ async def find_deposit(hold: str, context: Context) -> FoundDeposit:
     return FoundDeposit(happened=paid, result=read(Deposit, found, TABLES) if paid else None)
 
 
-@tool("table.confirm", version="1", effect="idempotent", timeout="5s")
+@tool("table.confirm", version="1", effect="idempotent", timeout="5s", undo="table.cancel")
 async def confirm(hold: str, context: Context) -> Booking:
     """Turn a hold into a booking."""
     return read(Booking, await call(context, TABLES, "POST", f"/holds/{hold}/confirm", body={}), TABLES)
@@ -197,7 +198,7 @@ async def cancel_table(hold: str, context: Context, reason: str = "") -> Cancell
     return read(Cancelled, await call(context, TABLES, "POST", f"/holds/{hold}/cancel", body=body), TABLES)
 
 
-@tool("table.waitlist", version="1", effect="idempotent", timeout="5s")
+@tool("table.waitlist", version="1", effect="idempotent", timeout="5s", undo="table.leave_waitlist")
 async def waitlist(city: str, party: int, at: str, context: Context) -> Waiting:
     """Wait for any table of a city, for the user of the saga."""
     body = {"reference": context.saga, "guest": context.user, "city": city, "party": party, "at": at}
@@ -205,9 +206,9 @@ async def waitlist(city: str, party: int, at: str, context: Context) -> Waiting:
 
 
 @tool("table.leave_waitlist", version="1", effect="idempotent", timeout="5s")
-async def leave_waitlist(entry: str, context: Context) -> Cancelled:
+async def leave_waitlist(id: str, context: Context) -> Cancelled:
     """Wait no longer."""
-    return read(Cancelled, await call(context, TABLES, "POST", f"/waitlist/{entry}/leave", body={}), TABLES)
+    return read(Cancelled, await call(context, TABLES, "POST", f"/waitlist/{id}/leave", body={}), TABLES)
 
 
 @tool("delivery.quote", version="1", effect="pure", timeout="5s")
@@ -217,7 +218,7 @@ async def quote(city: str, items: list[str], at: str, context: Context) -> Quote
     return read(Quote, await call(context, DELIVERY, "POST", "/quotes", body=body), DELIVERY)
 
 
-@tool("delivery.order", version="1", effect="idempotent", timeout="5s")
+@tool("delivery.order", version="1", effect="idempotent", timeout="5s", undo="delivery.cancel")
 async def order(items: list[str], address: str, at: str, total_cents: int, context: Context) -> Order:
     """Order a delivery at the price that was quoted, for the user of the saga."""
     body = {
@@ -231,13 +232,11 @@ async def order(items: list[str], address: str, at: str, total_cents: int, conte
     return read(Order, await call(context, DELIVERY, "POST", "/orders", body=body), DELIVERY)
 
 
-@tool("delivery.cancel", version="1", effect="idempotent", timeout="5s")
-async def cancel_order(order: str, context: Context, reason: str = "") -> Cancelled:
+@tool("delivery.cancel", version="2", effect="idempotent", timeout="5s")
+async def cancel_order(id: str, context: Context, reason: str = "") -> Cancelled:
     """Call a delivery off."""
     body = {"reason": reason}
-    return read(
-        Cancelled, await call(context, DELIVERY, "POST", f"/orders/{order}/cancel", body=body), DELIVERY
-    )
+    return read(Cancelled, await call(context, DELIVERY, "POST", f"/orders/{id}/cancel", body=body), DELIVERY)
 
 
 @tool("dinner.give_back", version="1", effect="idempotent", timeout="20s")

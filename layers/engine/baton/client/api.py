@@ -17,6 +17,7 @@ import httpx
 
 from baton.client.connection import Connection
 from baton.client.exits import UNREACHABLE, USAGE, Failed
+from baton.client.letters import LetterCalls
 from baton.client.prefixes import RECENT, SHORTEST, whole
 from baton.client.transport import TOTAL_S, Answer, Transport
 
@@ -28,7 +29,7 @@ _SUMMED = ("sagas", "input", "output", "usd")
 _TOO_SHORT = f"The beginning of an id names a saga if it has at least {SHORTEST} characters."
 
 
-class Api:
+class Api(LetterCalls):
     """One API for one caller. Every call raises `Failed`, which says how the command ends."""
 
     def __init__(self, connection: Connection, *, connections: int = 16) -> None:
@@ -135,6 +136,19 @@ class Api:
         """`GET /budget`."""
         return await self._get("/budget", has="spent_usd")
 
+    def breakers(self) -> AsyncIterator[tuple[list[dict[str, Any]], str | None]]:
+        """`GET /breakers`, all pages."""
+        return self._pages("/breakers", "breakers", {}, None, None)
+
+    async def breaker(self, name: str) -> dict[str, Any]:
+        """`GET /breakers/{name}`."""
+        return await self._get(_path("breakers", name), has="state")
+
+    async def set_breaker(self, name: str, do: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """`POST /breakers/{name}/open` or `/reset`."""
+        answer = await self._transport.ask("POST", _path("breakers", name, do), body=body)
+        return self._shaped(answer.document or {}, "state")
+
     async def way(
         self, saga: str, after: int | None = None, limit: int | None = None
     ) -> AsyncIterator[dict[str, Any]]:
@@ -197,7 +211,7 @@ class Api:
         body = {"version": version, "reason": reason}
         return await self._send_to(saga, "forks", body=body, key=key or new_key())
 
-    # ---- questions, incidents, dead letters
+    # ---- questions and incidents
 
     async def questions(
         self, limit: int | None, cursor: str | None
@@ -224,29 +238,6 @@ class Api:
     async def resolve(self, incident: str) -> dict[str, Any]:
         """`POST /incidents/{id}/resolve`; repeating it changes nothing."""
         return await self._send(_path("incidents", incident, "resolve"), {})
-
-    async def dead_letters(
-        self, filters: Mapping[str, str], limit: int | None, cursor: str | None
-    ) -> AsyncIterator[tuple[list[dict[str, Any]], str | None]]:
-        """`GET /dead-letters` page by page, as `sagas`."""
-        async for page in self._pages("/dead-letters", "dead_letters", filters, limit, cursor):
-            yield page
-
-    async def dead_letter(self, letter: str) -> dict[str, Any]:
-        """`GET /dead-letters/{id}`."""
-        return await self._get(_path("dead-letters", letter), has="redrives")
-
-    async def redrive(self, letter: str, *, force: bool = False) -> dict[str, Any]:
-        """`POST /dead-letters/{id}/redrive`; repeating it changes nothing until the letter dies again."""
-        return await self._send(_path("dead-letters", letter, "redrive"), {"force": force})
-
-    async def redrive_all(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        """`POST /dead-letters/redrive`, once: `next` of the answer continues it."""
-        return await self._send("/dead-letters/redrive", dict(wanted))
-
-    async def discard(self, letter: str, reason: str) -> dict[str, Any]:
-        """`POST /dead-letters/{id}/discard`; repeating it changes nothing."""
-        return await self._send(_path("dead-letters", letter, "discard"), {"reason": reason})
 
     # ---- workflows, and what they are made of
 

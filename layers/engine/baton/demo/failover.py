@@ -33,7 +33,7 @@ _BY_POLICY = {"later": TIME, "earlier": TIME, "another_restaurant": HOUSE}
 
 EVENING = MappingProxyType({"hold": 2, "deposit": 1, "confirm": 2, "order": 3})
 STANDS: Mapping[str, Mapping[str, int]] = MappingProxyType(
-    {TIME: EVENING, HOUSE: EVENING, WAITLIST: {"waitlist": 1}, HOME: {"order": 1}, UNDONE: {}}
+    {TIME: EVENING, HOUSE: EVENING, WAITLIST: {"waitlist": 1}, HOME: {"order": 1}, UNDONE: {}, NONE: EVENING}
 )
 """What stands in the books of both services when a dinner has gone a way: nothing else, and nothing twice."""
 
@@ -152,7 +152,7 @@ def judge(case: Case, saga: Json, log: Sequence[Json], books: Sequence[Json]) ->
             for event in events_of(log)
             if event["kind"] in ("attempt_failed", "step_failed", "step_succeeded")
         ),
-        trace=str(log[0].get("traceparent") or "").split("-")[1:2][0] if log[0].get("traceparent") else "",
+        trace=str(log[0].get("traceparent", "")).partition("-")[2].partition("-")[0],
         problems=list(_problems(case, saga, log, books)),
     )
 
@@ -168,7 +168,9 @@ def way_of(log: Sequence[Json]) -> str:
 
 def _problems(case: Case, saga: Json, log: Sequence[Json], books: Sequence[Json]) -> Iterator[str]:
     if saga["status"] != "completed":
-        yield f"it should be completed and is {saga['status']}: {saga.get('error') or saga.get('reason') or ''}"
+        error = saga.get("error") or {}
+        why = f": {error.get('code')}: {error.get('message')}" if error else ""
+        yield f"it should be completed and is {saga['status']}{why}"
     if (way := way_of(log)) != case.way:
         yield f"the document says {case.way}, and the way taken is {way}"
     mine = [

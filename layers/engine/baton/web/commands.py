@@ -17,6 +17,7 @@ from baton.web.requests import (
     ConfirmBody,
     ForkBody,
     IntentionBody,
+    OpenBreakerBody,
     RemindBody,
     ResumeBody,
     SignalBody,
@@ -99,6 +100,15 @@ async def resume(ask: Ask[ResumeBody]) -> Reply:
 
 async def resolve(ask: Ask[None]) -> Reply:
     return Reply(HTTPStatus.ACCEPTED, await ask.service.resolve(ask.path["incident"]))
+
+
+async def open_breaker(ask: Ask[OpenBreakerBody]) -> Reply:
+    opened = await ask.queries.breakers.open(ask.path["breaker"], ask.body.for_s)
+    return Reply(HTTPStatus.ACCEPTED, opened)
+
+
+async def reset_breaker(ask: Ask[None]) -> Reply:
+    return Reply(HTTPStatus.ACCEPTED, await ask.queries.breakers.reset(ask.path["breaker"]))
 
 
 async def redrive(ask: Ask[RedriveBody]) -> Reply:

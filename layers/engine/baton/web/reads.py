@@ -66,6 +66,14 @@ async def list_incidents(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.incidents(**ask.query))
 
 
+async def list_breakers(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.breakers.page(**ask.query))
+
+
+async def show_breaker(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.breakers.show(ask.path["breaker"]))
+
+
 async def list_letters(ask: Ask[None]) -> Reply:
     query = dict(ask.query)
     wanted = Wanted(query["saga"], query["node"], query["reason"])

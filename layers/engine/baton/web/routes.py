@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from baton.core.documents.definition import WORKFLOW_NAME
+from baton.core.failures.breakers import NAME_PATTERN as BREAKER_NAME
 from baton.core.letters import STATUSES as LETTERS
 from baton.core.log.status import LISTS
 from baton.core.read.day_costs import BY
@@ -31,6 +32,7 @@ from baton.web.requests import (
     ConfirmBody,
     ForkBody,
     IntentionBody,
+    OpenBreakerBody,
     RemindBody,
     ResumeBody,
     SignalBody,
@@ -87,6 +89,9 @@ _SIGNAL = words(
     "name", "[^/]{1,128}", "the name of a signal", "A signal that a node of the workflow waits for."
 )
 _INCIDENT = words("incident", INCIDENT_ID, "the id of an incident", "The `id` of an incident in the list.")
+_BREAKER = words(
+    "breaker", BREAKER_NAME, "the name of a circuit breaker", "The target's name.", example="payments"
+)
 _DIGEST = words(
     "digest",
     "[0-9a-f]{64}",
@@ -308,6 +313,26 @@ ROUTES: tuple[Route[Any], ...] = (
         roles=("operate",),
         summary="Resolve an incident: the caller has done something about it. Repeated, it changes nothing.",
         parameters=(_INCIDENT,), answers={202: "Incident"}, refusals=(404,),
+    ),
+    Route(
+        method="GET", path="/breakers", id="listBreakers", handler=reads.list_breakers, roles=("read",),
+        summary="Circuit breakers of which something is known, by their names.",
+        query=(_LIMIT, _CURSOR), answers={200: "BreakerPage"},
+    ),
+    Route(
+        method="GET", path="/breakers/{breaker}", id="showBreaker", handler=reads.show_breaker, roles=("read",),
+        summary="The state of a circuit breaker, its last failures and transitions.",
+        parameters=(_BREAKER,), answers={200: "Breaker"}, refusals=(404,),
+    ),
+    Route(
+        method="POST", path="/breakers/{breaker}/open", id="openBreaker", handler=commands.open_breaker,
+        roles=("operate",), summary="Open a circuit breaker: no call goes through, for a while or until it is reset.",
+        parameters=(_BREAKER,), body=OpenBreakerBody, answers={202: "Breaker"},
+    ),
+    Route(
+        method="POST", path="/breakers/{breaker}/reset", id="resetBreaker", handler=commands.reset_breaker,
+        roles=("operate",), summary="Close a circuit breaker: calls go through.",
+        parameters=(_BREAKER,), answers={202: "Breaker"}, refusals=(404,),
     ),
     Route(
         method="GET", path="/dead-letters", id="listDeadLetters", handler=reads.list_letters, roles=("operate",),

@@ -37,6 +37,7 @@ def declare(registry: Registry, services: Services) -> None:
         "std.notify",
         registry=registry,
         effect="once",
+        undo="std.notify_cancelled",
         domain="external_api",
         # Whichever saga of the tenant asks for it: what counts is what one person gets.
         key=Key.content("to", "subject", "text", "html", keep="24h", anyone=True),

@@ -81,7 +81,7 @@ class _Reservations(msgspec.Struct):
 
 def declare(registry: Registry, services: Services) -> None:
     @tool(
-        "std.pay", registry=registry, effect="once", verify="std.find_payment", domain="external_api",
+        "std.pay", registry=registry, effect="once", verify="std.find_payment", undo="std.refund", domain="external_api",
         risk=Risk(action=PAYMENT, amount="amount", currency="currency", minor=True),
     )  # fmt: skip
     async def pay(

@@ -116,7 +116,7 @@ def declare(registry: Registry, services: Services) -> None:
 
 
 def _declare_entities(registry: Registry, services: Services) -> None:
-    @tool("std.upsert", registry=registry, domain="database")
+    @tool("std.upsert", registry=registry, domain="database", undo="std.restore")
     async def upsert(
         type: Type, id: Id, data: Any, context: StepContext,
         expected_version: Annotated[int, Field(ge=0)] | None = None, keep_before: bool = True,
@@ -175,7 +175,7 @@ def _declare_entities(registry: Registry, services: Services) -> None:
 
 
 def _declare_objects(registry: Registry, services: Services) -> None:
-    @tool("std.put_object", registry=registry, domain="file_operation")
+    @tool("std.put_object", registry=registry, domain="file_operation", undo="std.restore_object")
     async def put_object(
         name: Name, context: StepContext, text: str | None = None, base64: str | None = None, json: Any = None,
         content_type: ContentType | None = None,
