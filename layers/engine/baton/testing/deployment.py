@@ -135,6 +135,7 @@ class Deployment:
         self._post: Post | None = None
         registry = with_standard(registry, services(self._clock))
         self._blockers = Blockers(to_log(Metrics(), self._clock))
+        self.tools = registry.specs()
         performer = _Performer(registry, loop, self._blockers.watch)
         engine = Engine.on(
             store,
@@ -145,7 +146,7 @@ class Deployment:
             offload=inline,
             performer=performer if kills is None else MortalPerformer(performer, kills),
             sandbox=MontySandbox(inline),
-            tools=registry.specs(),
+            tools=self.tools,
             notices=(MemoryNotices(),),
         )
         self._models = models or ScriptedModels()
