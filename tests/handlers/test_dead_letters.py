@@ -258,3 +258,15 @@ def test_a_letter_that_cannot_be_written_keeps_its_message(
     ):
         reconciler.module.handler(DEAD, Context(50_000))
     assert deleted == []
+
+
+def test_the_route_of_many_is_not_taken_for_a_letter(http: Http) -> None:
+    answer = http.send(http.event("DELETE", "/dead-letters/redrive"))
+    assert (answer.status, answer.headers["allow"]) == (405, "POST")
+    answer = http.send(http.event("DELETE", "/dead-letters/some-saga"))
+    assert (answer.status, answer.headers["allow"]) == (405, "GET")
+
+
+def test_a_saga_that_could_not_be_one_is_refused_before_it_is_looked_for(http: Http) -> None:
+    answer = http.post("/dead-letters/redrive", {"saga": "a b"})
+    assert (answer.status, answer.body["errors"][0]["path"]) == (422, "/saga")

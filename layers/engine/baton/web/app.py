@@ -182,7 +182,9 @@ class Api:
 
 
 def _unserved(method: str, path: str) -> Response[str]:
-    allowed = [route.method for route in ROUTES if matches(route.path, path)]
+    # A word in a path comes before a parameter: `/dead-letters/redrive` is that route, not a letter of this name.
+    by_word = [route for route in ROUTES if route.path == path]
+    allowed = [route.method for route in by_word or (one for one in ROUTES if matches(one.path, path))]
     if allowed and method not in allowed:
         detail = f"{method} is not allowed here; {', '.join(allowed)} {'is' if len(allowed) == 1 else 'are'}"
         refusal = problems.of_status(HTTPStatus.METHOD_NOT_ALLOWED, "method-not-allowed", detail)

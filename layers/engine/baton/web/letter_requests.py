@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from baton.runtime.letter_desk import MOST_REDRIVEN
+from baton.runtime.request import SAGA_ID
 from baton.web.requests import Body
 
 _MAX_REASON = 500
@@ -21,7 +22,7 @@ class RedriveBody(Body):
 class RedriveAllBody(Body):
     """Which pending dead letters are redriven: of a saga, about a node, with a code or with words in their reason."""
 
-    saga: str = Field("", max_length=400)
+    saga: str = Field("", pattern=rf"^({SAGA_ID})?$")
     node: str = Field("", max_length=128)
     reason: str = Field(
         "", max_length=_MAX_REASON, description="The code, or a part of the reason in any case."
