@@ -29,12 +29,13 @@ def test_the_corpus_has_every_kind_of_event_and_every_write() -> None:
     # (runtime/test_replanning.py), and that a step is held a target that is down (test_breakers.py).
     rare = {"gave_up", "replan_ended", "step_held"}
     assert set().union(*(verdict.kinds for verdict in verdicts)) >= TAGS - rare
-    # An invocation of its own needs a batch (runtime/test_killers.py), what is postponed a head that cannot be read, and a draw
-    # a tenant's day (the scenario `tenants` of harder.py).
+    # An invocation of its own needs a batch (runtime/test_killers.py), what is postponed a head that cannot be read, a draw a
+    # tenant's day (the scenario `tenants` of harder.py), and a breaker a target that is down (test_breakers.py).
     assert {write for verdict in verdicts for write in verdict.writes} >= WRITES - {
         "invoke",
         "postpone",
         "draw",
+        "write_breaker",
     }
 
 
