@@ -19,7 +19,7 @@ from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
 from baton.core.expressions.spelling import hinted, nearest
-from baton.errors import CorruptLog, EngineFault, Unauthenticated, UnknownEntry, UserError
+from baton.errors import EngineFault, Unauthenticated, Unreadable, UserError
 from baton.ports import Rates
 from baton.runtime.parts import Engine
 from baton.runtime.queries import Queries
@@ -200,7 +200,7 @@ def matches(pattern: str, path: str) -> bool:
 
 def _engine_fault(error: EngineFault) -> Response[str]:
     logger.error("engine fault", extra={"fault": repr(error)})
-    if isinstance(error, UnknownEntry | CorruptLog):
+    if isinstance(error, Unreadable):
         detail = f"this saga's log cannot be read by the version that runs here: {error}"
         return problems.of_status(HTTPStatus.INTERNAL_SERVER_ERROR, "unreadable-log", detail)
     return problems.of_status(
