@@ -151,9 +151,7 @@ class Deployment:
         )
         self._models = models or ScriptedModels()
         self._engine = replace(engine, watch=self._blockers.watch, kinds=NODE_KINDS, models=self._models)
-        self._reconciler = Reconciler(
-            self._log, self._queue, self._invoker, self._dead_letters, self._clock, inline, PERIOD
-        )
+        self._reconciler = Reconciler(self._log, self._queue, self._invoker, self._clock, inline, PERIOD)
 
     def service(self) -> Service:
         """The API, for one request."""
