@@ -75,3 +75,28 @@ def test_the_command_says_what_is_missing(baton: Baton) -> None:
 def test_none_is_said_to_be_none(api: FakeApi, baton: Baton) -> None:
     api.on("GET /breakers", (200, {"breakers": [], "next": None}))
     assert baton("breakers").stdout == "no call with a breaker has failed for 30 days\n"
+
+
+def test_an_error_budget_has_a_line_for_each_workflow(api: FakeApi, baton: Baton) -> None:
+    rows = [
+        {"workflow": "dinner", "completed": 1_201, "failed": 3, "allowed": 12, "left": 9},
+        {"workflow": "shop", "completed": 9, "failed": 2, "allowed": 0, "left": -2},
+    ]
+    page = {"day": "2026-11-22", "percent": 1.0, "workflows": rows, "looked_at": 9, "next": None}
+    api.on("GET /error-budgets", (200, page))
+    assert baton("error-budget").stdout.splitlines() == [
+        "dinner  3 of 1,204 failed, 9 more may",
+        "shop    2 of 11 failed, used up (0 may)",
+        "2026-11-22 (UTC): 1 % may fail",
+    ]
+    assert json.loads(baton("error-budget", "--json", "--day", "2026-11-22").stdout)["percent"] == 1.0
+
+
+def test_without_an_error_budget_that_is_said(api: FakeApi, baton: Baton) -> None:
+    row = {"workflow": "dinner", "completed": 4, "failed": 1, "allowed": None, "left": None}
+    page = {"day": "2026-11-22", "percent": None, "workflows": [row], "looked_at": 5, "next": None}
+    api.on("GET /error-budgets", (200, page))
+    assert baton("error-budget").stdout.splitlines() == [
+        "dinner  1 of 5 failed",
+        "2026-11-22 (UTC): no error budget is set (`ErrorBudgetPercent`)",
+    ]

@@ -27,6 +27,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "cancel": (202, ""),
     "claim": (202, ""),
     "cost": (200, ""),
+    "error-budgets": (200, ""),
     "events": (200, ""),
     "explain": (200, ""),
     "explain-node": (200, ""),
