@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 from baton.cli.breaker_lines import breaker_lines, breaker_rows
+from baton.cli.event_words import EventWords
+from baton.cli.waiting import helping, waits
 from baton.core.failures.breakers import Breaker, BreakerTerms, Failed, forced_open, judged, probed, reported
 from baton.runtime.breaker_desk import breaker_view
 from tests.cli.conftest import Baton, FakeApi
@@ -99,4 +101,26 @@ def test_without_an_error_budget_that_is_said(api: FakeApi, baton: Baton) -> Non
     assert baton("error-budget").stdout.splitlines() == [
         "dinner  1 of 5 failed",
         "2026-11-22 (UTC): no error budget is set (`ErrorBudgetPercent`)",
+    ]
+
+
+def test_an_event_says_that_a_step_waits() -> None:
+    event = {"kind": "step_held", "node": "pay", "breaker": "payments", "at": NOW, "until": NOW + 60_000}
+    said = EventWords().of(event)
+    assert said is not None
+    assert said[0] == "waits for breaker `payments`, which is open; next probe at 2026-09-21 14:14:20 UTC"
+
+
+def test_a_saga_says_what_it_waits_for_and_where_to_look() -> None:
+    active = {
+        "node": "pay",
+        "state": "held",
+        "breaker": "payments",
+        "since": NOW,
+        "until": "2026-09-21T14:14:20Z",
+    }
+    saga = {"id": "s1", "status": "waiting", "active": [active, {**active, "node": "again"}]}
+    assert waits(saga, NOW)[0].startswith("pay: for breaker `payments`, next probe ")
+    assert [(why, line.rpartition("baton ")[2]) for why, line in helping(saga) if "breakers" in line] == [
+        ("See what is wrong with", "breakers show payments")
     ]

@@ -54,7 +54,13 @@ def test_alarms_watch_figures_that_the_worker_writes() -> None:
     deployment, lines, of = stack().resolver.name("WorkerFunction"), list[str](), alarms(stack(**BOTH))
     metrics = Metrics(lines.append, deployment, counts_ends=True)
     failure = Failure("timeout", "no answer", "pay", attempt=1, at=NOW)
-    at = {"node": "pay", "started_at": NOW, "ended_at": NOW, "tool_version": "1", "schema_hash": ""}
+    at: dict[str, Any] = {
+        "node": "pay",
+        "started_at": NOW,
+        "ended_at": NOW,
+        "tool_version": "1",
+        "schema_hash": "",
+    }
     metrics.heard(
         "dinner", (StepFailed(**at, attempt=1, failure=failure, tool="pay"), SagaEnded(status="failed")), NOW
     )
