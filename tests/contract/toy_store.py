@@ -33,6 +33,7 @@ from baton.ports import (
 )
 from baton.ports.effects import FREED
 from tests.contract.stores import SHARDS, LocalStores
+from tests.contract.toy_letters import ToyLetters
 from tests.contract.toy_records import ToyBudgets, ToyEntities, ToyIncidents, ToyLive, ToyQuestions
 from tests.contract.toy_table import LIMITS, Kept
 
@@ -174,6 +175,9 @@ class ToyLog:
     def _put(self, kind: str, ref: SagaRef, record: Record) -> None:
         stored = replace(record, size=len(record.data))
         self._kept.put(kind, str(ref), _sort(record.branch, record.version), stored)
+
+    def pass_on(self, ref: SagaRef, wake: Wake) -> None:
+        self._tell(ref, wake)
 
     def _tell(self, ref: SagaRef, wake: Wake | None) -> None:
         if wake is not None:
@@ -355,6 +359,7 @@ class ToyStore:
         self.questions = ToyQuestions(self.kept)
         self.entities = ToyEntities(self.kept)
         self.live = ToyLive(self.kept, self.log.leave_word)
+        self.letters = ToyLetters(self.kept, self.log.pass_on)
 
 
 class ToyStores(LocalStores):

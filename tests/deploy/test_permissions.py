@@ -10,6 +10,7 @@ import pytest
 
 from tests.deploy.stack import FUNCTIONS, ROOT, stack
 
+COLLECT = {"sqs:GetQueueAttributes", "sqs:ReceiveMessage", "sqs:DeleteMessage"}
 LOG = {"logs:CreateLogStream", "logs:PutLogEvents"}
 APPEND = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:Query"}
 BLOBS = {"s3:GetObject", "s3:PutObject"}
@@ -58,9 +59,11 @@ MAY: dict[str, dict[str, set[str]]] = {
     "ReconcilerRole": {
         "ReconcilerLogGroup": LOG,
         "SagaTable/index/DueIndex": {"dynamodb:Query"},
+        "SagaTable": {"dynamodb:GetItem", "dynamodb:PutItem"},
         "WorkerFunction": {"lambda:InvokeFunction"},
         "WakeQueue": {"sqs:SendMessage"},
-        "WakeDeadLetterQueue": {"sqs:GetQueueAttributes"},
+        "WakeDeadLetterQueue": COLLECT,
+        "RelayFailureQueue": COLLECT,
     },
     "ReconcileStateMachineRole": {
         "ReconcilerFunction": {"lambda:InvokeFunction"},

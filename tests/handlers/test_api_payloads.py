@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.core.failures.breakers import Breaker, forced_open
+from baton.core.letters import Letter
 from baton.ports import SagaRef
 from baton.web.app import matches
 from baton.web.routes import ROUTES
@@ -14,6 +15,23 @@ from tests.handlers.sagas import ADA, ALL, GRACE, PARTY, SILENT, asking, begin
 
 DINNER = (ROOT / "layers/app/sagas/dinner.yaml").read_text("utf-8")
 IAM_ACCOUNT = "123456789012"
+
+DEAD = Letter(
+    id=ADA.id,
+    tenant=ADA.tenant,
+    saga=ADA.id,
+    code="unreadable_log",
+    reason="CorruptLog: an entry does not decode",
+    node="guests",
+    version=2,
+    messages=1,
+    attempts=1,
+    first=1_767_225_600_000,
+    since=1_767_225_600_000,
+    last=1_767_225_600_000,
+    number=1,
+    expires=32_503_680_000_000,
+)
 
 # status, and the problem's code where it is one
 EXPECTED: dict[str, tuple[int, str]] = {
@@ -27,6 +45,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "cancel": (202, ""),
     "claim": (202, ""),
     "cost": (200, ""),
+    "discard-dead-letter": (202, ""),
     "error-budgets": (200, ""),
     "events": (200, ""),
     "explain": (200, ""),
@@ -35,6 +54,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "health": (200, ""),
     "intend": (404, "not-found"),  # this deployment names no workflow for it
     "list-breakers": (200, ""),
+    "list-dead-letters": (200, ""),
     "list-incidents": (200, ""),
     "list-questions": (200, ""),
     "list-sagas": (200, ""),
@@ -44,6 +64,8 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "node-types": (200, ""),
     "open-breaker": (202, ""),
     "openapi": (200, ""),
+    "redrive-dead-letter": (202, ""),
+    "redrive-dead-letters": (202, ""),
     "register-workflow": (201, ""),
     "register-workflow-base64": (201, ""),
     "register-workflow-malformed-yaml": (400, "malformed"),
@@ -54,6 +76,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "resume": (409, "not-allowed-now"),
     "show": (200, ""),
     "show-breaker": (200, ""),
+    "show-dead-letter": (200, ""),
     "show-value": (200, ""),
     "show-unknown": (404, "not-found"),
     "show-workflow": (200, ""),
@@ -80,6 +103,7 @@ def _evening(shared_http: Http, shared_deployment: Deployment) -> None:
     begin(shared_http.engine, ALL, PARTY, {"guests": ["Ada", "Grace"] * 600})
     broken = forced_open(Breaker(), "ada", 0, shared_http.engine.clock.now())
     shared_http.engine.store.breakers.write_breaker("acme", "payments", broken, 0)
+    shared_http.engine.store.letters.write(DEAD, 0)
     shared_http.register(DINNER)
     shared_http.register(DINNER, tenant=IAM_ACCOUNT)
     shared_deployment.keep()

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from baton.core.log.answers import Answer
-from baton.errors import NotAllowedNow, NotFound
 from baton.ports.models import ModelAnswer, ModelRequest
 from tests.kit.scripted import Scripted, says
-from tests.kit.thinking import approve, is_corrected, shown
+from tests.kit.thinking import attended, is_corrected
 
 if TYPE_CHECKING:
     from tests.kit.world import World
@@ -26,7 +21,7 @@ nodes:
   step:
     tool: fails_as_told
     after: before
-    with: {n: 5, fails: [file_not_found]}
+    with: {n: 5, fails: [file_not_found, file_not_found, file_not_found, file_not_found, file_not_found, file_not_found]}
     replan: {model: m, tools: [remit, work, fails_as_told], steps: 3, within: 10d}
   after: {tool: work, after: step, with: {n: '${ctx.step.output.n}'}}
 output: ['${ctx.before.output.receipt}', '${ctx.step.output.n}', '${ctx.after.output.n}']
@@ -81,15 +76,11 @@ async def _through(
 ) -> str:
     world.models = planner()
     saga = await start(world, document, {}, name)
-    while world.end(saga) is None and world.troubles is None:
-        view = await patiently(world, partial(shown, world, saga))
-        for question in [question for question in view["questions"] if question["node"]]:
-            action = "approve" if question["type"] == "approval" else _that_works(question)
-            said = partial(approve, saga=saga, answer=Answer(ask=question["id"], action=action))
-            with suppress(NotAllowedNow, NotFound):
-                await patiently(world, said)
-        await asyncio.sleep(1)
-    return saga
+    return await attended(world, saga, patiently, _says)
+
+
+def _says(question: Mapping[str, Any]) -> str:
+    return "approve" if question["type"] == "approval" else _that_works(question)
 
 
 def _that_works(question: Mapping[str, Any]) -> str:

@@ -30,6 +30,7 @@ from baton.ports.models import ModelAnswer, ModelRequest, Models, Over
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, STALL, THROTTLE, Crash
 from tests.kit.process import Process
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
+from tests.kit.virtual import until_something_happens
 
 if TYPE_CHECKING:
     from baton.runtime.service import Service
@@ -58,8 +59,8 @@ _LAST = by_turn(
     asks_for(("remit", {"amount": 300}), ("nonsense", {}), ("add", {"numbers": [3]})),
     says("That is all."),
 )
-OFTEN_S, STANDS_STILL_S = 900, 3 * 86_400
-"""So long a person looks every second whether a saga has a question, and then now and then; a saga without an entry for days stands still."""
+STANDS_STILL_S = 3 * 86_400
+"""A saga without an entry for so long stands still."""
 TOO_LATE_S = 90.0
 """So long a model that hangs takes: longer than any step may."""
 
@@ -234,13 +235,26 @@ async def through(
     saga = await start(world, document, {}, name)
     with suppress(NotAllowedNow):  # it has ended
         await patiently(world, lambda service: service.signal(saga, "word", "By the window.", "w-1"))
+    return await attended(world, saga, patiently)
+
+
+async def attended(
+    world: World,
+    saga: str,
+    patiently: Callable[..., Any],
+    says: Callable[[Mapping[str, Any]], str] = lambda _: "approve",
+) -> str:
+    """A person looks when the log has grown, answers every question twice, and resumes the saga when it is parked."""
+    known = 0
     while world.end(saga) is None and world.troubles is None and quiet_s(world, saga) < STANDS_STILL_S:
-        view = await patiently(world, partial(shown, world, saga))
-        for ask in [question["id"] for question in view["questions"] if question["node"]] * 2:
-            said = partial(approve, saga=saga, answer=Answer(ask=ask, action="approve"))
+        is_news, known = known != len(world.entries(saga)), len(world.entries(saga))
+        view = await patiently(world, partial(shown, world, saga)) if is_news else {"questions": []}
+        for ask in view["questions"] * 2:
+            action = says(ask) if ask["node"] else ask["options"][0]
+            said = partial(approve, saga=saga, answer=Answer(ask=ask["id"], action=action))
             with suppress(NotAllowedNow, NotFound):
                 await patiently(world, said)
-        await asyncio.sleep(1 if quiet_s(world, saga) < OFTEN_S else OFTEN_S)
+        await until_something_happens(1)
     return saga
 
 

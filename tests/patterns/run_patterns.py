@@ -58,12 +58,13 @@ class Diary:
 
 def play(number: int, given: Any = None, **options: Any) -> tuple[Result, Diary]:
     """The saga of the document of WCP-`number`, and what it did."""
-    diary = Diary()
+    diary, document = Diary(), DOCUMENTS[number]
+    is_alone = "workflow:" not in document.read_text("utf-8")
     result = run(
-        DOCUMENTS[number],
+        document,
         given,
         tools=diary.registry(),
-        workflows=[*CHILDREN, DOCUMENTS[22]],
+        workflows=[] if is_alone else [*CHILDREN, document],
         worker_timeout="15m",
         **options,
     )

@@ -10,10 +10,12 @@ from baton.core.documents.compile import compile_document
 from docs.pattern_tables import NOT, PARTLY, PATTERNS, YES, documents, pattern_count, support
 from tests.patterns.run_patterns import CHILDREN, DOCUMENTS, HERE, Diary
 
+KNOWN = documents()
+
 
 @pytest.mark.parametrize("number", DOCUMENTS)
 def test_a_document_is_named_as_its_file_and_says_how_far_it_goes(number: int) -> None:
-    path, document = documents()[number]
+    path, document = KNOWN[number]
     assert path.stem[6:].replace("_", "-") == document["name"]
     assert support(document) in (YES, PARTLY)
     assert ("lacking" in document["metadata"]) == (support(document) == PARTLY)

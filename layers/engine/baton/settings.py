@@ -318,6 +318,14 @@ class ReconcilerSettings(Settings):
     queue_url: Annotated[Name, Meta(description="Queue of wakes.")]
     worker: Annotated[Name, Meta(description="Name of the worker function.")]
     dead_letter_url: Annotated[Name, Meta(description="Queue for what no worker can handle.")]
+    relay_failure_url: Annotated[Name, Meta(description="Queue for what the relay could not pass on.")]
+    operator_tenant: Annotated[
+        str,
+        Meta(
+            pattern=r"^[A-Za-z0-9_.:@+=|-]{0,128}$",
+            description="Tenant whose operators see dead letters that name no saga. Empty: no tenant's do.",
+        ),
+    ] = ""
     reconcile_period_s: Annotated[int, Meta(ge=1, le=900, description="Time between two runs.")] = 60
 
 

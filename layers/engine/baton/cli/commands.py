@@ -16,6 +16,7 @@ from baton.cli.breakers import breakers, error_budget
 from baton.cli.catalog import node_types, tools
 from baton.cli.check import check
 from baton.cli.completion import completion
+from baton.cli.letters import dlq
 from baton.cli.local import demo, failover, token, up
 from baton.cli.money import budget, cost
 from baton.cli.new import new
@@ -36,7 +37,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         *(start, intend, list_sagas, show, events, live, value, explain, cost, budget),
         *(cancel, signal, inbox, answer, claim, remind, resume, fork),
     ),
-    "Incidents": (incidents, resolve, breakers, error_budget),
+    "Incidents": (incidents, resolve, breakers, error_budget, dlq),
     "Shell": (completion,),
 }
 

@@ -111,9 +111,13 @@ def _held(event: Event) -> Said:
 def _handed_over(event: Event) -> Said:
     beat = event.get("heartbeat_ms")
     every = f", heard of every {span(beat)} at least" if beat else ""
-    return f"handed over until {_moment(event.get('until'))}{every}", frozenset(
-        ("callback", "until", "heartbeat_ms")
-    )
+    known, whom = {"callback", "until", "heartbeat_ms"}, ""
+    if response := event.get("response"):  # what was held counts until its answer is there
+        known, whom = (
+            known | {"response", "assumed", "skew_ms"},
+            f" as {response['id']},",
+        )
+    return f"handed over{whom} until {_moment(event.get('until'))}{every}", frozenset(known)
 
 
 def _heartbeat(_: Event) -> Said:

@@ -17,6 +17,7 @@ import httpx
 
 from baton.client.connection import Connection
 from baton.client.exits import UNREACHABLE, USAGE, Failed
+from baton.client.letters import LetterCalls
 from baton.client.prefixes import RECENT, SHORTEST, whole
 from baton.client.transport import TOTAL_S, Answer, Transport
 from baton.core.read.error_budgets import added_up
@@ -29,7 +30,7 @@ _SUMMED = ("sagas", "input", "output", "usd")
 _TOO_SHORT = f"The beginning of an id names a saga if it has at least {SHORTEST} characters."
 
 
-class Api:
+class Api(LetterCalls):
     """One API for one caller. Every call raises `Failed`, which says how the command ends."""
 
     def __init__(self, connection: Connection, *, connections: int = 16) -> None:

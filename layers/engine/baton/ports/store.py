@@ -21,6 +21,7 @@ from baton.ports.questions import Questions
 
 if TYPE_CHECKING:
     from baton.ports.breakers import Breakers
+    from baton.ports.letters import Letters
 
 
 class Store(Protocol):
@@ -89,4 +90,9 @@ class Store(Protocol):
     @property
     def entities(self) -> Entities:
         """Versioned JSON of the standard tools."""
+        ...
+
+    @property
+    def letters(self) -> Letters:
+        """The record of dead letters."""
         ...

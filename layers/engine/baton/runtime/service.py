@@ -60,6 +60,7 @@ from baton.ports import Head, SagaRef, Wake
 from baton.runtime.catalog import Registered
 from baton.runtime.history import History
 from baton.runtime.incidents import IncidentDesk
+from baton.runtime.letter_desk import LetterDesk
 from baton.runtime.parts import Engine
 from baton.runtime.questions import QuestionDesk
 from baton.runtime.registering import register
@@ -79,6 +80,7 @@ class Service:
         self._parts = self._request.parts
         self._append, self._unstored = self._request.append, self._request.unstored
         self.questions = QuestionDesk(self._request, self._append)
+        self.letters = LetterDesk(self._request)
         self._incidents = IncidentDesk(
             engine.store.incidents, self._parts.call, engine.clock, self._caller.tenant
         )

@@ -135,6 +135,7 @@ class Deployment:
         self._post: Post | None = None
         registry = with_standard(registry, services(self._clock))
         self._blockers = Blockers(to_log(Metrics(), self._clock))
+        self.tools = registry.specs()
         performer = _Performer(registry, loop, self._blockers.watch)
         engine = Engine.on(
             store,
@@ -145,14 +146,12 @@ class Deployment:
             offload=inline,
             performer=performer if kills is None else MortalPerformer(performer, kills),
             sandbox=MontySandbox(inline),
-            tools=registry.specs(),
+            tools=self.tools,
             notices=(MemoryNotices(),),
         )
         self._models = models or ScriptedModels()
         self._engine = replace(engine, watch=self._blockers.watch, kinds=NODE_KINDS, models=self._models)
-        self._reconciler = Reconciler(
-            self._log, self._queue, self._invoker, self._dead_letters, self._clock, inline, PERIOD
-        )
+        self._reconciler = Reconciler(self._log, self._queue, self._invoker, self._clock, inline, PERIOD)
 
     def service(self) -> Service:
         """The API, for one request."""

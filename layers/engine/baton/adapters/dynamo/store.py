@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from baton.adapters.dynamo.breakers import DynamoBreakers
+    from baton.adapters.dynamo.letters import DynamoLetters
 
 
 class DynamoStore:
@@ -45,6 +46,13 @@ class DynamoStore:
         self.questions = DynamoQuestions(client, table, self.log.table_of)
         self.entities = DynamoEntities(client, table)
         self.live = DynamoLive(client, self.log.table_of)
+
+    @cached_property
+    def letters(self) -> DynamoLetters:
+        """Imported when there are any: no worker needs them."""
+        from baton.adapters.dynamo.letters import DynamoLetters
+
+        return DynamoLetters(self._client, self._table)
 
     @cached_property
     def breakers(self) -> DynamoBreakers:

@@ -12,6 +12,7 @@ from baton.adapters.memory.budgets import MemoryBudgets
 from baton.adapters.memory.definitions import MemoryDefinitions, MemoryRates
 from baton.adapters.memory.effects import MemoryEffects
 from baton.adapters.memory.inbox import MemoryInbox
+from baton.adapters.memory.letters import MemoryLetters
 from baton.adapters.memory.live import MemoryLive
 from baton.adapters.memory.log import MemoryLog
 from baton.adapters.memory.notices import MemoryIncidents
@@ -44,3 +45,4 @@ class MemoryStore:
         self.questions = MemoryQuestions()
         self.entities = MemoryEntities()
         self.live = MemoryLive(self.log)
+        self.letters = MemoryLetters(self.log, clock)

@@ -90,7 +90,10 @@ _LOOP = Words(
         "back_to": "to go_to from start",
         "break_path": "next then exit break",
     },
-    said={"until": "write the opposite of it as `while`"},
+    said={
+        "until": "write the opposite of it as `while`",
+        "every interval delay pause sleep backoff": "let a node with `wait: {for: …}` be one of the loop",
+    },
 )
 _CATCH = Words(
     keys={
@@ -137,7 +140,9 @@ WORDS: Mapping[type[BaseModel], Words] = {
             "within": "timeout time_limit",
         }
     ),
-    JoinModel: Words(keys={"wait_for": "type mode policy count need"}),
+    JoinModel: Words(
+        keys={"wait_for": "type mode policy count need"}, said={"any first one": "write `join: any`"}
+    ),
     CatchModel: _CATCH,
     RetryModel: Words(
         keys={

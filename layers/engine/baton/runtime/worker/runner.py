@@ -29,7 +29,7 @@ from baton.core.decide.outcomes import refused
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
 from baton.core.log.inbox import before_the_end
-from baton.errors import CorruptLog, EngineFault, RowsRefused, UnknownEntry
+from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
 from baton.ports import Head, Message, SagaRef
 from baton.runtime.deadline import Deadline
 from baton.runtime.history import History
@@ -99,7 +99,7 @@ class Runner:
         except Superseded:
             return SUPERSEDED
         except Exception as error:
-            is_unreadable = isinstance(error, UnknownEntry | CorruptLog)
+            is_unreadable = isinstance(error, Unreadable)
             if run is not None:  # else it was its own log that could not be read
                 await self._rescue(run)
             await steps.end()
