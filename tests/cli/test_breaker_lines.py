@@ -81,8 +81,8 @@ def test_none_is_said_to_be_none(api: FakeApi, baton: Baton) -> None:
 
 def test_an_error_budget_has_a_line_for_each_workflow(api: FakeApi, baton: Baton) -> None:
     rows = [
-        {"workflow": "dinner", "completed": 1_201, "failed": 3, "allowed": 12, "left": 9},
-        {"workflow": "shop", "completed": 9, "failed": 2, "allowed": 0, "left": -2},
+        {"key": "dinner", "completed": 1_201, "failed": 3, "allowed": 12, "left": 9},
+        {"key": "shop", "completed": 9, "failed": 2, "allowed": 0, "left": -2},
     ]
     page = {"day": "2026-11-22", "percent": 1.0, "workflows": rows, "looked_at": 9, "next": None}
     api.on("GET /error-budgets", (200, page))
@@ -95,7 +95,7 @@ def test_an_error_budget_has_a_line_for_each_workflow(api: FakeApi, baton: Baton
 
 
 def test_without_an_error_budget_that_is_said(api: FakeApi, baton: Baton) -> None:
-    row = {"workflow": "dinner", "completed": 4, "failed": 1, "allowed": None, "left": None}
+    row = {"key": "dinner", "completed": 4, "failed": 1, "allowed": None, "left": None}
     page = {"day": "2026-11-22", "percent": None, "workflows": [row], "looked_at": 5, "next": None}
     api.on("GET /error-budgets", (200, page))
     assert baton("error-budget").stdout.splitlines() == [

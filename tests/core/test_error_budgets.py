@@ -17,7 +17,7 @@ def budgets(percent: float) -> ErrorBudgets:
 
 
 def test_what_is_left_is_a_share_of_those_that_have_ended() -> None:
-    assert [(row["workflow"], row["allowed"], row["left"]) for row in budgets(2).rows()] == [
+    assert [(row["key"], row["allowed"], row["left"]) for row in budgets(2).rows()] == [
         ("dinner", 8, 3),
         ("shop", 2, -1),
         ("quiet", 1, 1),
@@ -27,7 +27,7 @@ def test_what_is_left_is_a_share_of_those_that_have_ended() -> None:
 
 def test_without_a_budget_nothing_is_left_or_used_up() -> None:
     assert budgets(0).rows()[0] == {
-        "workflow": "dinner",
+        "key": "dinner",
         "completed": 395,
         "failed": 5,
         "allowed": None,

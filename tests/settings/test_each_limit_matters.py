@@ -1,7 +1,4 @@
-"""Every limit that can be set: with two values of it the same saga does two different things.
-
-One measure for each field of the sections in core/limits.py; a field without one is a failing test.
-"""
+"""Every limit that can be set: with two values of it the same saga does two different things; one measure for each field."""
 
 from __future__ import annotations
 

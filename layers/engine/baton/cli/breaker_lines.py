@@ -30,9 +30,9 @@ def breaker_lines(one: Mapping[str, Any]) -> list[str]:
 def error_budget_lines(found: Mapping[str, Any]) -> list[str]:
     """A line for each workflow, and one on what is allowed."""
     rows, percent = found["workflows"], found["percent"]
-    width = max((len(str(row["workflow"])) for row in rows), default=0)
+    width = max((len(str(row["key"])) for row in rows), default=0)
     lines = [
-        f"{row['workflow']:<{width}}  {row['failed']:,} of {row['completed'] + row['failed']:,} failed{_left(row)}"
+        f"{row['key']:<{width}}  {row['failed']:,} of {row['completed'] + row['failed']:,} failed{_left(row)}"
         for row in rows
     ]
     said = f"{percent:g} % may fail" if percent else "no error budget is set (`ErrorBudgetPercent`)"

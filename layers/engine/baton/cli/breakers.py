@@ -57,7 +57,9 @@ def breakers(shared: Shared, deed: str | None, name: str | None, for_: float | N
 @click.pass_obj
 def error_budget(shared: Shared, day: str | None, as_json: bool) -> None:
     """Show how many sagas of each workflow have failed on a day, and how many more may."""
-    found = shared.call(lambda api: api.error_budgets(day))
+    from baton.core.read.error_budgets import added_up
+
+    found = added_up(shared.call(lambda api: api.error_budgets(day)))
     if as_json:
         print_json(found)
         return

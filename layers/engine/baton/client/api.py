@@ -20,7 +20,6 @@ from baton.client.exits import UNREACHABLE, USAGE, Failed
 from baton.client.letters import LetterCalls
 from baton.client.prefixes import RECENT, SHORTEST, whole
 from baton.client.transport import TOTAL_S, Answer, Transport
-from baton.core.read.error_budgets import added_up
 
 EVENTS = 500
 WAY = 1_000  # the whole log is read for every page
@@ -137,14 +136,14 @@ class Api(LetterCalls):
         """`GET /budget`."""
         return await self._get("/budget", has="spent_usd")
 
-    async def error_budgets(self, day: str | None = None) -> dict[str, Any]:
-        """`GET /error-budgets`, its pages added up."""
+    async def error_budgets(self, day: str | None = None) -> list[dict[str, Any]]:
+        """`GET /error-budgets`, its pages."""
         pages: list[dict[str, Any]] = []
         query = {"day": day} if day else {}
         while not pages or pages[-1]["next"] is not None:
             pages.append(await self._get("/error-budgets", query, has="workflows"))
             query = {"day": pages[0]["day"], "cursor": pages[-1]["next"]}
-        return added_up(pages)
+        return pages
 
     def breakers(self) -> AsyncIterator[tuple[list[dict[str, Any]], str | None]]:
         """`GET /breakers`, all pages."""

@@ -54,7 +54,7 @@ class BreakerPage(Answer):
 class ErrorBudget(Answer):
     """The sagas of a workflow that have come to an end. Those that were cancelled are not counted."""
 
-    workflow: str
+    key: str = Field(description="The name of the workflow.")
     completed: int = Field(ge=0)
     failed: int = Field(ge=0)
     allowed: int | None = Field(description="So many of them may fail. Null: there is no error budget.")

@@ -25,7 +25,7 @@ class ErrorBudgets:
         ordered = sorted(self._sums.items(), key=lambda pair: (-pair[1][1], pair[0]))
         return [
             {
-                "workflow": workflow,
+                "key": workflow,
                 "completed": completed,
                 "failed": failed,
                 **self._budget(completed + failed, failed),
@@ -47,5 +47,5 @@ def added_up(pages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for page in pages:
         for row in page["workflows"]:
             for status in ENDS:
-                budgets.add(row["workflow"], status, row[status])
+                budgets.add(row["key"], status, row[status])
     return {"day": first["day"], "percent": first["percent"], "workflows": budgets.rows()}
