@@ -45,6 +45,7 @@ from tests.history.lasting import lasting
 from tests.history.questions import escalated, questions
 from tests.history.replanning import replanned
 from tests.history.thinking import pondered, thought
+from tests.history.undoing import undone
 
 HERE = Path(__file__).parent
 
@@ -369,6 +370,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "thought": thought,
     "pondered": pondered,
     "replanned": replanned,
+    "undone": undone,
 }
 
 

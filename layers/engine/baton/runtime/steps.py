@@ -6,8 +6,8 @@ The order of money, claim and call. Accounts are in ledger.py, claims in effect_
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.builder import RunStep
 from baton.core.decide.outcomes import APPROVAL, MONEY, STOPPED, Outcome
-from baton.core.effects.keys import KeyIncomplete, KeyRule, about, key_of, parameters_of, relevant
+from baton.core.effects.keys import about, relevant
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE, ToolSpec
 from baton.core.failures import quoted
@@ -38,6 +38,7 @@ from baton.runtime.halting import Halted
 from baton.runtime.ledger import Ledger
 from baton.runtime.live import LiveShow
 from baton.runtime.paying import Paying, foreseen
+from baton.runtime.step_keys import key_for
 from baton.runtime.values import Values
 from baton.runtime.watch import because_of, own_ms
 
@@ -45,21 +46,6 @@ if TYPE_CHECKING:
     from baton.ports.models import Models
 
 T = TypeVar("T")
-
-
-_PLAIN = KeyRule()
-
-
-def _has_no_use_for_a_key(step: RunStep, spec: ToolSpec | None) -> bool:
-    """Whether no tool that is called in this attempt can see its key, and nothing is claimed by it."""
-    is_alone = step.way is None and not step.hooks and not step.look
-    return spec is not None and is_alone and not spec.sees_key and spec.effect != ONCE and spec.key == _PLAIN
-
-
-def _occurrence(step: RunStep, spec: ToolSpec | None) -> tuple[int | str, ...]:
-    """Which of all calls with equal arguments it is: the round of the node; of a repeatable tool, the item besides."""
-    item = item_of(step.slot) if spec is not None and spec.repeatable else ""
-    return (*step.iteration, item) if item else step.iteration
 
 
 class Steps:
@@ -111,7 +97,7 @@ class Steps:
         try:
             if asks := may_ask(step, spec):
                 check_first(step, self._tools)
-            await self._ledger.reserve(state, step, spent, foreseen(step, self._tools))
+            await self._reserve(state, step, spent)
             doubt = Doubt(
                 before=step.failure is not None and step.failure.doubt,
                 acting=spec is not None
@@ -154,6 +140,14 @@ class Steps:
         except asyncio.CancelledError:
             self._ledger.abandon(state, step)
             raise
+
+    async def _reserve(self, state: State, step: RunStep, spent: list[Decimal]) -> None:
+        """Hold what the attempt may cost. What undoes something is not held up by limits; what it spends is counted."""
+        if not step.undoes:
+            await self._ledger.reserve(state, step, spent, foreseen(step, self._tools))
+            return
+        with suppress(NoRoom):
+            await self._ledger.reserve(state, step, spent, 0)
 
     async def _looked(self, one: AttemptInput, work: Callback) -> Outcome:
         """The end of an attempt whose request a provider of models has, if it has come."""
@@ -218,8 +212,17 @@ class Steps:
             retry_after_ms=retry_after_ms,
             usage=tuple(one.usage),
             digest=step.digest if output is not None else "",
+            kept=await self._kept(one) if output is not None and step.node.undo else None,
+            by_another=one.by_another,
             notices=await self._ledger.settle(one.state, step, cost),
         )
+
+    async def _kept(self, one: AttemptInput) -> Value | None:
+        """What undoes the step needs of its arguments."""
+        undo = one.step.node.undo.get(tool_called(one.step))
+        if undo is None or undo.keeps == ():
+            return None
+        return await self._values.value(one.state.origin, undo.needed(one.given or one.step.arguments))
 
     async def _attempt(
         self, one: AttemptInput
@@ -255,7 +258,8 @@ class Steps:
         """The output (None when it is too large), and rows. Raises `StepFailure`, `NoRoom`."""
         step, spec, tools = one.step, one.spec, self._tools
         paying = Paying(self._performer, tools, self._ledger, one.state, step)
-        performer: Performer = Approved(paying, tools, step) if one.may_ask else paying
+        payer: Performer = self._performer if step.undoes else paying
+        performer: Performer = Approved(payer, tools, step) if one.may_ask else payer
         if step.node.tool == MODEL:
             from baton.runtime.model_caller import ModelCaller  # most sagas ask none
 
@@ -265,7 +269,7 @@ class Steps:
                 result = await caller.collect(one.work, context)
                 return await self._values.value(one.state.origin, result), ()
         if spec is None or spec.effect != ONCE:
-            result = await self._in_time(context, carry_out(performer, tools, step, context))
+            result = await self._in_time(context, carry_out(performer, tools, step, context, one.given))
             if isinstance(result, Response):
                 one.response = result
             if one.callback and (step.node.tool != MODEL or one.response is not None):
@@ -288,7 +292,9 @@ class Steps:
                 last = step.failure
                 raise StepFailure(last.code, last.message, kind=last.kind, status=last.status, happened=False)
             # Not within its time: to wait for a store that is slow, before anything was called, leaves no doubt.
-            await paying.cover(spec.name)
+            if not step.undoes:
+                await paying.cover(spec.name)
+            one.given.update(arguments)
             result = await self._in_time(context, work(performer, tools, step, context, arguments))
             return None if one.callback else result
 
@@ -303,10 +309,11 @@ class Steps:
             act,
             verify if spec.verify else None,
             decided=step.decided,
+            generation=step.generation,
             about=about(spec.key, relevant(step.arguments, spec.parameters)),
             scope=one.state.origin.scope,
         )
-        one.doubt.is_recorded = done.is_recorded
+        one.doubt.is_recorded, one.by_another = done.is_recorded, not done.is_own
         return done.value, done.rows
 
     async def _in_time(self, context: StepContext, what: Coroutine[Any, Any, T]) -> T:
@@ -343,32 +350,7 @@ class Steps:
     def _context(self, one: AttemptInput, started: int) -> StepContext:
         """What the tool may know. Raises `StepFailure` when its idempotency key cannot be made."""
         state, step, spec = one.state, one.step, one.spec
-        tool = tool_called(step)
-        try:
-            key = (
-                ""
-                if _has_no_use_for_a_key(step, spec)
-                else key_of(
-                    spec.key if spec else KeyRule(),
-                    tenant=state.origin.tenant,
-                    user=state.origin.user,
-                    saga=state.origin.scope or state.origin.saga,
-                    node=step.node.name,
-                    tool=tool,
-                    parameters=parameters_of(spec.key, step.arguments, spec.parameters)
-                    if spec
-                    else step.arguments,
-                    occurrence=_occurrence(step, spec),
-                    # A graph that was compiled before its tool had a window does not say when the step became ready.
-                    at=step.since or state.origin.started_at,
-                )
-            )
-        except KeyIncomplete as error:
-            raise StepFailure("key_incomplete", str(error)) from error
-        failing = state.failing.get(step.slot)
-        if spec is not None and spec.effect == ONCE and failing is not None and failing.handovers:
-            # What was handed over under the key before has ended without success, and is over.
-            key = hashlib.sha256(f"{key}/{failing.handovers}".encode()).hexdigest()[:32]
+        key = key_for(state, step, spec)
         return StepContext(
             saga=state.origin.saga,
             tenant=state.origin.tenant,

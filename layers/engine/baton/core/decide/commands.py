@@ -27,10 +27,11 @@ class Command(Struct, frozen=True):
 
 
 class FetchValues(Command, frozen=True):
-    """Blobs that an expression names."""
+    """Blobs that an expression names, and entries of the log."""
 
     when: ClassVar[When] = "first"
     refs: frozenset[str]
+    entries: frozenset[int] = frozenset()
 
 
 class JudgeConditions(Command, frozen=True):
@@ -110,7 +111,9 @@ def next_up(run: Collection[RunStep], children: Collection[tuple[str, Child]]) -
     return (*steps, TendChildren(tuple(children))) if children else steps
 
 
-def missing(needs: Collection[str], questions: Collection[Question]) -> tuple[Command, ...]:
+def missing(
+    needs: Collection[str], questions: Collection[Question], entries: Collection[int] = ()
+) -> tuple[Command, ...]:
     """What is to be fetched before more can be said."""
-    fetch = (FetchValues(frozenset(needs)),) if needs else ()
+    fetch = (FetchValues(frozenset(needs), frozenset(entries)),) if needs or entries else ()
     return (*fetch, JudgeConditions(frozenset(questions))) if questions else fetch

@@ -15,10 +15,14 @@ from baton.core.decide.transitions import RouteError, check_output, done, stoppe
 from baton.core.decide.unknown_outcomes import doubt_notice
 from baton.core.effects.approvals import Request
 from baton.core.effects.rows import Row
+from baton.core.effects.toolspec import PURE
 from baton.core.failures.codes import class_of
+from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.callbacks import callback_of, is_elsewhere, said_of
+from baton.core.log.replans import Replanning
 from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, State, item_of, node_of
+from baton.core.log.undos import is_undo
 from baton.core.models.usage import Usage
 
 MONEY, STOPPED, APPROVAL = "money", "stopped", "approval"  # why an attempt comes no further; or FAULT
@@ -37,7 +41,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     `assumed`: how much of the cost is the most that a request to a model can have cost.
     `why` it came no further, where it was not cut off (core/log/events.py): then only its cost counts, and `halt`, if the saga
     has to be parked. `usage`: what models have read and written. `request`: what a person has to approve before the step can go on. `notices`: what is to be sent besides.
-    `digest` names the call, where a model may plan an equal one.
+    `digest` names the call, where a model may plan an equal one. `kept`: the arguments that are needed to undo it; `by_another`: another saga
+    has done it.
     """
 
     slot: str
@@ -65,6 +70,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     response: ev.Response | None = None
     usage: tuple[Usage, ...] = ()
     digest: str = ""
+    kept: ev.Value | None = None
+    by_another: bool = False
 
 
 def refused(outcome: Outcome, why: str) -> Outcome:
@@ -160,6 +167,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
             succeeded = ev.StepSucceeded(
                 **ran, recorded=outcome.recorded, output=outcome.output, digest=outcome.digest
             )
+            succeeded = _linked(program, state, node, succeeded, outcome)
             yield done(context, outcome.cost).on(succeeded)
             return
     assert failure is not None
@@ -171,6 +179,20 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         at=outcome.ended_at,
     )
     yield from _failed(EvaluationContext(program, state, found, slot), outcome, failure, ran)
+
+
+def _linked(
+    program: Program, state: State, node: Node, succeeded: ev.StepSucceeded, outcome: Outcome
+) -> ev.StepSucceeded:
+    """With its place in the list of what would have to be undone. What a model has put in its place is there by its own calls."""
+    slot, tool = outcome.slot, succeeded.tool
+    if not (program.undoes or state.undo.head) or is_undo(slot):
+        return succeeded
+    if (node.effect == PURE and tool == node.tool) or isinstance(state.open.get(slot), Replanning):
+        return succeeded
+    undo = None if outcome.by_another or node.stays else node.undo.get(tool)
+    kept = outcome.kept if undo is not None else None
+    return replace(succeeded, prior=state.undo.head, lasting=undo is None, kept=kept)
 
 
 def _is_awaited(program: Program, state: State, outcome: Outcome) -> bool:
@@ -199,7 +221,7 @@ def _failed(
     before = failing or Failing(attempts=0, failure=failure)
     failing = replace(before, attempts=outcome.attempt, failure=failure, ask=None)
     # A saga that ends anyway is not held up.
-    is_over = state.is_stopping
+    is_over = state.is_stopping and (not is_undo(slot) or failure.code == UNKNOWN_OUTCOME)
     handling = [] if is_over else _handling(context, failing, outcome)
     if handling:
         yield ev.AttemptFailed(failure=failure, **ran)
@@ -208,7 +230,16 @@ def _failed(
     if failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME):
         # Only where the saga ends anyway: otherwise `verify` looks first, or a person is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
-    yield stopped(context, failure).on(ev.StepFailed(failure=failure, **ran))
+    failed = stopped(context, failure).on(ev.StepFailed(failure=failure, **ran))
+    yield (
+        replace(failed, stays=True) if state.undo.can and not is_over and _stays(context, failure) else failed
+    )
+
+
+def _stays(context: EvaluationContext, failure: ev.Failure) -> bool:
+    from baton.core.decide.failure_handling import stays
+
+    return stays(context, failure)
 
 
 def _handed_over(

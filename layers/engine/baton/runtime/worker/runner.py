@@ -317,7 +317,7 @@ class Runner:
             run.outcomes[:size],
             self._p.clock.now(),
             {*run.steps.slots, *(one.slot for one in later)} if later else run.steps.slots,
-            Found(run.blobs, run.answers, run.absent, run.looked),
+            Found(run.blobs, run.answers, run.absent, run.looked, run.entries),
             limits.entry_bytes,
             limits.max_deaths,
             limits.result_bytes,

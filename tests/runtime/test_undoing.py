@@ -1,0 +1,169 @@
+"""A saga that fails takes back what it has done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.kit.toolbox import Books
+from tests.kit.world import World
+from tests.runtime.conftest import Stage
+from tests.runtime.undoing import Ledger, add_ledger, view_of
+
+THREE = """
+name: w
+nodes:
+  a: {tool: trip.book, with: {what: hotel}}
+  b: {tool: trip.pay, with: {what: deposit}, after: a}
+  c: {tool: trip.mail, with: {what: confirmation}, after: b}
+  d: {tool: trip.fail, after: c}
+on_failure: rollback
+"""
+
+
+def undone(stage: Stage, document: str, **broken: int) -> tuple[dict[str, Any], Ledger]:
+    ledger, views = Ledger(broken=broken), list[dict[str, Any]]()
+
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger)
+        views.append(await view_of(world, document))
+
+    stage(story)
+    return views[0], ledger
+
+
+def test_a_saga_that_fails_takes_back_what_it_has_done_the_last_first(stage: Stage) -> None:
+    view, ledger = undone(stage, THREE)
+    assert view["status"] == "rolled_back"
+    assert ledger.deeds == [
+        "book hotel",
+        "pay deposit",
+        "mail confirmation",
+        "refund deposit",
+        "cancel hotel",
+    ]
+    assert ledger.in_force == {}
+
+
+def report(view: dict[str, Any]) -> dict[str, Any]:
+    done: dict[str, Any] = view["undo"]["done"]
+    return done
+
+
+def test_what_nothing_undoes_is_named(stage: Stage) -> None:
+    view, _ = undone(stage, THREE)
+    assert report(view) == {"undone": 2, "failed": 0, "lasting": 1, "stays": ["c"], "back_to": None}
+    assert view["error"]["code"] == "sold_out"
+
+
+def test_a_saga_that_has_done_nothing_that_can_be_undone_is_failed(stage: Stage) -> None:
+    nothing = "name: w\nnodes: {a: {tool: trip.mail, with: {what: x}}, b: {tool: trip.fail, after: a}}"
+    view, _ = undone(stage, nothing + "\non_failure: rollback")
+    assert (view["status"], view["undo"]) == ("failed", None)
+    first = "name: w\nnodes: {a: {tool: trip.fail}, b: {tool: trip.book, with: {what: x}, after: a}}"
+    view, ledger = undone(stage, first + "\non_failure: rollback")
+    assert (view["status"], ledger.deeds) == ("failed", [])
+
+
+def test_a_document_lets_a_saga_end_without_undoing_anything(stage: Stage) -> None:
+    for said in ("fail", "{sold_out: fail}", "{any: [retry]}"):
+        view, ledger = undone(stage, THREE.replace("on_failure: rollback", f"on_failure: {said}"))
+        assert (view["status"], len(ledger.in_force)) == ("failed", 2), said
+        assert view["undo"]["undoable"] == 2
+    view, ledger = undone(stage, "compensate: none" + THREE)
+    assert (view["status"], len(ledger.in_force)) == ("failed", 2)
+
+
+def test_an_undo_is_tried_again(stage: Stage) -> None:
+    view, ledger = undone(stage, THREE, cancel=4)
+    assert (view["status"], ledger.in_force) == ("rolled_back", {})
+    assert ledger.deeds[4:] == ["cancel hotel"] * 5
+    assert len(set(ledger.keys["cancel hotel"])) == 1
+
+
+def test_what_cannot_be_undone_is_told_and_the_rest_is_undone(stage: Stage) -> None:
+    view, ledger = undone(stage, THREE, refund=-1)
+    assert view["status"] == "rollback_failed"
+    assert list(ledger.in_force.values()) == ["deposit"]
+    assert ledger.deeds.count("refund deposit") == 5
+    assert report(view)["undone"] == 1
+    [failed] = view["undo"]["failed"]
+    assert (failed["step"], failed["tool"], failed["code"]) == ("b", "trip.refund", "unavailable")
+    assert view["error"]["code"] == "sold_out"
+
+
+def test_each_round_of_a_loop_is_undone_the_last_first(stage: Stage) -> None:
+    view, ledger = undone(
+        stage,
+        """
+name: w
+on_failure: rollback
+nodes:
+  a: {tool: trip.book, with: {what: "room ${loop.iteration}"}, loop: {while: "loop.iteration < 2", max_iterations: 3}}
+  b: {tool: trip.fail, after: a}
+""",
+    )
+    assert (view["status"], ledger.in_force) == ("rolled_back", {})
+    assert ledger.deeds[3:] == ["cancel room 2", "cancel room 1", "cancel room 0"]
+
+
+def test_steps_are_undone_side_by_side_where_the_document_says_so(stage: Stage) -> None:
+    view, ledger = undone(stage, "compensate: parallel" + THREE, refund=1)
+    assert (view["status"], ledger.in_force) == ("rolled_back", {})
+    assert sorted(ledger.deeds[3:]) == ["cancel hotel", "refund deposit", "refund deposit"]
+
+
+def test_what_runs_beside_it_is_undone_too(stage: Stage) -> None:
+    view, ledger = undone(
+        stage,
+        """
+name: w
+on_failure: rollback
+nodes:
+  a: {tool: trip.book, with: {what: slow, seconds: 5}}
+  b: {tool: trip.pay, with: {what: slow, seconds: 5}}
+  c: {tool: trip.fail, with: {after: 1}}
+""",
+    )
+    assert (view["status"], ledger.in_force) == ("rolled_back", {})
+    assert sorted(ledger.deeds) == ["book slow", "cancel slow", "pay slow", "refund slow"]
+
+
+def test_a_saga_over_its_limit_is_undone(stage: Stage) -> None:
+    for limit in ("limits: {hops: 2}", "timeout: 30m", "limits: {wall_time: 30m}"):
+        view, ledger = undone(
+            stage,
+            f"""
+name: w
+{limit}
+nodes:
+  a: {{tool: trip.book, with: {{what: hotel}}}}
+  b: {{wait: {{for: 1h}}, after: a}}
+  c: {{tool: trip.mail, with: {{what: x}}, after: b}}
+""",
+        )
+        assert (view["status"], ledger.in_force) == ("rolled_back", {}), limit
+
+
+def test_an_output_that_cannot_be_made_undoes_the_saga(stage: Stage) -> None:
+    view, ledger = undone(
+        stage, 'name: w\nnodes: {a: {tool: trip.book, with: {what: x}}}\noutput: "${ctx.a.output.ticket}"'
+    )
+    assert view == {} or (view["status"], view["error"]["code"], ledger.in_force) == (
+        "rolled_back",
+        "output_unbound",
+        {},
+    )
+
+
+def test_a_step_of_another_tool_is_undone_by_the_inverse_of_that(stage: Stage) -> None:
+    view, ledger = undone(
+        stage,
+        """
+name: w
+on_failure: rollback
+nodes:
+  a: {tool: trip.fail, failover: [{name: p, when: {code: sold_out}, then: {tool: trip.pay, with: {what: instead}}}]}
+  b: {tool: trip.fail, after: a}
+""",
+    )
+    assert (view["status"], ledger.deeds) == ("rolled_back", ["pay instead", "refund instead"])
