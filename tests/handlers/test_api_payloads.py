@@ -46,6 +46,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "register-workflow-with-problems": (422, "invalid-definition"),
     "remind": (202, ""),
     "resolve-incident": (202, ""),
+    "rollback": (200, ""),
     "resume": (409, "not-allowed-now"),
     "show": (200, ""),
     "show-value": (200, ""),

@@ -153,8 +153,8 @@ class RememberingService(Service):
         self.world.acknowledged.append(Acknowledged("start", view["id"]))
         return view, is_new
 
-    async def cancel(self, saga: str, reason: str, grace_ms: int) -> dict[str, Any]:
-        view = await super().cancel(saga, reason, grace_ms)
+    async def cancel(self, saga: str, reason: str, grace_ms: int, *, undo: bool = False) -> dict[str, Any]:
+        view = await super().cancel(saga, reason, grace_ms, undo=undo)
         self.world.acknowledged.append(Acknowledged("cancel", saga))
         return view
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import pytest
+from msgspec.structs import replace
+
+from baton.core.log.events import CancelRequested
+from baton.errors import NotAllowedNow, UserError
+from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
@@ -167,3 +174,222 @@ nodes:
 """,
     )
     assert (view["status"], ledger.deeds) == ("rolled_back", ["pay instead", "refund instead"])
+
+
+# ---- by hand -----------------------------------------------------------------------------------------------------------
+
+
+DONE = """
+name: w
+nodes:
+  a: {tool: trip.book, with: {what: hotel}}
+  b: {tool: trip.pay, with: {what: deposit}, after: a}
+  c: {tool: trip.mail, with: {what: confirmation}, after: b}
+"""
+WANTED = CancelRequested(reason="the guest has called", by="", at=0, grace_ms=0, undo=True)
+
+
+def test_a_saga_that_has_ended_is_undone_in_a_new_branch(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        saga = (await view_of(world, DONE))["id"]
+        plan = (await world.service().rollback_plan(saga, 0))["plan"]
+        assert plan == {
+            "undoable": 2,
+            "lasting": 1,
+            "steps": [
+                {"step": "c", "version": 4, "by": None},
+                {"step": "b", "version": 3, "by": "trip.refund"},
+                {"step": "a", "version": 2, "by": "trip.cancel"},
+            ],
+        }
+        asked = await world.service().rollback(saga, WANTED, "key-1")
+        assert (asked["changed"], asked["status"]) == (True, "running")
+        again = await world.service().rollback(saga, WANTED, "key-1")
+        assert again["changed"] is False
+        await world.settle(600)
+        view = await world.queries().show(saga)
+        assert (view["status"], view["branch"], ledger.in_force) == ("rolled_back", 1, {})
+        with pytest.raises(
+            NotAllowedNow, match="nothing that can be undone is left: the saga is rolled_back"
+        ):
+            await world.service().rollback(saga, WANTED)
+
+    stage(story)
+
+
+def test_what_was_done_up_to_a_version_stays_and_the_saga_can_go_on_from_there(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        saga = (await view_of(world, DONE))["id"]
+        await world.service().rollback(saga, replace(WANTED, back_to=2))
+        await world.settle(600)
+        assert list(ledger.in_force.values()) == ["hotel"]
+        assert (await world.queries().show(saga))["undo"]["done"]["back_to"] == 2
+        with pytest.raises(
+            UserError, match="what was done from version 3 on is undone; the last version to go on from is 2"
+        ):
+            await world.service().fork(saga, 3, "")
+        await world.service().fork(saga, 2, "")
+        await world.settle(600)
+        view = await world.queries().show(saga)
+        assert (view["status"], sorted(ledger.in_force.values())) == ("completed", ["deposit", "hotel"])
+        assert len(set(ledger.keys["pay deposit"])) == 2, "an undone effect is done again under another key"
+        await world.service().rollback(saga, WANTED)
+        await world.settle(600)
+        assert ledger.in_force == {}
+        assert len(set(ledger.keys["refund deposit"])) == 2
+
+    stage(story)
+
+
+def test_a_rollback_that_failed_is_taken_up_again(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger(broken={"refund": -1}))
+        view = await view_of(world, THREE)
+        assert view["status"] == "rollback_failed"
+        ledger.broken = {}
+        await world.service().rollback(view["id"], WANTED)
+        await world.settle(600)
+        view = await world.queries().show(view["id"])
+        assert (view["status"], ledger.in_force, view["undo"]["failed"]) == ("rolled_back", {}, [])
+        assert view["error"]["code"] == "sold_out"
+        assert ledger.deeds.count("cancel hotel") == 1
+
+    stage(story)
+
+
+def test_a_saga_that_runs_is_stopped_and_undone(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        saga = await start(world, f"{DONE}  d: {{wait: {{for: 1h}}, after: c}}", {}, "w")
+        await world.settle(60)
+        assert len(ledger.in_force) == 2
+        await world.service().rollback(saga, WANTED)
+        await world.settle(600)
+        view = await world.queries().show(saga)
+        assert (view["status"], ledger.in_force) == ("rolled_back", {})
+        assert (view["error"]["code"], view["error"]["message"]) == ("cancelled", "the guest has called")
+
+    stage(story)
+
+
+@pytest.mark.parametrize(("undo", "status", "left"), [(False, "cancelled", 2), (True, "rolled_back", 0)])
+def test_a_cancel_undoes_what_was_done_if_it_is_asked_for(
+    stage: Stage, undo: bool, status: str, left: int
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        saga = await start(world, f"{DONE}  d: {{wait: {{for: 1h}}, after: c}}", {}, "w")
+        await world.settle(60)
+        await world.service().cancel(saga, "", 0, undo=undo)
+        await world.settle(600)
+        assert (await world.queries().show(saga))["status"] == status
+        assert len(ledger.in_force) == left
+
+    stage(story)
+
+
+def test_a_cancel_does_not_stop_an_undoing(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger(broken={"refund": 3}))
+        saga = await start(world, THREE, {}, "w")
+        for _ in range(100):
+            await asyncio.sleep(0.1)
+            if (await world.queries().show(saga))["status"] == "compensating":
+                break
+        with pytest.raises(
+            NotAllowedNow, match="the saga undoes what it has done; it ends when that is over"
+        ):
+            await world.service().cancel(saga, "", 0)
+        with pytest.raises(NotAllowedNow, match="the saga undoes what it has done already"):
+            await world.service().rollback(saga, WANTED)
+        await world.settle(600)
+        assert ((await world.queries().show(saga))["status"], ledger.in_force) == ("rolled_back", {})
+
+    stage(story)
+
+
+def test_a_step_that_may_have_happened_is_looked_at_before_it_is_undone(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        document = "name: w\nnodes: {a: {tool: trip.pay, with: {what: slow, seconds: 20}}}"
+        saga = await start(world, document, {}, "w")
+        await world.settle(2)
+        await world.service().rollback(saga, WANTED)
+        await world.settle(600)
+        view = await world.queries().show(saga)
+        assert (view["status"], ledger.deeds, ledger.in_force) == (
+            "rolled_back",
+            ["pay slow", "refund slow"],
+            {},
+        )
+
+    stage(story)
+
+
+# ---- children ----------------------------------------------------------------------------------------------------------
+
+
+CHILD = "name: child\nnodes: {x: {tool: trip.book, with: {what: car}}, y: {tool: trip.pay, with: {what: fuel}, after: x}}"
+PARENT = """
+name: w
+on_failure: rollback
+nodes:
+  a: {tool: trip.book, with: {what: hotel}}
+  b: {workflow: child, after: a}
+  c: {tool: trip.fail, after: b}
+"""
+
+
+def test_a_child_that_has_ended_undoes_what_it_has_done_in_its_turn(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        await world.service().register(CHILD, json_only=False)
+        view = await view_of(world, PARENT)
+        assert (view["status"], ledger.in_force) == ("rolled_back", {})
+        assert ledger.deeds[3:] == ["refund fuel", "cancel car", "cancel hotel"]
+        assert report(view)["undone"] == 2
+        child = await world.queries().show(f"{view['id']}.0.b")
+        assert (child["status"], child["branch"]) == ("rolled_back", 1)
+
+    stage(story)
+
+
+def test_a_child_that_cannot_undo_all_fails_the_rollback_and_is_asked_again(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger(broken={"refund": -1}))
+        await world.service().register(CHILD, json_only=False)
+        view = await view_of(world, PARENT)
+        assert (view["status"], list(ledger.in_force.values())) == ("rollback_failed", ["fuel"])
+        assert "takes it up again" in view["undo"]["failed"][0]["message"]
+        ledger.broken = {}
+        await world.service().rollback(view["id"], WANTED)
+        await world.settle(600)
+        assert ((await world.queries().show(view["id"]))["status"], ledger.in_force) == ("rolled_back", {})
+
+    stage(story)
+
+
+def test_a_child_may_stay_as_it_is(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        await world.service().register(CHILD, json_only=False)
+        view = await view_of(world, PARENT.replace("workflow: child,", "workflow: child, compensate: none,"))
+        assert (view["status"], sorted(ledger.in_force.values())) == ("rolled_back", ["car", "fuel"])
+        assert report(view)["stays"] == ["b"]
+
+    stage(story)
+
+
+def test_a_child_that_runs_when_its_parent_fails_undoes_what_it_has_done(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        waits = CHILD.replace("after: x}}", "after: x}, z: {wait: {for: 1h}, after: y}}")
+        await world.service().register(waits, json_only=False)
+        failing = "  c: {tool: trip.fail, with: {after: 5}, after: a}\n"
+        view = await view_of(world, PARENT[: PARENT.index("  c:")] + failing)
+        assert (view["status"], ledger.in_force) == ("rolled_back", {})
+        assert (await world.queries().show(f"{view['id']}.0.b"))["status"] == "rolled_back"
+
+    stage(story)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from baton.web.models import Answer, Time
+from baton.web.models import Answer, Status, Time
 
 
 class NotUndone(Answer):
@@ -52,3 +52,36 @@ class Undoing(Answer):
     doubtful: list[str] = Field(description="Steps that have failed, and may have happened all the same.")
     under_way: UnderWay | None
     done: WasUndone | None
+
+
+class PlannedStep(Answer):
+    """A step that a rollback comes to."""
+
+    step: str
+    version: int = Field(ge=1)
+    by: str | None = Field(
+        description="The tool that undoes it, or the child saga that does; null: nothing does."
+    )
+
+
+class Plan(Answer):
+    """What a rollback undoes, the newest first."""
+
+    undoable: int = Field(ge=0)
+    lasting: int = Field(ge=0, description="Steps that nothing undoes.")
+    steps: list[PlannedStep] = Field(description="The first 100 of both.")
+
+
+class RollbackPlan(Answer):
+    """What a rollback would undo. Nothing was done."""
+
+    id: str
+    status: Status
+    version: int = Field(ge=1)
+    plan: Plan
+
+
+class RollbackAccepted(RollbackPlan):
+    """It is in the saga's log, now or since before."""
+
+    changed: bool

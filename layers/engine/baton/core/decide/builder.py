@@ -79,6 +79,7 @@ class DecisionBuilder(Struct):
     record: list[ev.Event] = []
     run: list[RunStep] = []
     children: list[tuple[str, Child]] = []
+    undoing: list[tuple[str, str]] = []
     due: int | None = None
     again: int | None = None
     """When the first of the steps that wait for it is tried again."""

@@ -51,11 +51,13 @@ class StopSteps(Command, frozen=True):
 class CancelChildren(Command, frozen=True):
     """Children (slot, child) that are asked to stop: a child that ends without a reason would fail its parent.
 
-    What is recorded then is the decision's; where there is time for some of them only, `abandoned` makes it.
+    What is recorded then is the decision's; where there is time for some of them only, `abandoned` makes it. `undo`: they take back what they have
+    done before they end.
     """
 
     when: ClassVar[When] = "before"
     children: tuple[tuple[str, Child], ...]
+    undo: bool = False
 
 
 class RunSteps(Command, frozen=True):
@@ -68,6 +70,12 @@ class TendChildren(Command, frozen=True):
     """Children (slot, child) that must exist; those that do are asked whether they have ended."""
 
     children: tuple[tuple[str, Child], ...]
+
+
+class UndoChildren(Command, frozen=True):
+    """Children (slot, id) that undo what they have done; those that have are heard."""
+
+    children: tuple[tuple[str, str], ...]
 
 
 class SendNotices(Command, frozen=True):

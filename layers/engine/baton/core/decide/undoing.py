@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide.builder import DecisionBuilder, RunStep, activation
-from baton.core.decide.commands import Decision, StopSteps, missing, next_up
+from baton.core.decide.commands import CancelChildren, Decision, StopSteps, UndoChildren, missing, next_up
 from baton.core.decide.context import LackingError
 from baton.core.decide.parking import orphans_of
 from baton.core.decide.retries import may_try_again, next_attempt
@@ -32,6 +32,8 @@ Cancelling = Callable[[Sequence[tuple[str, Child]]], Decision]
 
 SIDE_BY_SIDE = 10
 """So many steps are undone at a time where the document lets them be."""
+LOOK_MS = 60_000
+"""So often it is looked whether a child has undone what it had done, should word of its end be lost."""
 STOPPED = ev.Failure("cancelled", "the saga was stopped while the step ran")
 
 
@@ -52,7 +54,9 @@ def begun(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
     if told:
         return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
     if orphans := orphans_of(state):
-        return cancelling(orphans)
+        decision = cancelling(orphans)
+        asked = (replace(one, undo=True) for one in decision.commands if isinstance(one, CancelChildren))
+        return replace(decision, commands=tuple(asked))
     return Decision(record=(_beginning(builder),))
 
 
@@ -133,7 +137,9 @@ def undo(builder: DecisionBuilder) -> Decision:
         # After a crash it is unknown which of several steps caused it.
         turn = builder.state.counts.revivals % len(run)
         run = [] if builder.running else run[turn : turn + 1]
-    commands = (*missing(builder.needs, builder.questions, builder.entries), *next_up(run, builder.children))
+    commands = (*missing(builder.needs, builder.questions, builder.entries), *next_up(run, ()))
+    if builder.undoing:
+        commands = (*commands, UndoChildren(tuple(builder.undoing)))
     return Decision(commands=commands, again=builder.again, due=builder.due)
 
 
@@ -230,7 +236,12 @@ def _schedule(builder: DecisionBuilder, slot: str) -> None:
     state = builder.state
     if slot in builder.running or (slot in state.failing and not may_try_again(builder, _at(builder, slot))):
         return
-    step, at = _work(builder).steps[slot], _at(builder, slot)
+    step = _work(builder).steps[slot]
+    if step.child:
+        builder.undoing.append((slot, step.child))
+        builder.due_by(builder.now + LOOK_MS)
+        return
+    at = _at(builder, slot)
     work = state.open.get(slot)
     if work is not None:
         said = builder.program.kinds[at.node.kind].resume(at, work, builder)

@@ -44,7 +44,15 @@ from baton.core.log.records import (
 )
 from baton.core.log.replans import AlternativeBegan, ReplanEnded
 from baton.core.log.settling import Gives, Settles
-from baton.core.log.undos import NotUndone, UndoBegan, Undone, UndoPassed, UndoStep, UndoStepBegan
+from baton.core.log.undos import (
+    ChildUndone,
+    NotUndone,
+    UndoBegan,
+    Undone,
+    UndoPassed,
+    UndoStep,
+    UndoStepBegan,
+)
 from baton.core.log.whole_events import GaveUp, LimitReached, Parked, Resumed, Revived
 from baton.core.models.usage import Usage
 
@@ -60,6 +68,7 @@ __all__ = [  # what is declared in rooms of its own
     "Called",
     "CallsBegan",
     "ChildOpened",
+    "ChildUndone",
     "Failure",
     "GaveUp",
     "Gives",
@@ -362,6 +371,7 @@ Event = (
     | UndoBegan
     | UndoStepBegan
     | UndoPassed
+    | ChildUndone
     | Forked
     | SagaEnded
 )

@@ -53,6 +53,7 @@ from baton.core.log.state import (
 )
 from baton.core.log.undo_folds import (
     after_undoing,
+    child_undone,
     doubtful,
     emptied,
     linked,
@@ -360,6 +361,7 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.UndoBegan: undo_began,
         ev.UndoStepBegan: undo_step_began,
         ev.UndoPassed: undo_passed,
+        ev.ChildUndone: child_undone,
         ev.Forked: _forked,
         ev.SagaEnded: _ended,
     },

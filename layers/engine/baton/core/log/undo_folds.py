@@ -10,6 +10,7 @@ from baton.core.log import events as ev
 from baton.core.log.recovery_folds import progressed
 from baton.core.log.state import State, item_of, node_of, slot_of, without
 from baton.core.log.undos import NAMED, NotUndone, Undoing, undo_item, undone_item
+from baton.core.log.workflow_limits import pay
 
 
 def linked(state: State, e: ev.StepSucceeded | ev.ChildClosed) -> State:
@@ -141,6 +142,13 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
     )
 
 
+def child_undone(state: State, e: ev.ChildUndone) -> State:
+    slot, work = slot_of(e.node, e.iteration, e.item), state.undo.work
+    if work is None or slot not in work.steps:
+        return state
+    return undone(pay(state, slot, e.cost), slot, e.failure)
+
+
 def after_undoing(state: State) -> State:
     """What is kept of an undoing that has ended: which rounds are done anew, and from where no saga goes on."""
     undo, work = state.undo, state.undo.work
@@ -156,6 +164,7 @@ def after_undoing(state: State) -> State:
 
 __all__ = [
     "after_undoing",
+    "child_undone",
     "doubtful",
     "emptied",
     "linked",

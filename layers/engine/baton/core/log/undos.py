@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from baton.core.log.records import About, Root
+from baton.core.log.records import About, Failure, Root
 
 UNDO = "undo"
 """The item of a node whose work is undone; of an item, `undo-ITEM`."""
@@ -145,6 +145,14 @@ class UndoStepBegan(About, frozen=True, tag="undo_step_began", omit_defaults=Tru
     next: int = 0
     below: int = -1
     again: bool = False
+
+
+class ChildUndone(About, frozen=True, tag="child_undone", omit_defaults=True, kw_only=True):
+    """A child saga has undone what it had done, or (`failure`) not all of it. `cost` is what that has cost."""
+
+    child: str
+    failure: Failure | None = None
+    cost: int = 0
 
 
 class UndoPassed(About, frozen=True, tag="undo_passed", omit_defaults=True, kw_only=True):
