@@ -42,6 +42,7 @@ from tests.kit.documents import (
 )
 from tests.kit.elsewhere import handed
 from tests.kit.faults import Crash
+from tests.kit.lending import lends
 from tests.kit.mishaps import EFFECTS, MISHAPS, answering, with_books
 from tests.kit.replanning import replans
 from tests.kit.roles import Acknowledged
@@ -396,5 +397,6 @@ CORPUS = (
     Scenario("thinks", partial(thinks, start=start, patiently=patiently)),
     Scenario("ponders", partial(ponders, start=start, patiently=patiently)),
     Scenario("watched", partial(watched, start=start, patiently=patiently)),
+    Scenario("lends", partial(lends, start=start, patiently=patiently), "rolled_back"),
     Scenario("replans", partial(replans, start=start, patiently=patiently)),
 )

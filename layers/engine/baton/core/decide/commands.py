@@ -92,13 +92,14 @@ class Decision(Struct, frozen=True):
 
     record: facts to append before anything else happens. commands: what is to be done, at most one of each kind, in the
     order in which they are performed. again: when a step is tried again. due: when time alone changes the decision (None:
-    never).
+    never). behind: more can be said once what was decided before it is in the log.
     """
 
     record: tuple[ev.Event, ...] = ()
     commands: tuple[Command, ...] = ()
     again: int | None = None
     due: int | None = None
+    behind: bool = False
 
     def of(self, kind: type[C]) -> C | None:
         """The command of this kind."""

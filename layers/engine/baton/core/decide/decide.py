@@ -366,7 +366,7 @@ class _Entry(Struct):
                 self.terms,
             )
             if not decision.record or decision.is_lacking or decision.of(CancelChildren):
-                return decision, False
+                return decision, decision.behind
             for event in decision.record:
                 self.room -= _size(event)
                 if self.room < 0 and self.events and not _leads_on(self.events[-1]):

@@ -125,6 +125,8 @@ def undo(builder: DecisionBuilder) -> Decision:
             _schedule(builder, slot)
         except LackingError as error:
             builder.lacks(error)
+    if builder.state.undo.head > builder.state.version:
+        return Decision(behind=True)  # what is to be undone is in the entry that is being made
     if not builder.record and not builder.entries:
         try:
             _move(builder)

@@ -38,6 +38,8 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "Questions": (COUNT, "people who were asked"),
     "Escalations": (COUNT, "failures of steps that became incidents"),
     "Parked": (COUNT, "sagas that were parked: nothing more begins until a person lets them go on, or their time comes"),
+    "RolledBack": (COUNT, "sagas that have undone what they had done"),
+    "RollbacksFailed": (COUNT, "sagas of which something could not be undone"),
     "LoopBlocked": (COUNT, "times an `async` tool held the event loop for longer than `LoopBlockedMs`"),
     "InputTokens": (COUNT, "tokens that a model has read, those that its provider still had inside"),
     "OutputTokens": (COUNT, "tokens that a model has written, reasoning inside"),
@@ -129,9 +131,16 @@ class Figures:
                 tally.ask(event.usage, lasted)
             elif isinstance(event, ev.Opens) and event.work().ask is not None:
                 self._tally(workflow, "", now).add("Questions")
-            elif isinstance(event, ev.Parked):
-                parked = self._tally(workflow, "", now).parked
-                parked[event.code] = parked.get(event.code, 0) + 1
+            elif isinstance(event, ev.Parked | ev.SagaEnded):
+                self._of_saga(workflow, event, now)
+
+    def _of_saga(self, workflow: str, event: ev.Parked | ev.SagaEnded, now: int) -> None:
+        if isinstance(event, ev.Parked):
+            parked = self._tally(workflow, "", now).parked
+            parked[event.code] = parked.get(event.code, 0) + 1
+        elif event.undone is not None:
+            is_all = event.status == "rolled_back"
+            self._tally(workflow, "", now).add("RolledBack" if is_all else "RollbacksFailed")
 
     def _tally(self, workflow: str, tool: str, now: int) -> Tally:
         return self._tallies.setdefault((workflow, tool), Tally(now))
