@@ -192,7 +192,7 @@ def failing_with_all(failure: ev.Failure) -> Failing:
 def test_a_snapshot_holds_everything() -> None:
     state = busy()
     empty = {name for name in state.__struct_fields__ if getattr(state, name) == getattr(State(), name)}
-    assert empty == {"failure", "result", "parked", "ended", "corrections"}, "a fork clears these"
+    assert empty == {"failure", "result", "parked", "ended", "corrections", "undo"}, "a fork clears these"
     assert decode_state(encode_state(state)) == state
 
 

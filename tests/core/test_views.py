@@ -61,7 +61,7 @@ def test_a_saga_that_has_just_begun() -> None:
         "most_steps": 1,
         "active": [{"node": "n0", "iteration": [], "state": "ready"}],
         "cancelling": False, "result": None, "error": None, "invocations": 0, "revivals": 0, "interruptions": 0,
-        "spent_usd": 0.0, "budget_usd": None, "failing": [], "questions": [], "parked": None, "limits": [],
+        "spent_usd": 0.0, "budget_usd": None, "failing": [], "questions": [], "parked": None, "undo": None, "limits": [],
         "on_failure": {"steps": "fails", "nodes": {}},
     }  # fmt: skip
 

@@ -1,8 +1,7 @@
 """Writes golden logs: for each shape a `.jsonl` with one stored entry per line, and the state it folds to.
 
 Run as `.venv/bin/python -m tests.history.make`: it adds the shapes that have no log yet and touches nothing else. A log
-that is here stands for logs in an operator's table, so it is never written again; `--states` writes the expected states anew.
-"""
+that is here stands for logs in an operator's table, so it is never written again; `--states` writes the expected states anew."""
 
 from __future__ import annotations
 
@@ -363,9 +362,9 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "routes": _routes,
     "attempts": _attempts,
     "ended": ended,
+    **OF_CALLBACKS,
     "questions": questions,
     "approved": approved,
-    **OF_CALLBACKS,
     "escalated": escalated,
     "thought": thought,
     "pondered": pondered,
@@ -375,7 +374,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
 
 
 def read_log(shape: str) -> list[Entry]:
-    return [decode_entry(line) for line in (HERE / f"{shape}.jsonl").read_bytes().splitlines()]
+    return list(map(decode_entry, (HERE / f"{shape}.jsonl").read_bytes().splitlines()))
 
 
 def state_as_text(state: State) -> str:
@@ -385,7 +384,7 @@ def state_as_text(state: State) -> str:
 
 def make(shapes: Sequence[str], *, states: bool) -> list[str]:
     """Write what is missing, and with `states` every expected state. Returns the names of the files."""
-    written = []
+    written: list[str] = []
     for shape in shapes:
         log, state = HERE / f"{shape}.jsonl", HERE / f"{shape}.state.json"
         if not log.exists():

@@ -42,10 +42,10 @@ from tests.kit.documents import (
 )
 from tests.kit.elsewhere import handed
 from tests.kit.faults import Crash
-from tests.kit.lending import lends
+from tests.kit.lending import lends, lends_again
 from tests.kit.mishaps import EFFECTS, MISHAPS, answering, with_books
 from tests.kit.replanning import replans
-from tests.kit.roles import Acknowledged
+from tests.kit.roles import Acknowledged, ask_unless_done
 from tests.kit.thinking import ponders, thinks, watched
 from tests.kit.virtual import VirtualClock, until_something_happens
 from tests.kit.world import USER, World
@@ -159,12 +159,6 @@ async def _resumed(world: World) -> str:
             break
         await asyncio.sleep(30)
     return saga
-
-
-async def ask_unless_done(asked: Awaitable[T]) -> None:
-    """A repeated request whose first answer was lost is told that it cannot be done any more."""
-    with suppress(NotAllowedNow):
-        await asked
 
 
 async def _parent_cancelled(world: World) -> str:
@@ -397,6 +391,7 @@ CORPUS = (
     Scenario("thinks", partial(thinks, start=start, patiently=patiently)),
     Scenario("ponders", partial(ponders, start=start, patiently=patiently)),
     Scenario("watched", partial(watched, start=start, patiently=patiently)),
+    Scenario("lends-again", partial(lends_again, start=start, patiently=patiently), "rolled_back"),
     Scenario("lends", partial(lends, start=start, patiently=patiently), "rolled_back"),
     Scenario("replans", partial(replans, start=start, patiently=patiently)),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from msgspec import Struct, field
 
 from baton import Context, StepFailure, tool
 from baton.core.log.events import (
+    CancelRequested,
     ChildClosed,
     ChildUndone,
     Entry,
@@ -166,6 +168,33 @@ def _in_order(entries: list[Entry]) -> Iterator[str]:
                 yield from (f"rolled back, and not undone: {slot}" for _, slot, _ in left)
     twice = [slot for slot, count in Counter(slot for _, slot, _ in open_).items() if count > 1]
     yield from (f"twice in the list of what can be undone: {slot}" for slot in twice)
+
+
+PAIR = """
+name: pair
+nodes:
+  a: {tool: lend, with: {what: hall}}
+  b: {tool: lend, with: {what: one}, after: a}
+  c: {tool: lend, with: {what: two}, after: a}
+  d: {tool: pledge, with: {what: deposit}, after: [b, c]}
+"""
+
+
+async def lends_again(world: World, *, start: Any, patiently: Any) -> str:
+    """A saga is complete, goes on from an earlier version, is complete again, and is undone by an operator."""
+    saga = str(await start(world, PAIR, {}, "pair"))
+    await _ended(world, saga, 1)
+    await patiently(world, lambda service: service.fork(saga, 2, "once more", "key-f"))
+    await _ended(world, saga, 2)
+    wanted = CancelRequested(reason="no more", by="", at=0, grace_ms=0, undo=True)
+    await patiently(world, lambda service: service.rollback(saga, wanted, "key-r"))
+    await _ended(world, saga, 3)
+    return saga
+
+
+async def _ended(world: World, saga: str, times: int) -> None:
+    while sum(isinstance(event, SagaEnded) for event in world.events(saga)) < times:
+        await asyncio.sleep(20)
 
 
 async def lends(world: World, *, start: Any, patiently: Any) -> str:

@@ -64,7 +64,8 @@ async def cancel(ask: Ask[CancelBody]) -> Reply:
 async def rollback(ask: Ask[RollbackBody]) -> Reply:
     body, saga = ask.body, ask.path["saga"]
     if body.dry_run:
-        return Reply(HTTPStatus.OK, await ask.service.rollback_plan(saga, body.version))
+        plan = await ask.service.rollback_plan(saga, body.version)
+        return Reply(HTTPStatus.OK, plan, {"Location": f"/sagas/{saga}"})
     wanted = CancelRequested(
         reason=body.reason, by="", at=0, grace_ms=0, undo=True, back_to=body.version, together=body.parallel
     )

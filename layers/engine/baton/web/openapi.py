@@ -15,14 +15,16 @@ from pydantic.json_schema import models_json_schema
 from baton.core.documents.schema import document_schema
 from baton.core.version import VERSION
 from baton.settings import ApiSettings
-from baton.web import answers, explained, failing, graphs, money, problems
+from baton.web import answers, explained, failing, graphs, money, problems, undoing
 from baton.web.parameters import Parameter
 from baton.web.requests import MAX_KEY
 from baton.web.routes import ROUTES, Route
 
 # The models of answers by name, for the table of routes names them only: it is read at every cold start.
 _ANSWERS = {
-    name: model for file in (answers, explained, failing, graphs, money) for name, model in vars(file).items()
+    name: model
+    for file in (answers, explained, failing, graphs, money, undoing)
+    for name, model in vars(file).items()
 }
 _REF = "#/components/schemas/"
 _JSON, _YAML = "application/json", "application/yaml"

@@ -10,6 +10,14 @@ from baton.core.log.events import NotUndone
 from baton.core.log.state import State
 from baton.core.times import iso
 
+OF_UNDOING = frozenset(
+    {
+        *("prior", "lasting", "kept", "stays", "undo", "back_to", "together"),
+        *("undoable", "undone", "again", "child"),
+    }
+)
+"""Fields of events that are shown where something is undone, or can be."""
+
 
 def undo_view(state: State, program: Program) -> dict[str, Any] | None:
     """None for a saga that has done nothing that could be undone."""

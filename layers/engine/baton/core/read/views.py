@@ -28,7 +28,7 @@ from baton.core.nodes.registry import KINDS
 from baton.core.read.forecast import foretold
 from baton.core.read.question_views import open_question_view, time_view
 from baton.core.read.risks import rules_of
-from baton.core.read.undo_views import undo_view
+from baton.core.read.undo_views import OF_UNDOING, undo_view
 from baton.core.times import iso
 
 _NO_TOOLS: Mapping[str, ToolSpec] = MappingProxyType({})
@@ -331,24 +331,7 @@ def tool_view(spec: ToolSpec) -> dict[str, Any]:
     }
 
 
-_SELDOM = frozenset(
-    {
-        *("at", "item", "usage", "is_result", "result", "assumed", "digest"),
-        *(
-            "prior",
-            "lasting",
-            "kept",
-            "stays",
-            "undo",
-            "back_to",
-            "together",
-            "undoable",
-            "undone",
-            "again",
-            "child",
-        ),
-    }
-)
+_SELDOM = OF_UNDOING | {"at", "item", "usage", "is_result", "result", "assumed", "digest"}
 """Shown where there is something to show: most nodes do one thing, and ask no model."""
 
 
