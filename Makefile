@@ -32,7 +32,7 @@ E2E_FILES = $(shell grep -rl --include='test_*.py' 'mark\.e2e' tests)
 OWN_TIER := simulation contract handlers deploy e2e
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test core build pins bench load fuzz graphs failures soak format clean install install-dev $(TIERS)
+.PHONY: help demo failover up test core build pins bench load fuzz graphs failures soak format clean install install-dev $(TIERS)
 .NOTPARALLEL:
 
 help:  ## this list
@@ -42,6 +42,9 @@ help:  ## this list
 
 demo: install  ## run 20 dinner sagas on the local AWS, kill workers on the way, print what happened
 	@exec $(BIN)/baton demo
+
+failover: install  ## a dinner for each fault of a service: which way it goes then, and whether the books are right
+	@exec $(BIN)/baton failover
 
 up: install  ## start the local AWS (Ctrl-C stops it); make up DATA=DIR keeps its sagas, ARGS="--port 0" gives options
 	@exec $(BIN)/baton up $(if $(DATA),--data $(DATA)) $(ARGS)

@@ -215,7 +215,7 @@ def _lambda_time(
                 self.billed_s += loop.time() - before
 
     async def story() -> float:
-        world = _Timed(REGISTRY, timeout_s=60, batch=10 if together else 1)
+        world = _Timed(REGISTRY, timeout_s=60, batch=10 if together else 1, runaway=100_000)
         world.models = model = Model(turns, thinks_s)
         model.over = lambda response: world.spawn(world.service().announced("m", {}, response.encode()))
         world.switch_on()

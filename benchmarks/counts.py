@@ -254,7 +254,7 @@ async def _held(world: _World) -> float:
     await asyncio.sleep(2)
     world.log.settle_index()
     process = world.process("reconciler")
-    roles = (world.queue, DirectInvoker(world), world.dead_letters, process.clock, process.offload)
+    roles = (world.queue, DirectInvoker(world), process.clock, process.offload)
     reconciler = Reconciler(world.log, *roles, 60_000)
     return sum([(await reconciler.sweep(shard, 50_000)).timed for shard in range(SHARDS)])
 

@@ -39,6 +39,7 @@ SETTINGS = {
     "BATON_BUCKET": "bench",
     "BATON_QUEUE_URL": "http://127.0.0.1/q",
     "BATON_DEAD_LETTER_URL": "http://127.0.0.1/d",
+    "BATON_RELAY_FAILURE_URL": "http://127.0.0.1/r",
     "BATON_API_URL": "https://api.test",
     "BATON_NOTICES_TOPIC": "arn:aws:sns:us-east-1:000000000000:bench",
     "BATON_WORKER": "worker",

@@ -67,6 +67,7 @@ from docs.failure_tables import (
     failure_strategies,
     retry_presets,
 )
+from docs.pattern_tables import pattern_count, pattern_rows
 from docs.pipeline_tables import pipeline_limits, pipeline_steps
 from docs.scale_tables import (
     scale_asked,
@@ -98,6 +99,7 @@ PAGES = tuple(
         "docs/failures.md",
         "docs/log.md",
         "docs/metrics.md",
+        "docs/patterns.md",
         "docs/protocols.md",
         "docs/scale.md",
         "docs/tools.md",
@@ -306,6 +308,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
         retry_presets,
         key_strategies,
         effect_doubts,
+        pattern_count,
+        pattern_rows,
         pipeline_steps,
         pipeline_limits,
         scale_first,

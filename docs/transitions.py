@@ -17,7 +17,7 @@ from baton.core.conditions import Answer
 from baton.core.decide.commands import CancelChildren, JudgeConditions
 from baton.core.decide.context import Found
 from baton.core.decide.decide import MAX_DEATHS, advance
-from baton.core.decide.outcomes import Outcome
+from baton.core.decide.outcomes import HELD, Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
@@ -28,7 +28,7 @@ from baton.core.log.callbacks import CALLBACK, callback_of, completed_with
 from baton.core.log.fold import apply, fold
 from baton.core.log.forks import fork_to
 from baton.core.log.replans import PLAN
-from baton.core.log.state import ANSWER, State, item_of, node_of
+from baton.core.log.state import ANSWER, Held, State, item_of, node_of
 from baton.core.log.status import status_of
 from baton.core.log.work import Callback
 from baton.core.log.workflow_limits import counts_of
@@ -67,6 +67,7 @@ DOCUMENTS = (
     ),
     "{name: elsewhere, on_failure: rollback, nodes: {a: {tool: work, callback: {timeout: 1h, heartbeat: 5m}}}}",
     "{name: thinking, on_failure: rollback, nodes: {a: {agent: {model: m, prompt: p, tools: [work]}}}}",
+    "{name: held, on_failure: rollback, nodes: {a: {tool: work, breaker: work}}}",
     "{name: replanned, on_failure: {any: [replan]}, nodes: {a: {tool: work, replan: {model: m, tools: work}}}}",
     "{name: undone, on_failure: rollback, nodes: {a: {tool: deed, compensate: {retry: none}}, b: {tool: deed, compensate: none, after: a}}}",
     "{name: alone, nodes: {q: {human: {title: Well?, to: {group: us}, escalate: [{after: 1h, remind: true}]}}}}",
@@ -144,6 +145,7 @@ def _shape(state: State) -> str:
         state.lineage.branch,
         sorted((slot, sorted(arrived.items())) for slot, arrived in state.tokens.items()),
         sorted(state.open),
+        sorted(state.held),
         [(bool(ask.candidates), len(ask.escalate)) for _, ask in asked(state)],
         sorted((slot, child.status) for slot, child in state.children.items()),
         [signal.key for signal in state.signals],
@@ -291,6 +293,11 @@ def _by_the_worker(program: Program, life: Life) -> Iterator[tuple[ev.Event, ...
             yield _advance(program, life, SOON, outcome)
             if others:
                 yield _advance(program, life, SOON, outcome, running=others)
+        if program.nodes[node_of(slot)[0]].breaker and slot not in state.held:
+            number = 1 if failing is None else failing.attempts + 1
+            wait = Held(breaker="work", at=began, until=began + LATER)
+            held = Outcome(slot=slot, attempt=number, started_at=began, ended_at=began, why=HELD, held=wait)
+            yield _advance(program, life, SOON, held)
 
 
 def _advance(

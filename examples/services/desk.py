@@ -9,20 +9,25 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any, TypeVar
 
 import pydantic
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from examples.services.books import Books, Request
+from examples.services.faults import HANGS_S, LATE_S, Fault, Faults
 
 MAX_BODY_BYTES = 64 * 1024
 HUNG_UP = 499
+LOOK_EVERY_S = 0.1  # whether a caller that is kept waiting is still there
 
 Sleep = Callable[[float], Awaitable[None]]
 Body = TypeVar("Body", bound=pydantic.BaseModel)
+Meets = Callable[[Body], tuple[str, datetime | None]]
+"""Where and when an operation is carried out, by its body: the place and the time of the faults that it meets."""
 
 
 class Refusal(Exception):
@@ -60,7 +65,8 @@ class Desk:
     `delays` is the time in seconds an operation takes. Its effect is carried out half-way, so that a
     caller that dies while it waits has had its effect without having heard of it: the case that
     idempotency keys exist for. With `honour_keys` off the service does what it is told every time.
-    Every `busy_every`-th request is refused before anything is done about it; 0: none is.
+    Every `busy_every`-th request is refused before anything is done about it; 0: none is. An operation meets
+    the `faults` of the place and the time that its caller's `meets` says.
     """
 
     books: Books
@@ -68,6 +74,7 @@ class Desk:
     honour_keys: bool = True
     sleep: Sleep = asyncio.sleep
     busy_every: int = 0
+    faults: Faults = field(default_factory=Faults)
     _remembered: dict[str, _Remembered] = field(default_factory=dict)
 
     async def act(
@@ -77,6 +84,7 @@ class Desk:
         model: type[Body],
         carry_out: Callable[[Request, Body], Answer],
         *,
+        meets: Meets[Body] | None = None,
         takes_keys: bool = True,
     ) -> Response:
         """Answer an operation that has an effect; `carry_out` is called once per key, if it takes keys."""
@@ -85,17 +93,21 @@ class Desk:
             self._unless_busy(request)
             raw = await self._read(http)
             body = _parse(model, raw)
+            fault = await self._met(http, operation, meets, body)
             if request.key is None or not (self.honour_keys and takes_keys):
                 answer = await self._carry_out(request, body, carry_out)
             else:
                 what = f"{http.url.path}\n{body.model_dump_json()}"
                 answer = await self._once(request, request.key, what, body, carry_out)
+            answered = await self._late_or_strange(http, fault)
         except Refusal as refusal:
             return _refused(request, refusal)
         except ClientDisconnect:
             request.status = HUNG_UP
             return Response(status_code=HUNG_UP)
         request.status = answer.status
+        if answered is not None:
+            return answered
         replayed = {"Idempotency-Replayed": "true"} if request.replay_of else {}
         return JSONResponse(dict(answer.body), answer.status, headers=replayed)
 
@@ -105,6 +117,8 @@ class Desk:
         operation: str,
         model: type[Body],
         find: Callable[[Body], Answer],
+        *,
+        meets: Meets[Body] | None = None,
     ) -> Response:
         """Answer an operation that only looks something up."""
         request = self._receive(http, operation)
@@ -114,15 +128,17 @@ class Desk:
                 query = _parse(model, json.dumps(dict(http.query_params)).encode())
             else:
                 query = _parse(model, await self._read(http))
+            fault = await self._met(http, operation, meets, query)
             await self.sleep(self.delays.get(operation, 0))
             answer = find(query)
+            answered = await self._late_or_strange(http, fault)
         except Refusal as refusal:
             return _refused(request, refusal)
         except ClientDisconnect:
             request.status = HUNG_UP
             return Response(status_code=HUNG_UP)
         request.status = answer.status
-        return JSONResponse(dict(answer.body), answer.status)
+        return answered or JSONResponse(dict(answer.body), answer.status)
 
     async def show_books(self, http: HttpRequest) -> Response:
         """`GET /books`; with `?summary=1` the summary alone."""
@@ -147,6 +163,38 @@ class Desk:
     def _unless_busy(self, request: Request) -> None:
         if self.busy_every and request.n % self.busy_every == 0:
             raise Refusal(503, "Busy", "Come again in a second.", {"Retry-After": "1"})
+
+    async def _met(
+        self, http: HttpRequest, operation: str, meets: Meets[Body] | None, body: Body
+    ) -> Fault | None:
+        """The fault that an operation meets, if any. Raises `Refusal` for one because of which nothing is done."""
+        fault = None if meets is None else self.faults.find(operation, *meets(body))
+        if fault is None:
+            return None
+        if fault.kind == "hangs":
+            await self._unless_hung_up(http, HANGS_S)
+        if fault.kind in ("hangs", "unavailable"):
+            raise Refusal(503, "Not available", "Something is broken here.")
+        if fault.kind == "login":
+            raise Refusal(401, "Login required", "This login is not known here.")
+        return fault
+
+    async def _unless_hung_up(self, http: HttpRequest, seconds: float) -> None:
+        """Let the caller wait. Raises `ClientDisconnect` as soon as it does so no longer."""
+        for _ in range(round(seconds / LOOK_EVERY_S)):
+            await self.sleep(LOOK_EVERY_S)
+            if await http.is_disconnected():
+                raise ClientDisconnect
+
+    async def _late_or_strange(self, http: HttpRequest, fault: Fault | None) -> Response | None:
+        """What is answered in place of the truth about what was done; None for the truth, perhaps late."""
+        if fault is None:
+            return None
+        if fault.kind == "late":
+            await self._unless_hung_up(http, LATE_S)
+        if fault.kind == "nonsense":
+            return HTMLResponse("<h1>It works!</h1>")
+        return JSONResponse({"ok": True}) if fault.kind == "shapeless" else None
 
     async def _read(self, http: HttpRequest) -> bytes:
         raw = bytearray()

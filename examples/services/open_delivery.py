@@ -1,6 +1,6 @@
 """open-delivery: things brought to a door. Quote, order, cancel, and its books.
 
-HTTP and idempotency keys are in desk.
+HTTP, idempotency keys and faults are in desk. An address ends with its city: `Lantern, Graz`.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from examples.services.books import Books, Effect, Request
 from examples.services.desk import Answer, Desk, Refusal, Sleep
+from examples.services.faults import Faults, place_of
 from examples.services.serve import Options, options, serve
 
 DELAYS = {"quote": 0.5, "order": 0.8, "cancel": 0.4}
@@ -62,8 +63,9 @@ class _Placed:
 class OpenDelivery:
     """What was ordered, by whom, for when."""
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: Books, faults: Faults) -> None:
         self._books = books
+        self._faults = faults
         self._orders: dict[str, _Placed] = {}
 
     def quote(self, query: Quote) -> Answer:
@@ -72,6 +74,8 @@ class OpenDelivery:
 
     def order(self, request: Request, wanted: Order) -> Answer:
         """Place an order at the quoted price."""
+        if self._faults.find("order", _place(wanted), wanted.at, ["full"]):
+            raise Refusal(410, "Sold out", f"There is no more of this: {', '.join(wanted.items)}.")
         if wanted.total_cents != _price(wanted.items):
             raise Refusal(409, "Price changed", f"These things cost {_price(wanted.items)} cents now.")
         effect = self._books.carried_out(request, "order", _identity(wanted))
@@ -89,6 +93,11 @@ class OpenDelivery:
             placed.cancelled = True
             self._books.undone(placed.effect, cancel)
         return Answer(200, {"id": placed.id, "status": "cancelled"})
+
+
+def _place(wanted: Order) -> str:
+    """`Lantern, Graz`, a cherry cake: `graz/cherry-cake`."""
+    return place_of(wanted.address.rpartition(",")[2], wanted.items[0])
 
 
 def _identity(wanted: Order) -> dict[str, Any]:
@@ -109,13 +118,17 @@ def build(chosen: Options, sleep: Sleep = asyncio.sleep) -> Starlette:
     """The service as an ASGI application with books of its own."""
     books = Books("open-delivery")
     desk = Desk(books, chosen.delays, chosen.honour_keys, sleep, chosen.busy_every)
-    delivery = OpenDelivery(books)
+    delivery = OpenDelivery(books, desk.faults)
 
     async def quote(http: HttpRequest) -> Response:
-        return await desk.look(http, "quote", Quote, delivery.quote)
+        return await desk.look(
+            http, "quote", Quote, delivery.quote, meets=lambda body: (place_of(body.city), body.at)
+        )
 
     async def order(http: HttpRequest) -> Response:
-        return await desk.act(http, "order", Order, delivery.order)
+        return await desk.act(
+            http, "order", Order, delivery.order, meets=lambda body: (_place(body), body.at)
+        )
 
     async def cancel(http: HttpRequest) -> Response:
         name = http.path_params["order"]
@@ -126,6 +139,7 @@ def build(chosen: Options, sleep: Sleep = asyncio.sleep) -> Starlette:
             Route("/health", desk.health),
             Route("/books", desk.show_books),
             Route("/books/unanswered", desk.show_unanswered),
+            Route("/faults/{place:path}", desk.faults.put, methods=["PUT"]),
             Route("/quotes", quote, methods=["POST"]),
             Route("/orders", order, methods=["POST"]),
             Route("/orders/{order}/cancel", cancel, methods=["POST"]),

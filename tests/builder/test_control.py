@@ -187,6 +187,7 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
         "retry",
         "on_failure",
         "failover",
+        "breaker",
         "replan",
         "compensate",
         "requires_approval",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -107,8 +106,7 @@ def a_kill_hit_no_saga(evidence: Evidence) -> str:
 
 
 def no_worker_looked_for_a_payment(evidence: Evidence) -> str:
-    kill = replace(evidence.course.kills[0], saga=completed(evidence), effect="deposit")
-    evidence.course.kills[0] = kill
+    (kill,) = (kill for kill in evidence.course.kills if kill.effect == "deposit")
     for book in evidence.books:
         book["requests"] = [request for request in book["requests"] if request["operation"] != "find_deposit"]
     return f"saga {kill.saga}: no worker looked whether its deposit had been paid"
@@ -318,11 +316,12 @@ def test_the_table_shows_every_figure_and_the_verdict() -> None:
     ):
         assert f"  {name} " in text
     assert "5 completed, 1 cancelled" in text
-    assert "none was in doubt" in text
-    assert "3 after service_unavailable, 3 after rate_limited" in text
+    assert "1 in doubt after a kill, looked up before anything" in " ".join(text.split())
+    assert "1 had been made, and was not made again" in " ".join(text.split())
+    assert "4 after service_unavailable, 2 after rate_limited" in text
     assert "4 failed and were told to the model, 2" in text
-    assert "4,149 tokens for $0.00168" in text
-    assert "7 answers to 10 requests, 1 of them for a turn" in " ".join(text.split())
+    assert "4,275 tokens for $0.00171" in text
+    assert "6 answers to 8 requests, none of them for a turn" in " ".join(text.split())
     assert "the table for four, with its deposit" in " ".join(text.split())
     assert "Hold a table for 9 in Graz?" in text
     assert "Approved by grace, over the API, after" in text

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from baton.cli.render import EventLines
 from baton.core.log import events as ev
@@ -139,6 +140,10 @@ def test_work_elsewhere_says_until_when_it_is_waited_for() -> None:
     assert (
         " handed over until 2026-11-23 19:29:22 UTC, heard of every 30.0 s at least  250 ms  tool=t" in line
     )
+    asked = ev.Response(id="resp_1", model="m", held=9)
+    (line,) = said(replace(opened, heartbeat_ms=0, response=asked, cost=9, assumed=9))
+    assert " handed over as resp_1, until 2026-11-23 19:29:22 UTC  250 ms" in line
+    assert line.endswith("  cost=$0.000009")
 
 
 def test_no_event_shows_a_time_or_a_length_of_time_as_a_number() -> None:

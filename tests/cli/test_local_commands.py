@@ -156,6 +156,20 @@ def test_the_demo_keeps_its_promises(project: Path, environment: dict[str, str])
     assert "approved by another person, over the API" in ended.stdout
 
 
+def test_dinners_fail_over_on_the_local_aws(project: Path, environment: dict[str, str]) -> None:
+    """Two of the cases; all of them run in virtual time in tests/example/test_failing_over.py."""
+    ended = run(project, environment, "failover", "--only", "full", "--json")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    said = json.loads(ended.stdout)
+    ways = {case["fault"]: (case["passed"], case["way"], case["status"]) for case in said["cases"]}
+    assert ways == {
+        "is full at that time": (True, "another time", "completed"),
+        "is full all evening": (True, "waitlist", "completed"),
+    }
+    assert all(case["took_ms"] and case["attempts"] and case["trace"] for case in said["cases"])
+    assert list((project / ".baton").iterdir()) == [], "the logs of a run that passed are gone"
+
+
 def _descendants(pid: int) -> list[int]:
     """All processes below one; only Linux tells."""
     found: list[int] = []

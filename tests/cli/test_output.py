@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 
+import click
 import pytest
 
 from baton.cli import main
@@ -17,20 +19,30 @@ BATON = [sys.executable, "-c", "from baton.cli import main; main(prog_name='bato
 NOT_FOR_PROGRAMS = {"completion"}
 
 
-@pytest.mark.parametrize("name", sorted(set(main.commands) - NOT_FOR_PROGRAMS))
+def leaves(group: click.Group) -> Iterator[tuple[str, click.Command]]:
+    """Each command with what is typed for it, those of families as well."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {below}", leaf) for below, leaf in leaves(command))
+        else:
+            yield name, command
+
+
+LEAVES = dict(leaves(main))
+
+
+@pytest.mark.parametrize("name", sorted(set(LEAVES) - NOT_FOR_PROGRAMS))
 def test_every_command_has_an_answer_for_programs(name: str) -> None:
-    assert "--json" in {option for parameter in main.commands[name].params for option in parameter.opts}
+    assert "--json" in {option for parameter in LEAVES[name].params for option in parameter.opts}
 
 
-@pytest.mark.parametrize("name", sorted(main.commands))
+@pytest.mark.parametrize("name", sorted(LEAVES))
 def test_every_command_and_option_explains_itself(baton: Baton, name: str) -> None:
-    result = baton(name, "--help")
+    result = baton(*name.split(), "--help")
     assert result.exit_code == 0
-    assert main.commands[name].help
+    assert LEAVES[name].help
     mute = [
-        p.name
-        for p in main.commands[name].params
-        if p.param_type_name == "option" and not getattr(p, "help", "")
+        p.name for p in LEAVES[name].params if p.param_type_name == "option" and not getattr(p, "help", "")
     ]
     assert mute == []
 

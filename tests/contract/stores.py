@@ -54,6 +54,8 @@ from tests.kit.table import create_bucket, create_table
 if TYPE_CHECKING:
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
 
+    from baton.ports.breakers import Breakers
+
 SHARDS = 4
 REGION: Final = "eu-central-1"
 SAGA = SagaRef(tenant="acme", id="dinner-1")
@@ -82,6 +84,10 @@ class Stores(Protocol):
     @property
     def rates(self) -> Rates:
         return self.store.rates
+
+    @property
+    def breakers(self) -> Breakers:
+        return self.store.breakers
 
     @property
     def effects(self) -> Effects:

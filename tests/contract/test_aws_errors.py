@@ -17,9 +17,12 @@ from botocore.stub import Stubber
 from baton.adapters.aws import Aws
 from baton.adapters.dynamo.definitions import DynamoDefinitions
 from baton.adapters.dynamo.effects import DynamoEffects
+from baton.adapters.dynamo.letters import DynamoLetters
 from baton.adapters.dynamo.log import DynamoLog
 from baton.adapters.s3_blobs import S3Blobs
+from baton.adapters.sqs_dead_queue import SqsDeadQueue
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
+from baton.core.letters import Letter
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import Definition, Message
 from tests.contract.stores import SAGA, a_head, a_release, an_entry
@@ -27,6 +30,7 @@ from tests.contract.test_effects import a_claim
 
 URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/wake"
 REF = f"cas://sha256/{'0' * 64}"
+LETTER = Letter(id="s", tenant="acme", saga="s", code="c", reason="r", number=1)
 DEFINITION = Definition(
     tenant="acme", name="dinner", version=1, graph="9f", document=REF, created=1, by="ada"
 )
@@ -54,7 +58,29 @@ CALLS: dict[str, tuple[str, str, Callable[[Aws], Any]]] = {
     "get blob": ("s3", "get_object", lambda aws: S3Blobs(aws.s3, "blobs").get("acme", REF)),
     "send": ("sqs", "send_message_batch", lambda aws: SqsQueue(aws.sqs, URL).send(messages(1))),
     "send letter": ("sqs", "send_message", lambda aws: SqsDeadLetters(aws.sqs, URL).send("{}", "poison")),
-    "count letters": ("sqs", "get_queue_attributes", lambda aws: SqsDeadLetters(aws.sqs, URL).count()),
+    "receive letters": ("sqs", "receive_message", lambda aws: SqsDeadQueue(aws.sqs, URL).receive(1)),
+    "delete letters": ("sqs", "delete_message_batch", lambda aws: SqsDeadQueue(aws.sqs, URL).delete(["r"])),
+    "read letter": (
+        "dynamodb",
+        "get_item",
+        lambda aws: DynamoLetters(aws.dynamodb, "sagas").read("acme", "s"),
+    ),
+    "write letter": (
+        "dynamodb",
+        "put_item",
+        lambda aws: DynamoLetters(aws.dynamodb, "sagas").write(LETTER, 0),
+    ),
+    "list letters": (
+        "dynamodb",
+        "query",
+        lambda aws: DynamoLetters(aws.dynamodb, "sagas").listed("acme", "pending", 1),
+    ),
+    "count pending letters": (
+        "dynamodb",
+        "query",
+        lambda aws: DynamoLetters(aws.dynamodb, "sagas").outstanding(),
+    ),
+    "count letters": ("sqs", "get_queue_attributes", lambda aws: SqsDeadQueue(aws.sqs, URL).count()),
 }
 
 

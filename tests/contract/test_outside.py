@@ -12,7 +12,7 @@ from baton.adapters.aws import Aws
 from baton.adapters.dynamo.entities import DynamoEntities
 from baton.adapters.memory.outside import MemoryEntities, MemoryObjects
 from baton.adapters.s3_objects import S3Objects
-from baton.ports.outside import KEYS_KEPT, Entities, Objects, Written
+from baton.ports.outside import KEYS_KEPT, Entities, Entity, Objects, Written
 from tests.contract.conftest import EMBEDDED
 from tests.contract.toy_store import ToyStore
 from tests.kit.table import create_bucket, create_table
@@ -99,6 +99,48 @@ def test_keys_are_forgotten_half_at_a_time_and_versions_stay_right(kept: Kept) -
     assert put(kept.entities, 0, "k0").is_new
 
 
+def keep(entities: Entities, data: Any, key: str) -> Written:
+    return entities.put("acme", "order", "o-1", data, key=key, keeps_before=True)
+
+
+NOTHING = Entity(version=0, data=None)
+
+
+def test_what_a_write_replaces_is_given_by_it_and_by_its_repetition_until_another_comes(kept: Kept) -> None:
+    entities = kept.entities
+    assert keep(entities, {"n": 1}, "a") == Written(version=1, is_new=True, before=NOTHING)
+    assert keep(entities, 7, "a") == Written(version=1, before=NOTHING)
+    first = Entity(version=1, data={"n": 1})
+    assert keep(entities, None, "b") == Written(version=2, is_new=True, before=first)
+    assert keep(entities, 7, "b") == Written(version=2, before=first)
+    assert keep(entities, 7, "a") == Written(version=1), "lost by now"
+    assert keep(entities, 3, "c").before == Entity(version=2, data=None), "null is a value"
+    assert put(entities, 4, "d") == Written(version=4, is_new=True)
+    assert put(entities, 4, "d") == Written(version=4), "not kept, and nothing older in its place"
+
+
+def test_a_deleted_entity_is_not_there_and_its_late_writes_are_known(kept: Kept) -> None:
+    entities = kept.entities
+    keep(entities, 1, "a")
+    assert entities.delete("acme", "order", "o-1", key="x", expected=2) == Written(version=1, conflict=True)
+    assert entities.delete("acme", "order", "o-1", key="b", expected=1) == Written(version=2, is_new=True)
+    assert entities.delete("acme", "order", "o-1", key="b", expected=1) == Written(version=2)
+    assert entities.get("acme", "order", "o-1") is None
+    assert keep(entities, 1, "a").is_new is False
+    assert entities.get("acme", "order", "o-1") is None, "the first write comes late, and brings nothing back"
+    assert put(entities, 2, "c", expected=2) == Written(version=0, conflict=True)
+    assert entities.put("acme", "order", "o-1", 2, key="d", expected=0, keeps_before=True) == Written(
+        version=3, is_new=True, before=NOTHING
+    )
+
+
+def test_what_was_never_there_is_not_deleted(kept: Kept) -> None:
+    assert kept.entities.delete("acme", "order", "o-1", key="a", expected=1) == Written(
+        version=0, conflict=True
+    )
+    assert kept.entities.get("acme", "order", "o-1") is None
+
+
 @pytest.mark.parametrize("data", [None, [1, "x", {"a": [None, True, 1.5]}], "ü" * 40_000, {"a" * 300: 2**60}])
 def test_any_json_comes_back_as_it_was(kept: Kept, data: Any) -> None:
     put(kept.entities, data, "a")
@@ -139,6 +181,14 @@ def test_content_is_written_once_under_its_name_and_hash(kept: Kept) -> None:
     assert first.ref.endswith(f"T/acme/objects/reports/march.txt.{first.sha256}")
     assert kept.objects.get("acme", "reports/march.txt", first.sha256) == b"soup"
     assert kept.objects.get("acme", "reports/march.txt", other.sha256) == b"salad"
+
+
+def test_an_object_that_is_deleted_is_gone_and_may_be_put_again(kept: Kept) -> None:
+    made = kept.objects.put("acme", "a", b"soup", "text/plain")
+    for tenant in ("globex", "acme", "acme"):
+        kept.objects.delete(tenant, "a", made.sha256)
+    assert kept.objects.get("acme", "a", made.sha256) is None
+    assert kept.objects.put("acme", "a", b"soup", "text/plain").is_new
 
 
 def test_objects_belong_to_their_tenant(kept: Kept) -> None:

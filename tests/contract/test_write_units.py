@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from baton.adapters.aws import Aws
+from baton.adapters.dynamo.letters import DynamoLetters
 from baton.adapters.dynamo.log import DynamoLog
+from baton.core.letters import REDRIVEN, Letter
 from baton.ports import SWEEP, SagaRef, Wake
 from tests.contract.stores import SHARDS, a_head, a_release, an_entry
 from tests.kit.meter import Meter
@@ -134,3 +137,27 @@ def test_an_entry_that_zlib_can_bring_under_a_kilobyte_costs_one_unit(
     log, meter = log_and_meter
     log.append(SAGA, an_entry(1, b'{"menu":"' + b"soup, bread, soup, wine, " * 200 + b'"}'))
     assert spent(meter) == 1
+
+
+def test_a_dead_letter_costs_three_units_and_a_redrive_four(moto_aws: Aws) -> None:
+    aws = Aws()
+    create_table(aws.dynamodb, TABLE)
+    letters, meter = DynamoLetters(aws.dynamodb, TABLE), Meter(aws)
+    letter = Letter(
+        id=SAGA.id,
+        tenant=SAGA.tenant,
+        saga=SAGA.id,
+        code="unreadable_log",
+        reason="CorruptLog: an entry does not decode: JSON is malformed (byte 0)",
+        body=f'{{"saga":"{SAGA}","v":3}}',
+        seen=("0d3c7a3e-6a1f-4a58-9c0a-111111111111",),
+        since=1_790_000_000_000,
+        number=1,
+        expires=32_503_680_000_000,
+    )
+    assert letters.write(letter, 0)
+    assert spent(meter) == 3, "itself, and its rows in two indexes"
+    assert letters.write(replace(letter, number=2, messages=2), 1)
+    assert spent(meter) == 2, "itself, and the row that shows it"
+    assert letters.write(replace(letter, number=3, status=REDRIVEN), 2, Wake(v=3))
+    assert spent(meter) == 4, "itself, out of one index, to another place in the other"

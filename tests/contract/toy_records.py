@@ -226,6 +226,8 @@ class _Versions(Struct):
 
     entity: Entity = Entity(version=0, data=None)
     keys: list[str] = []
+    before: Entity | None = None
+    is_gone: bool = False
 
 
 class ToyEntities:
@@ -235,23 +237,38 @@ class ToyEntities:
         self._kept = kept
 
     def put(
-        self, tenant: str, type: str, id: str, data: Any, *, key: str, expected: int | None = None
-    ) -> Written:
+        self, tenant: str, type: str, id: str, data: Any, *, key: str, expected: int | None = None,
+        keeps_before: bool = False,
+    ) -> Written:  # fmt: skip
+        return self._write(tenant, type, id, data, key, expected, keeps_before=keeps_before)
+
+    def delete(self, tenant: str, type: str, id: str, *, key: str, expected: int) -> Written:
+        return self._write(tenant, type, id, None, key, expected, is_gone=True)
+
+    def _write(
+        self, tenant: str, type: str, id: str, data: Any, key: str, expected: int | None,
+        *, keeps_before: bool = False, is_gone: bool = False,
+    ) -> Written:  # fmt: skip
         with self._kept.alone():
-            there = self._kept.get("entity", f"{tenant}\0{type}", id, _Versions) or _Versions()
+            found = self._kept.get("entity", f"{tenant}\0{type}", id, _Versions)
+            there = found or _Versions(is_gone=True)
             version, keys = there.entity.version, there.keys
             if key in keys:
-                return Written(version=version - (len(keys) - 1 - keys.index(key)))
-            if expected is not None and expected != version:
-                return Written(version=version, conflict=True)
+                since = len(keys) - 1 - keys.index(key)
+                return Written(version=version - since, before=None if since else there.before)
+            now = 0 if there.is_gone else version
+            if expected is not None and expected != now:
+                return Written(version=now, conflict=True)
             keys = [*keys, key] if len(keys) + 1 < KEYS_KEPT else [*keys[KEYS_KEPT // 2 :], key]
-            written = _Versions(Entity(version=version + 1, data=data), keys)
+            nothing = Entity(version=0, data=None)
+            before = (nothing if there.is_gone else there.entity) if keeps_before else None
+            written = _Versions(Entity(version=version + 1, data=data), keys, before, is_gone)
             self._kept.put("entity", f"{tenant}\0{type}", id, written)
-            return Written(version=version + 1, is_new=True)
+            return Written(version=version + 1, is_new=True, before=before)
 
     def get(self, tenant: str, type: str, id: str) -> Entity | None:
         found = self._kept.get("entity", f"{tenant}\0{type}", id, _Versions)
-        return None if found is None else found.entity
+        return None if found is None or found.is_gone else found.entity
 
 
 class ToyLive:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from baton.adapters.clock import SystemClock
 from baton.adapters.rules import is_over, shard_of
 from baton.core.effects.rows import Row
+from baton.core.failures.breakers import Breaker
 from baton.ports import (
     WORK,
     Appended,
@@ -32,6 +33,7 @@ from baton.ports import (
 )
 from baton.ports.effects import FREED
 from tests.contract.stores import SHARDS, LocalStores
+from tests.contract.toy_letters import ToyLetters
 from tests.contract.toy_records import ToyBudgets, ToyEntities, ToyIncidents, ToyLive, ToyQuestions
 from tests.contract.toy_table import LIMITS, Kept
 
@@ -173,6 +175,9 @@ class ToyLog:
     def _put(self, kind: str, ref: SagaRef, record: Record) -> None:
         stored = replace(record, size=len(record.data))
         self._kept.put(kind, str(ref), _sort(record.branch, record.version), stored)
+
+    def pass_on(self, ref: SagaRef, wake: Wake) -> None:
+        self._tell(ref, wake)
 
     def _tell(self, ref: SagaRef, wake: Wake | None) -> None:
         if wake is not None:
@@ -316,6 +321,28 @@ class ToyRates:
             return before
 
 
+class ToyBreakers:
+    """`Breakers`."""
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+
+    def read_breaker(self, tenant: str, target: str) -> Breaker | None:
+        return self._kept.get("breaker", tenant, target, Breaker)
+
+    def write_breaker(self, tenant: str, target: str, breaker: Breaker, now: int) -> Breaker | None:
+        with self._kept.alone():
+            there = self.read_breaker(tenant, target) or Breaker()
+            if there.version != breaker.version - 1:
+                return there
+            self._kept.put("breaker", tenant, target, breaker)
+            return None
+
+    def all(self, tenant: str, after: str = "", limit: int = 100) -> Sequence[tuple[str, Breaker]]:
+        rows = sorted((sort, one) for of, sort, one in self._kept.all("breaker", Breaker) if of == tenant)
+        return [(target, one) for target, one in rows if target > after][:limit]
+
+
 class ToyStore:
     """`Store`."""
 
@@ -326,11 +353,13 @@ class ToyStore:
         self.definitions = ToyDefinitions(self.kept)
         self.effects = ToyEffects(self.kept)
         self.rates = ToyRates(self.kept)
+        self.breakers = ToyBreakers(self.kept)
         self.budgets = ToyBudgets(self.kept)
         self.incidents = ToyIncidents(self.kept)
         self.questions = ToyQuestions(self.kept)
         self.entities = ToyEntities(self.kept)
         self.live = ToyLive(self.kept, self.log.leave_word)
+        self.letters = ToyLetters(self.kept, self.log.pass_on)
 
 
 class ToyStores(LocalStores):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 from baton.core.log import events as ev
-from baton.core.log.codec import TAGS, decode_entry, encode_entry
+from baton.core.log.codec import TAGS, decode_entry, encode_entry, node_in
 from baton.core.log.events import FORMAT, Entry
 from baton.errors import CorruptLog, UnknownEntry
 from tests.core.build import ENTRIES, FEW, PROPERTY, entry, of_struct
@@ -109,3 +109,18 @@ def test_broken_bytes_are_a_corrupt_log(data: bytes) -> None:
 def test_a_field_that_this_version_does_not_know_is_passed_over() -> None:
     """Adding an optional field keeps the format, so older readers must live with it."""
     assert decode_entry(changed(mood="good")) == decode_entry(BYTES)
+
+
+@pytest.mark.parametrize(
+    ("data", "node"),
+    [
+        (b'{"format":9,"events":[{"kind":"dreamt"},{"kind":"dreamt","node":"pay","at":1}]}', "pay"),
+        (b'{"events":[{"kind":"saga_ended"}]}', ""),
+        (b'{"events":[]}', ""),
+        (b"{", ""),
+        (b"\xff", ""),
+        (b'{"events":[{"node":7}]}', ""),
+    ],
+)
+def test_the_node_of_an_entry_is_found_though_the_entry_cannot_be_read(data: bytes, node: str) -> None:
+    assert node_in(data) == node

@@ -80,6 +80,13 @@ EXIT_FAILS = (
 ) % (IF % ("z", "t"))
 
 RACES = "h: {}, a: {after: h}, b: {after: h}, t: {after: [a, b], join: any, loop: {AGAIN, back_to: h}}, z: {after: t}"
+# A loop whose condition always holds is left by its branch, or when its rounds are used up.
+POLL = "a: {}, h: {after: a, %s}, p: {loop: {while: 'true', back_to: h%%s}}, z: {}, y: {%%s}" % (
+    IF % ("z", "p")
+)
+UNTIL_USED_UP = (
+    "h: {}, p: {after: h, loop: {while: 'true', back_to: h, timeout_path: y}}, z: {after: p}, y: {}"
+)
 SURE: list[tuple[str, str, str, bool]] = [
     # a way that is taken or not
     (DIAMOND, "d", "a", True), (DIAMOND, "d", "b", False), (DIAMOND, "e", "d", True), (DIAMOND, "", "d", True),
@@ -130,6 +137,10 @@ SURE: list[tuple[str, str, str, bool]] = [
     (INTO_NEXT, "c", "a", True), (INTO_NEXT, "c", "b", False), (INTO_NEXT, "", "d", True), (ROW, "d", "b", True), (ROW, "e", "c", True), (ROW, "", "e", True),
     (GAPS, "z", "m", True), (GAPS, "", "z", False), (GAPS, "", "h", True), (GAPS, "", "m", False),
     (EXIT_FAILS, "j", "h", False), (EXIT_FAILS, "t", "h", True), (EXIT_FAILS, "", "h", False),
+    (POLL % ("", ""), "", "z", True), (POLL % ("", ""), "z", "h", True), (POLL % ("", ""), "", "p", False),
+    (POLL % (", timeout_path: y", ""), "", "z", False), (POLL % (", timeout_path: y", ""), "y", "p", True),
+    (POLL % (", timeout_path: z", ""), "", "z", True), (POLL % (", timeout_path: z", ""), "z", "p", False),
+    (UNTIL_USED_UP, "", "y", True), (UNTIL_USED_UP, "", "p", True), (UNTIL_USED_UP, "y", "h", True),
     (STOPPED, "n", "m", True), (STOPPED, "", "t", False),
     (RACES, "", "t", True), (RACES, "z", "t", True), (RACES, "", "a", False), (RACES, "t", "a", False),
 ]  # fmt: skip

@@ -373,3 +373,10 @@ def test_a_value_left_out_is_told_as_that_at_every_level() -> None:
     assert told == [
         ("/description", LEAVE_OUT, ""), ("/nodes/a/with", LEAVE_OUT, ""), ("/nodes/a/after", LEAVE_OUT, ""),
     ]  # fmt: skip
+
+
+def test_what_is_neither_true_nor_false_is_told_in_plain_words() -> None:
+    ask = "{model: {name: m, prompt: p, background: soon}}"
+    assert read(f"name: w\nnodes: {{a: {ask}}}")[1] == [
+        ("/nodes/a/model/background", "must be `true` or `false`", ""),
+    ]

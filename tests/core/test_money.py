@@ -49,7 +49,8 @@ def test_money_is_shown_as_it_is_written(micro: int, text: str) -> None:
         (0.0123456, "$0.0123456"),
         (1, "$1.00"),
         (1234.5, "$1,234.50"),
-        (-0.25, "$-0.25"),
+        (-0.25, "-$0.25"),
+        (-1234.5, "-$1,234.50"),
     ],
 )
 def test_an_amount_has_two_decimals_and_below_a_dollar_as_many_as_it_has(amount: float, text: str) -> None:

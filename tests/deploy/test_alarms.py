@@ -12,19 +12,17 @@ from baton.core.log.events import Parked
 from baton.core.read.metrics import NAMESPACE, Figures
 from baton.local.parameters import check_rules
 from baton.local.problems import TemplateProblem
+from baton.runtime.metrics import Metrics
 from tests.deploy.stack import Stack, stack
 from tests.kit import emf
 
 NOW = 1_700_000_000_000
 ADDRESS = "on-call@example.com"
 WATCHED = {
-    "WakeDeadLetterAlarm": (
-        "AWS/SQS",
-        "ApproximateNumberOfMessagesVisible",
-        "QueueName",
-        "WakeDeadLetterQueue",
-    ),
-    "RelayFailureAlarm": ("AWS/SQS", "ApproximateNumberOfMessagesVisible", "QueueName", "RelayFailureQueue"),
+    "WakeDeadLetterAlarm": ("AWS/SQS", "ApproximateAgeOfOldestMessage", "QueueName", "WakeDeadLetterQueue"),
+    "RelayFailureAlarm": ("AWS/SQS", "ApproximateAgeOfOldestMessage", "QueueName", "RelayFailureQueue"),
+    "DeadLetterAlarm": (NAMESPACE, "DeadLetters", "function", "WorkerFunction"),
+    "DeadLetterSurgeAlarm": (NAMESPACE, "DeadMessages", "function", "WorkerFunction"),
     "WorkerErrorAlarm": ("AWS/Lambda", "Errors", "FunctionName", "WorkerFunction"),
     "WorkerThrottleAlarm": ("AWS/Lambda", "Throttles", "FunctionName", "WorkerFunction"),
     "ReconcilerErrorAlarm": ("AWS/Lambda", "Errors", "FunctionName", "ReconcilerFunction"),
@@ -58,6 +56,23 @@ def test_an_alarm_watches_sagas_that_are_parked_for_their_workers(name: str) -> 
         0,
     )
     assert emf.total(found, alarm["MetricName"], **where) == 1
+
+
+def test_a_surge_is_a_setting_and_counts_what_has_died_within_five_minutes() -> None:
+    alarm = alarms(stack(DeadLetterSurge="250"))["DeadLetterSurgeAlarm"]
+    assert (alarm["Statistic"], alarm["Period"], alarm["EvaluationPeriods"]) == ("Sum", 300, 1)
+    assert (str(alarm["Threshold"]), alarm["ComparisonOperator"]) == ("250", "GreaterThanThreshold")
+    assert str(alarms(stack())["DeadLetterSurgeAlarm"]["Threshold"]) == "100"
+
+
+def test_the_figures_of_dead_letters_are_those_that_the_reconciler_writes() -> None:
+    lines: list[str] = []
+    Metrics(lines.append, stack().resolver.name("WorkerFunction")).dead_letters(101, 7, 60_000, NOW)
+    found = emf.read(lines)
+    for name, value in (("DeadLetterAlarm", 7), ("DeadLetterSurgeAlarm", 101)):
+        alarm = alarms(stack())[name]
+        where = {one["Name"]: one["Value"] for one in alarm["Dimensions"]}
+        assert emf.total(found, alarm["MetricName"], **where) == value
 
 
 @pytest.mark.parametrize("name", WATCHED)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.deploy.stack import FUNCTIONS, ROOT, stack
 
+COLLECT = {"sqs:GetQueueAttributes", "sqs:ReceiveMessage", "sqs:DeleteMessage"}
 LOG = {"logs:CreateLogStream", "logs:PutLogEvents"}
 APPEND = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:Query"}
 BLOBS = {"s3:GetObject", "s3:PutObject"}
@@ -58,9 +59,11 @@ MAY: dict[str, dict[str, set[str]]] = {
     "ReconcilerRole": {
         "ReconcilerLogGroup": LOG,
         "SagaTable/index/DueIndex": {"dynamodb:Query"},
+        "SagaTable": {"dynamodb:GetItem", "dynamodb:PutItem"},
         "WorkerFunction": {"lambda:InvokeFunction"},
         "WakeQueue": {"sqs:SendMessage"},
-        "WakeDeadLetterQueue": {"sqs:GetQueueAttributes"},
+        "WakeDeadLetterQueue": COLLECT,
+        "RelayFailureQueue": COLLECT,
     },
     "ReconcileStateMachineRole": {
         "ReconcilerFunction": {"lambda:InvokeFunction"},
@@ -79,6 +82,7 @@ MAY: dict[str, dict[str, set[str]]] = {
     "ReconcileScheduleRole": {"ReconcileStateMachine": {"states:StartExecution"}},
 }
 MAIL = ["ses:SendEmail"]  # granted to the worker only with MailFrom
+OBJECTS = ["s3:DeleteObject"]  # the same with StandardTools
 EVENTS = ["events:PutEvents"]  # the same with EventBusName
 MODELS = [
     "ssm:GetParameter",
@@ -152,6 +156,13 @@ def test_the_worker_may_send_mail_if_a_deployment_has_an_address_and_only_from_t
     assert statement["Action"] == MAIL
     assert statement["Resource"][0].endswith(":identity/*")
     assert statement["Condition"] == {"StringEquals": {"ses:FromAddress": "desk@lantern.example"}}
+
+
+def test_the_worker_may_delete_what_standard_tools_have_put_if_there_are_any_and_no_value_of_a_log() -> None:
+    _, objects = stack(StandardTools="std.put_object").properties("WorkerRole")["Policies"]
+    (statement,) = objects["PolicyDocument"]["Statement"]
+    assert statement["Action"] == OBJECTS
+    assert [resource_named(arn) for arn in statement["Resource"]] == ["BlobBucket/T/*/objects/*"]
 
 
 def test_the_worker_may_put_events_if_a_deployment_has_a_bus_and_only_on_that_one() -> None:
@@ -242,6 +253,7 @@ def test_whatever_the_adapters_call_some_function_may_do() -> None:
     assert "put_item" in calls, "the adapters' calls are not found any more"
     granted = {action for role in MAY.values() for actions in role.values() for action in actions} | {
         *MAIL,
+        *OBJECTS,
         *EVENTS,
         *MODELS,
     }

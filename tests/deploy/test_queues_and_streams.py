@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from baton.adapters.sqs_dead_queue import MAX_RECEIVES
 from baton.runtime.worker.worker import LAST_HELD_RECEIVE
 from tests.deploy.stack import stack
 
@@ -51,13 +52,19 @@ def test_a_wake_of_a_held_saga_keeps_two_deliveries_for_faults() -> None:
     assert stack().properties("WakeQueue")["RedrivePolicy"]["maxReceiveCount"] == LAST_HELD_RECEIVE + 2
 
 
+def test_a_letter_without_a_reason_says_how_often_the_queue_has_delivered_it() -> None:
+    assert stack().properties("WakeQueue")["RedrivePolicy"]["maxReceiveCount"] == MAX_RECEIVES
+
+
 @pytest.mark.parametrize("queue", sorted(LAST_STOPS))
 def test_an_alarm_watches_every_last_stop(queue: str) -> None:
     name = stack().resolver.name(queue)
     alarms = stack().of_type("AWS::CloudWatch::Alarm").values()
     (alarm,) = (a for a in alarms if a["Dimensions"] == [{"Name": "QueueName", "Value": name}])
-    assert alarm["MetricName"] == "ApproximateNumberOfMessagesVisible"
-    assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (0, "GreaterThanThreshold")
+    assert alarm["MetricName"] == "ApproximateAgeOfOldestMessage"
+    runs_s = 10 * 60  # at the longest ReconcileMinutes
+    assert alarm["Threshold"] > 2 * runs_s, "the reconciler empties it in each run"
+    assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
 
 
 def test_the_wake_of_a_dead_invocation_comes_back_after_its_lease_is_over_by_every_clock() -> None:

@@ -22,8 +22,14 @@ def sections() -> dict[str, str]:
 
 def undocumented(command: click.Command, text: str) -> set[str]:
     """Options of a command that a text does not name."""
+    commands = (
+        command.commands.values() if isinstance(command, click.Group) and command is not main else [command]
+    )
     options = {
-        max(parameter.opts, key=len) for parameter in command.params if isinstance(parameter, click.Option)
+        max(parameter.opts, key=len)
+        for one in commands
+        for parameter in one.params
+        if isinstance(parameter, click.Option)
     }
     return {option for option in options if f"`{option}" not in text}
 

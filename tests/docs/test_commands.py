@@ -46,6 +46,10 @@ def _problem(words: list[str]) -> str:
         if words[0] not in main.commands:
             return f"there is no command {words[0]}"
         given = main.commands[words[0]]
+        if isinstance(given, click.Group):
+            if len(words) == 1 or words[1] not in given.commands:
+                return f"{words[0]} has no command {' '.join(words[1:2])}"
+            given = given.commands[words[1]]
     known = {name for parameter in given.params for name in parameter.opts} | {"--help", "-h"}
     unknown = {word for word in words if word.startswith("-")} - known
     return f"no such option: {sorted(unknown)}" if unknown else ""
@@ -57,6 +61,8 @@ def test_what_does_not_exist_would_be_seen() -> None:
     assert _problem(["show", "ID", "--watch"]) == ""
     assert _problem(["--aws", "list", "--status", "parked"]) == ""
     assert _problem(["--aws", "lsit"]) == "there is no command lsit"
+    assert _problem(["dlq", "list", "--saga", "S"]) == ""
+    assert _problem(["dlq", "lsit"]) == "dlq has no command lsit"
     assert _problem(["shwo"]) == "there is no command shwo"
     assert _problem(["show", "--wtach"]) == "no such option: ['--wtach']"
 

@@ -45,6 +45,6 @@ def test_every_tool_and_every_parameter_is_on_it() -> None:
     for name, tool in standard_tools().items():
         assert f"`{name}`" in PAGE.text, name
         parts = PAGE.text.split("\n## ")[1:]
-        (part,) = (part for part in parts if name in part.partition("\n")[0].split())
+        (part,) = (part for part in parts if name in part.partition("\n")[0].replace(",", " ").split())
         for parameter in tool.spec.parameters["properties"]:
             assert f"`{parameter}`" in part, f"{name}: {parameter}"

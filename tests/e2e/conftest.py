@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.deployment import GRACE_MS, VISIBILITY_S, WORKER_TIMEOUT_S, Deployment
+from tests.e2e.deployment import GRACE_MS, TENANT, VISIBILITY_S, WORKER_TIMEOUT_S, Deployment
 from tests.e2e.store import Store
 from tests.kit import ministack
 
@@ -26,6 +26,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         "GroupMailTo": "{name}@lists.example",
         "EventBusName": "default",
         "StandardTools": "std.notify",
+        "OperatorTenant": TENANT,
         "SigningKey": "the-key-of-every-test-and-of-nothing-else",
         # No request is refused for being quick: what is counted is for tests/handlers to say.
         "TenantRateLimit": "0",

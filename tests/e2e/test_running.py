@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections import Counter
 from datetime import datetime
 from typing import Any
@@ -234,18 +237,57 @@ def test_poison_on_the_queue_ends_in_the_dead_letters_and_the_sagas_go_on(everyt
     sqs.send_message(QueueUrl=everything.run.physical["WakeQueue"], MessageBody="hello")
     saga = everything.start("short")
     assert everything.wait_for(saga)["status"] == "completed"
-    letters: list[Any] = []
 
-    def arrived() -> list[Any]:
-        answer = sqs.receive_message(
-            QueueUrl=everything.run.physical["WakeDeadLetterQueue"], MessageAttributeNames=["All"]
-        )
-        letters.extend(answer.get("Messages", []))
-        return letters
+    def letters() -> list[Any]:
+        found = everything.request("GET", "/dead-letters?reason=not_a_wake").json()["dead_letters"]
+        return [letter for letter in found if letter["message"] == "hello"]
 
-    (letter,) = until(arrived, "the dead letter")
-    assert letter["Body"] == "hello"
-    assert letter["MessageAttributes"]["reason"]["StringValue"].startswith("not a wake: ")
+    (letter,) = until(letters, "the dead letter")
+    assert letter["reason"].startswith("not a wake: ")
+    assert letter["saga"] is None
+    refused = everything.request("POST", f"/dead-letters/{letter['id']}/redrive", json={})
+    assert refused.status_code == 409
+    why = {"reason": "sent by a test"}
+    assert everything.request("POST", f"/dead-letters/{letter['id']}/discard", json=why).status_code == 202
+    assert letters() == []
+
+
+def test_a_saga_that_cannot_be_read_is_listed_by_the_command_line_and_goes_on_when_it_is_mended_and_redriven(
+    everything: Deployment,
+) -> None:
+    everything.register(UNREAD)
+    saga = everything.start("unread")
+    shown = everything.wait_for(saga, "waiting")
+    place = {"pk": {"S": key_of(saga)}, "sk": {"S": f"LOG#0000#{shown['version'] + 1:010d}"}}
+    table, dynamodb = everything.run.physical["SagaTable"], everything.client("dynamodb")
+    dynamodb.put_item(
+        TableName=table, Item={**place, "d": {"B": b'{"format": 9, "events": [{"node": "pause"}]}'}}
+    )
+    listed = until(lambda: dlq(everything, "list", "--saga", saga, "--json")["dead_letters"], "the letter")
+    assert [(one["saga"], one["node"], one["code"]) for one in listed] == [(saga, "pause", "unknown_entry")]
+    dynamodb.delete_item(TableName=table, Key=place)
+    assert dlq(everything, "redrive", saga, "--json")["dead_letters"][0]["redrives"] == 1
+    assert everything.wait_for(saga)["status"] == "completed"
+
+
+UNREAD = "name: unread\nnodes: {pause: {wait: {for: 4s}}}"
+
+
+def dlq(of: Deployment, *arguments: str) -> Any:
+    """What `baton dlq` answers to a program."""
+    command = [
+        sys.executable,
+        "-m",
+        "baton.cli",
+        "--url",
+        of.run.url,
+        "--token",
+        of.run.token("ada", "acme"),
+        "dlq",
+        *arguments,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    return json.loads(done.stdout)
 
 
 # ---- a mail, from a step to the outbox of the embedded AWS

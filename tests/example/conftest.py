@@ -58,7 +58,9 @@ def services(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
 def _served(service: ModuleType) -> Iterator[str]:
     """A service on a thread of this process: to start a program takes longer than the whole test."""
     quick = Options(port=0, delays=dict.fromkeys(service.DELAYS, 0), honour_keys=True, until_eof=False)
-    server = uvicorn.Server(uvicorn.Config(service.build(quick), log_level="warning"))
+    server = uvicorn.Server(
+        uvicorn.Config(service.build(quick), log_level="critical", timeout_graceful_shutdown=1)
+    )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()

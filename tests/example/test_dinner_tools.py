@@ -72,9 +72,12 @@ def test_the_tools_of_the_example_are_registered() -> None:
         "table.find_deposit": "pure",
         "table.confirm": "idempotent",
         "table.cancel": "idempotent",
+        "table.waitlist": "idempotent",
+        "table.leave_waitlist": "idempotent",
         "delivery.quote": "pure",
         "delivery.order": "idempotent",
         "delivery.cancel": "idempotent",
+        "dinner.give_back": "idempotent",
         "dinner.itinerary": "pure",
     }
 
@@ -108,7 +111,7 @@ def test_a_delivery_is_quoted_ordered_and_called_off(services: dict[str, str]) -
     (quote,) = perform(("delivery.quote", {"city": "Lisbon", "items": items, "at": AT}, context()))
     wanted = {"items": items, "address": "Lantern", "at": AT, "total_cents": quote["total_cents"]}
     order, cancelled = perform(
-        ("delivery.order", wanted, context("o")), ("delivery.cancel", {"order": "order-1"}, context("x"))
+        ("delivery.order", wanted, context("o")), ("delivery.cancel", {"id": "order-1"}, context("x"))
     )
     assert (order["id"], cancelled["status"]) == ("order-1", "cancelled")
 
@@ -138,16 +141,82 @@ def test_a_busy_service_says_when_to_come_again_and_has_done_nothing(
     assert summary(url)["effects"] == 0
 
 
+PLANNED: dict[str, Any] = {
+    "table": {"code": "T-1", "table": "lisbon/lantern/2"},
+    "bar": {"code": "T-1", "table": "lisbon/cellar-9/2"},
+    "waiting": None,
+    "deposit_cents": 8000,
+    "orders": [{"id": "order-1", "total_cents": 950}, None],
+    "given_back": None,
+}
+
+
 def test_the_itinerary_lists_what_was_arranged() -> None:
-    booking = {"code": "T-1", "table": "lisbon/lantern/2"}
-    arguments = {
-        "table": booking,
-        "bar": booking,
-        "deposit_cents": 8000,
-        "orders": [{"id": "order-1", "total_cents": 950}],
-    }
+    (itinerary,) = perform(("dinner.itinerary", PLANNED, context()))
+    assert (itinerary["way"], len(itinerary["lines"]), itinerary["total_cents"]) == ("table", 3, 8950)
+
+
+def test_the_itinerary_of_an_evening_that_was_given_back_names_no_table_and_counts_no_order_of_it() -> None:
+    given_back = {"holds": ["hold-1"], "refunded_cents": 8000, "orders": ["order-1"]}
+    orders = [*PLANNED["orders"], {"id": "order-2", "total_cents": 100}]
+    arguments = PLANNED | {"bar": None, "orders": orders, "given_back": given_back}
     (itinerary,) = perform(("dinner.itinerary", arguments, context()))
-    assert (len(itinerary["lines"]), itinerary["total_cents"]) == (3, 8950)
+    assert itinerary == {
+        "way": "home",
+        "lines": ["Given back: 1 table(s), 80.00 refunded", "Delivery order-2, 1.00"],
+        "total_cents": 100,
+    }
+
+
+def test_all_is_given_back_by_the_saga_alone_and_nothing_more_is_held_for_it(
+    services: dict[str, str],
+) -> None:
+    """A hold whose answer never came has no id to give back, and may even come after it."""
+    held, paid, back, again = perform(
+        hold(),
+        ("table.deposit", {"hold": "hold-1", "amount_cents": 3200}, context("d")),
+        ("dinner.give_back", {"orders": [None]}, context("g")),
+        ("dinner.give_back", {"orders": [None]}, context("g")),
+    )
+    assert (back["holds"], back["refunded_cents"], back["orders"]) == ([held["id"]], paid["amount_cents"], [])
+    assert back == again
+    with pytest.raises(StepFailure, match="Given back") as failure:
+        perform(hold("late", "lisbon/quayside/2"))
+    assert failure.value.code == "conflict"
+    assert summary(services["TABLE_STACK_URL"])["double_bookings"] == 0
+
+
+def test_a_waitlist_is_joined_and_left(services: dict[str, str]) -> None:
+    wanted = {"city": "Lisbon", "party": 4, "at": AT}
+    first, second, left = perform(
+        ("table.waitlist", wanted, context("a")),
+        ("table.waitlist", wanted, context("b", user="bob")),
+        ("table.leave_waitlist", {"id": "wait-1"}, context("l")),
+    )
+    assert (first["position"], second["position"], left["status"]) == (1, 2, "cancelled")
+    (third,) = perform(("table.waitlist", wanted, context("c", user="eve")))
+    assert third["position"] == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "said"),
+    [
+        ("nonsense", "invalid_response", "table-stack answered POST /holds with what is not JSON"),
+        ("shapeless", "invalid_response", "table-stack answered with no Hold"),
+        ("login", "unauthorized", "table-stack answered 401: Login required"),
+        ("unavailable", "service_unavailable", "table-stack answered 503: Not available"),
+        ("full", "conflict", "table-stack answered 409: Table taken"),
+    ],
+)
+def test_each_fault_of_a_service_is_told_by_its_code(
+    services: dict[str, str], kind: str, code: str, said: str
+) -> None:
+    httpx.put(f"{services['TABLE_STACK_URL']}/faults/lisbon/lantern", json=[{"kind": kind}])
+    with pytest.raises(StepFailure, match=said) as failure:
+        perform(hold())
+    assert failure.value.code == code
+    (elsewhere,) = perform(hold("other", "lisbon/quayside/2"))
+    assert elsewhere["house"] == "Quayside"
 
 
 def test_a_step_that_runs_again_with_its_key_acts_once(services: dict[str, str]) -> None:
@@ -179,7 +248,7 @@ def test_key_trace_saga_and_user_reach_the_service(services: dict[str, str]) -> 
         ),
         ("table.search", {"city": "Lisbon", "party": 99, "at": AT}, "table-stack answered 422"),
         ("table.search", {"city": "Lisbon", "party": 2, "at": "soon"}, "Invalid isoformat string: 'soon'"),
-        ("delivery.cancel", {"order": "order-9"}, "open-delivery answered 404: No such order"),
+        ("delivery.cancel", {"id": "order-9"}, "open-delivery answered 404: No such order"),
     ],
 )
 def test_a_refusal_says_who_refused_and_why(

@@ -149,7 +149,7 @@ class Deployment:
         self._stored.items = copy.deepcopy(self._kept)
         assert self._stored.stream_shard is not None
         self._stored.stream_shard.items.clear()
-        for queue in ("WakeQueue", "WakeDeadLetterQueue"):
+        for queue in ("WakeQueue", "WakeDeadLetterQueue", "RelayFailureQueue"):
             stored = sqs_backends[DEFAULT_ACCOUNT_ID][REGION].get_queue(self._resolver.name(queue))
             stored._messages, stored._pending_messages = [], set()
 
@@ -173,6 +173,9 @@ class Deployment:
         )
 
     # ---- looking
+
+    def name(self, resource: str) -> str:
+        return str(self._resolver.name(resource))
 
     def url(self, queue: str) -> str:
         return str(self._resolver.ref(queue, queue))

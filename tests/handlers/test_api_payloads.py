@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from baton.core.failures.breakers import Breaker, forced_open
+from baton.core.letters import Letter
 from baton.ports import SagaRef
 from baton.web.app import matches
 from baton.web.routes import ROUTES
@@ -13,6 +15,23 @@ from tests.handlers.sagas import ADA, ALL, GRACE, PARTY, SILENT, asking, begin
 
 DINNER = (ROOT / "layers/app/sagas/dinner.yaml").read_text("utf-8")
 IAM_ACCOUNT = "123456789012"
+
+DEAD = Letter(
+    id=ADA.id,
+    tenant=ADA.tenant,
+    saga=ADA.id,
+    code="unreadable_log",
+    reason="CorruptLog: an entry does not decode",
+    node="guests",
+    version=2,
+    messages=1,
+    attempts=1,
+    first=1_767_225_600_000,
+    since=1_767_225_600_000,
+    last=1_767_225_600_000,
+    number=1,
+    expires=32_503_680_000_000,
+)
 
 # status, and the problem's code where it is one
 EXPECTED: dict[str, tuple[int, str]] = {
@@ -26,12 +45,15 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "cancel": (202, ""),
     "claim": (202, ""),
     "cost": (200, ""),
+    "discard-dead-letter": (202, ""),
     "events": (200, ""),
     "explain": (200, ""),
     "explain-node": (200, ""),
     "fork": (202, ""),
     "health": (200, ""),
     "intend": (404, "not-found"),  # this deployment names no workflow for it
+    "list-breakers": (200, ""),
+    "list-dead-letters": (200, ""),
     "list-incidents": (200, ""),
     "list-questions": (200, ""),
     "list-sagas": (200, ""),
@@ -39,16 +61,22 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "list-workflows": (200, ""),
     "live": (200, ""),
     "node-types": (200, ""),
+    "open-breaker": (202, ""),
     "openapi": (200, ""),
+    "redrive-dead-letter": (202, ""),
+    "redrive-dead-letters": (202, ""),
     "register-workflow": (201, ""),
     "register-workflow-base64": (201, ""),
     "register-workflow-malformed-yaml": (400, "malformed"),
     "register-workflow-with-problems": (422, "invalid-definition"),
     "remind": (202, ""),
+    "reset-breaker": (202, ""),
     "resolve-incident": (202, ""),
     "rollback": (200, ""),
     "resume": (409, "not-allowed-now"),
     "show": (200, ""),
+    "show-breaker": (200, ""),
+    "show-dead-letter": (200, ""),
     "show-value": (200, ""),
     "show-unknown": (404, "not-found"),
     "show-workflow": (200, ""),
@@ -73,6 +101,9 @@ def _evening(shared_http: Http, shared_deployment: Deployment) -> None:
     begin(shared_http.engine, ADA, PARTY)
     asking(shared_http.engine, GRACE, SILENT)
     begin(shared_http.engine, ALL, PARTY, {"guests": ["Ada", "Grace"] * 600})
+    broken = forced_open(Breaker(), "ada", 0, shared_http.engine.clock.now())
+    shared_http.engine.store.breakers.write_breaker("acme", "payments", broken, 0)
+    shared_http.engine.store.letters.write(DEAD, 0)
     shared_http.register(DINNER)
     shared_http.register(DINNER, tenant=IAM_ACCOUNT)
     shared_deployment.keep()

@@ -20,7 +20,10 @@ from baton.core.log.events import Notice
 from baton.ports import SagaRef, Telling
 from baton.settings import FUNCTIONS, SettingsError, WorkerSettings, variable_of
 from baton.tools.define import ToolError
-from tests.handlers import test_api_intentions, test_each_channel_matters, test_each_model_setting_matters
+from tests.handlers import test_api_intentions
+from tests.handlers import test_each_channel_matters as channels
+from tests.handlers import test_each_letter_setting_matters as letters
+from tests.handlers import test_each_model_setting_matters as model_settings
 from tests.handlers.deployment import REGION, Deployment, payload
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ECHO
@@ -201,9 +204,7 @@ SIGNING_KEY = "x" * 32
 
 def test_signing_key(deployment: Deployment) -> None:
     assert services_of_a_worker(deployment, signing_key=SIGNING_KEY).signing_key == SIGNING_KEY
-    assert SIGNING_KEY not in repr(
-        WorkerSettings(**test_each_channel_matters.REQUIRED, signing_key=SIGNING_KEY)
-    )
+    assert SIGNING_KEY not in repr(WorkerSettings(**channels.REQUIRED, signing_key=SIGNING_KEY))
 
 
 def test_http_hosts(deployment: Deployment) -> None:
@@ -218,9 +219,9 @@ def test_standard_tools(deployment: Deployment) -> None:
 
     assert with_api(deployment, names) == set()
     some = with_api(deployment, names, standard_tools="std.http std.pay=globex")
-    assert some == {"std.http", "std.http_pipeline"}
+    assert some == {"std.http", "std.http_pipeline", "std.delete_resource"}
     paying = with_api(deployment, names, standard_tools="std.pay=globex,acme")
-    assert paying == {"std.pay", "std.find_payment"}
+    assert paying == {"std.pay", "std.find_payment", "std.refund"}
     with deployment.function("worker", BATON_STANDARD_TOOLS="std.get") as module:
         module._loop.close()
         assert {name for name in module._engine.tools if name.startswith("std.")} == {"std.get"}
@@ -278,15 +279,6 @@ def test_dead_letter_url_of_the_worker(deployment: Deployment) -> None:
         module._loop.close()
     assert "hello" in bodies(deployment, url)
     assert not deployment.dead_letters()
-
-
-@pytest.mark.parametrize(("is_set", "count"), [(False, 0), (True, 1)])
-def test_dead_letter_url_of_the_reconciler(is_set: bool, count: int, deployment: Deployment) -> None:
-    other = queue(deployment)
-    deployment.sqs.send_message(QueueUrl=other, MessageBody="dead")
-    changed = {"BATON_DEAD_LETTER_URL": other} if is_set else {}
-    with deployment.function("reconciler", **changed) as module:
-        assert Reconciler(module).send({"task": "dead-letters"}) == {"dead_letters": count}
 
 
 def test_worker_of_the_reconciler(deployment: Deployment) -> None:
@@ -370,7 +362,7 @@ def test_a_limit_that_is_set_reaches_the_engine(function: str, deployment: Deplo
 
 def test_every_setting_is_a_limit_or_has_a_test_here_or_beside() -> None:
     limits = {field.name for field in dataclasses.fields(Limits)}
-    beside = (test_api_intentions, test_each_channel_matters, test_each_model_setting_matters)
+    beside = (test_api_intentions, channels, letters, model_settings)
     here = globals() | {name: value for module in beside for name, value in vars(module).items()}
     tested = {name for name, value in here.items() if name.startswith("test_") and callable(value)}
     for function, model in FUNCTIONS.items():

@@ -21,6 +21,7 @@ from tests.handlers.deployment import (
     throttled,
 )
 from tests.handlers.workers import ACCEPTED
+from tests.kit import emf
 
 MINUTE = 60_000
 
@@ -42,7 +43,7 @@ class Reconciler:
             self.lambdas.watching("Invoke") as requests,
             self.lambdas.answering("Invoke", lambda _: (ACCEPTED, {"StatusCode": ACCEPTED})),
         ):
-            answer = self.module.handler(event, Context())
+            answer = self.module.handler(event, Context(50_000))
         self.invoked = requests
         return json.loads(json.dumps(answer))
 
@@ -187,19 +188,43 @@ def test_a_run_without_time_says_that_there_is_more(reconciler: Reconciler, depl
     assert (answer["woken"], answer["failed"], answer["more"], requests) == (0, 0, True, [])
 
 
-def test_dead_letters_are_counted_and_said_aloud(
-    reconciler: Reconciler, deployment: Deployment, caplog: pytest.LogCaptureFixture
+def test_where_nothing_is_dead_a_run_asks_for_two_counts_and_one_list(
+    reconciler: Reconciler, caplog: pytest.LogCaptureFixture
 ) -> None:
+    with (
+        caplog.at_level(logging.ERROR, logger="baton"),
+        reconciler.queue.watching("GetQueueAttributes") as counts,
+        reconciler.queue.watching("ReceiveMessage") as received,
+        reconciler.table.watching("Query") as queries,
+        reconciler.table.watching("PutItem") as puts,
+    ):
+        answer = reconciler.send(payload("reconciler", "dead-letters"))
+    assert answer == {"dead_letters": 0, "moved": 0, "oldest_s": 0, "failed": 0, "more": False}
+    assert (len(counts), len(received), len(queries), len(puts)) == (2, 0, 1, 0)
+    assert caplog.records == []
+
+
+def test_dead_letters_are_moved_counted_said_aloud_and_written_as_figures(
+    reconciler: Reconciler,
+    deployment: Deployment,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for number in range(23):
+        deployment.sqs.send_message(
+            QueueUrl=deployment.url("WakeDeadLetterQueue"), MessageBody=f"letter {number}"
+        )
     with caplog.at_level(logging.ERROR, logger="baton"):
-        assert reconciler.send(payload("reconciler", "dead-letters")) == {"dead_letters": 0}
-        assert caplog.records == []
-        for number in range(3):
-            deployment.sqs.send_message(
-                QueueUrl=deployment.url("WakeDeadLetterQueue"), MessageBody=f"letter {number}"
-            )
-        assert reconciler.send(payload("reconciler", "dead-letters")) == {"dead_letters": 3}
-    (record,) = caplog.records
-    assert getattr(record, "dead_letters", None) == 3
+        first = reconciler.send(payload("reconciler", "dead-letters"))
+        again = reconciler.send(payload("reconciler", "dead-letters"))
+    assert (first["dead_letters"], first["moved"]) == (23, 23)
+    assert (again["dead_letters"], again["moved"]) == (23, 0)
+    assert deployment.messages("WakeDeadLetterQueue") == []
+    assert [getattr(record, "dead_letters", None) for record in caplog.records] == [23, 23]
+    figures = emf.read(capsys.readouterr().out.splitlines())
+    function = deployment.name("WorkerFunction")
+    assert emf.total(figures, "DeadMessages", function=function) == 23
+    assert emf.total(figures, "DeadLetters", function=function) == 46
 
 
 def test_a_task_that_it_does_not_know_fails_and_wakes_no_worker(

@@ -1,7 +1,6 @@
-"""Writes golden logs: for each shape a `.jsonl` with one stored entry per line, and the state it folds to.
+"""Writes golden logs (`python -m tests.history.make`): for each shape a `.jsonl` with one stored entry per line, and the state it folds to.
 
-Run as `.venv/bin/python -m tests.history.make`: it adds the shapes that have no log yet and touches nothing else. A log
-that is here stands for logs in an operator's table, so it is never written again; `--states` writes the expected states anew."""
+It adds shapes that have no log yet, and never writes one again; `--states` writes the expected states anew."""
 
 from __future__ import annotations
 
@@ -40,6 +39,7 @@ from tests.core.build import (
 from tests.history.approvals import approved
 from tests.history.callbacks import OF_CALLBACKS
 from tests.history.ending import ended
+from tests.history.holding import held
 from tests.history.lasting import lasting
 from tests.history.questions import escalated, questions
 from tests.history.replanning import replanned
@@ -361,15 +361,16 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "limits": _limits,
     "routes": _routes,
     "attempts": _attempts,
+    "held": held,
     "ended": ended,
     **OF_CALLBACKS,
     "questions": questions,
     "approved": approved,
+    "undone": undone,
     "escalated": escalated,
     "thought": thought,
     "pondered": pondered,
     "replanned": replanned,
-    "undone": undone,
 }
 
 
@@ -377,8 +378,7 @@ def read_log(shape: str) -> list[Entry]:
     return list(map(decode_entry, (HERE / f"{shape}.jsonl").read_bytes().splitlines()))
 
 
-def state_as_text(state: State) -> str:
-    """The state for people and for diffs: what is not its default, one field a line."""
+def state_as_text(state: State) -> str:  # for people and for diffs: what is not its default, one field a line
     return json.dumps(msgspec.to_builtins(state), indent=1, sort_keys=True) + "\n"
 
 
@@ -386,7 +386,7 @@ def make(shapes: Sequence[str], *, states: bool) -> list[str]:
     """Write what is missing, and with `states` every expected state. Returns the names of the files."""
     written: list[str] = []
     for shape in shapes:
-        log, state = HERE / f"{shape}.jsonl", HERE / f"{shape}.state.json"
+        log, state = (HERE / f"{shape}.{kind}" for kind in ("jsonl", "state.json"))
         if not log.exists():
             log.write_bytes(b"".join(encode_entry(entry) + b"\n" for entry in SHAPES[shape]().entries))
             written.append(log.name)

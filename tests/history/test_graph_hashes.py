@@ -20,8 +20,10 @@ from tests.kit import documents
 
 GOLDEN = Path(__file__).with_name("graphs.json")
 EXAMPLE = Path(__file__).parents[2] / "layers/app/sagas/dinner.yaml"
+EARLIER = Path(__file__).with_name("dinner.yaml")  # as it was before it failed over
 TEXTS = {name: text for name, text in vars(documents).items() if isinstance(text, str) and "nodes:" in text}
-TEXTS["dinner"] = EXAMPLE.read_text(encoding="utf-8")
+TEXTS["dinner"] = EARLIER.read_text(encoding="utf-8")
+TEXTS["dinner_that_fails_over"] = EXAMPLE.read_text(encoding="utf-8")
 
 
 # A node that only says how its tool's risk is asked about needs a tool that declares one.

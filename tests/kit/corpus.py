@@ -40,13 +40,11 @@ from tests.kit.documents import (
     chain_of,
     fan_of,
 )
-from tests.kit.elsewhere import handed
 from tests.kit.faults import Crash
 from tests.kit.lending import lends, lends_again
 from tests.kit.mishaps import EFFECTS, MISHAPS, answering, with_books
-from tests.kit.replanning import replans
+from tests.kit.modelled import MODELLED
 from tests.kit.roles import Acknowledged, ask_unless_done
-from tests.kit.thinking import ponders, thinks, watched
 from tests.kit.virtual import VirtualClock, until_something_happens
 from tests.kit.world import USER, World
 
@@ -387,11 +385,7 @@ CORPUS = (
     Scenario("hauled", partial(start, document=HAULED, given={}, name="w")),
     Scenario("cancelled-early", _cancelled_early, "cancelled", has_open_end=True),
     Scenario("polite", partial(start, document=POLITE, given={}, name="w")),
-    Scenario("handed", partial(handed, start=start, patiently=patiently)),
-    Scenario("thinks", partial(thinks, start=start, patiently=patiently)),
-    Scenario("ponders", partial(ponders, start=start, patiently=patiently)),
-    Scenario("watched", partial(watched, start=start, patiently=patiently)),
     Scenario("lends-again", partial(lends_again, start=start, patiently=patiently), "rolled_back"),
     Scenario("lends", partial(lends, start=start, patiently=patiently), "rolled_back"),
-    Scenario("replans", partial(replans, start=start, patiently=patiently)),
+    *(Scenario(name, partial(drive, start=start, patiently=patiently)) for name, drive in MODELLED.items()),
 )

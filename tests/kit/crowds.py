@@ -17,7 +17,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from baton.adapters.memory.blobs import MemoryBlobs
 from baton.adapters.memory.log import MemoryLog
-from baton.adapters.memory.queues import MemoryDeadLetters
 from baton.adapters.memory.store import MemoryStore
 from baton.core.limits import Limits
 from baton.ports import LANES, SWEEP, TIMER, WORK, Head, Message, Record, Release, SagaRef
@@ -81,9 +80,7 @@ class Crowd:
         self.failed = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._entropy, self._blobs, self._numbers = SeededEntropy(self.seed), MemoryBlobs(), itertools.count()
-        self._reconciler = Reconciler(
-            self.log, self, self, MemoryDeadLetters(), self.clock, self._offload, MINUTE_S * 1_000
-        )
+        self._reconciler = Reconciler(self.log, self, self, self.clock, self._offload, MINUTE_S * 1_000)
 
     def add(self, ref: SagaRef, due_at: int, lane: str, **head: Any) -> None:
         made = Head(

@@ -33,6 +33,7 @@ WRITES = frozenset(
         "claim",
         "change",
         "move",
+        "write_breaker",
         "draw",
         "expire",
         "tell",

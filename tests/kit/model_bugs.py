@@ -9,11 +9,12 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from baton.core.log.records import Response
+from baton.core.log.work import Callback
 from baton.core.models import messages
-from baton.core.nodes import replanning
+from baton.core.nodes import replanning, thinking
 from baton.ports import StepContext
 from baton.ports.models import ModelAnswer, ModelRequest
-from baton.runtime import background, model_request
+from baton.runtime import background, model_caller, model_request
 from baton.runtime.account_queue import AccountQueue
 from baton.runtime.ledger import Ledger
 from baton.runtime.model_request import Asking
@@ -130,4 +131,41 @@ def a_plan_forgets_what_was_done() -> Iterator[None]:
         return str(next(numbers))
 
     with replaced(replanning, "act_digest", digest):
+        yield
+
+
+@contextmanager
+def what_is_held_too_late_is_spent() -> Iterator[None]:
+    """Spend row: a reservation for a request lands when its invocation has gone on without it, and is billed."""
+
+    async def send(self: AccountQueue, now: int) -> None:
+        try:
+            await real(self, now)
+        finally:
+            self._is_haunted = False
+
+    real = AccountQueue._send
+    with replaced(AccountQueue, "_send", send):
+        yield
+
+
+@contextmanager
+def a_cut_is_forgotten_with_its_request() -> Iterator[None]:
+    """Background row: what a request was told in the place of older messages is not told in the next turn."""
+
+    def without(answer: Response, **_: Any) -> Response:
+        return answer
+
+    with replaced(model_caller, "replace", without):
+        yield
+
+
+@contextmanager
+def what_is_not_announced_is_not_looked_at() -> Iterator[None]:
+    """Background row: a lost announcement is the last that is heard of an answer, because no look is ever due."""
+
+    def never(work: Callback, after: int) -> int:
+        return after + 100 * 365 * 86_400_000
+
+    with replaced(thinking, "next_look", never):
         yield

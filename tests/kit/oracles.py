@@ -57,10 +57,9 @@ from tests.kit.thinking import of_requests
 from tests.kit.world import TENANT, USER, World
 
 LOG, FENCE, ROWS, LIVENESS, DEEDS = "log", "fence", "rows", "liveness", "deeds"
-CHILDREN, LATENESS, NOISE = "children", "lateness", "noise"
+CHILDREN, LATENESS, NOISE, CALLBACKS, MODELS = "children", "lateness", "noise", "callbacks", "models"
 ACKNOWLEDGED, MONEY, DEATHS, ROLES, RESULT = "acknowledged", "money", "deaths", "roles", "result"
 TOLD, ASKED, APPROVALS, INBOX = "told", "asked", "approvals", "inbox"
-CALLBACKS, MODELS = "callbacks", "models"
 STUCK = frozenset({"worker_killed", "over_budget"})  # parked for these, a saga is an incident
 ALLOWED_TAKES = 60  # for nothing: sweeps, and a person who resumes
 Logs = Mapping[str, list[Entry]]
@@ -102,8 +101,7 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{MONEY}: {text}" for text in _money(world, logs))
     yield from (f"{APPROVALS}: {text}" for text in _unapproved(world, logs))
     yield from (f"{DEATHS}: {text}" for text in _deaths(world, logs))
-    yield from (f"{TOLD}: {text}" for text in _untold(world, logs))
-    yield from (f"{TOLD}: {text}" for text in of_notices(world))
+    yield from (f"{TOLD}: {text}" for text in (*_untold(world, logs), *of_notices(world)))
     yield from (f"{INBOX}: {text}" for text in _inbox(world, logs))
     yield from (f"{MODELS}: {text}" for text in of_requests(world, logs))
     yield from (f"{UNDOING}: {text}" for text in of_undoing(world, logs))
@@ -294,12 +292,15 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
     logged = sum(event.cost for event in events if isinstance(event, _COSTS))
     logged += sum(sum(event.assumed.values()) for event in events if isinstance(event, Revived))
     dead = [p for p in world.processes.values() if p.is_dead or p.is_frozen or p.has_failed]
-    # What it settles may be lost twice; and what stands still here goes on for a moment, as nothing frozen does.
-    silenced = [p for p in world.processes.values() if p.unanswered > 1 or p.is_frozen]
+    # What it settles may be lost twice, or once if it dies then; what stands still here goes on for a moment, as nothing frozen does.
+    silenced = [p for p in world.processes.values() if p.unanswered > (not p.is_dead) or p.is_frozen]
     most, least = _spent_in(dead), -_spent_in(silenced)
-    accounts = world.budgets.spent()
-    for account, spent in accounts.items():
-        sums = world.budgets.expire(account, FOREVER).sums
+    # An account that has not heard of an answer has the most that the request can have cost.
+    most += micro_dollars([one.most for one in world.asked if one.process.is_dead and one.process.unanswered])
+    left = {account: world.budgets.expire(account, FOREVER).sums for account in world.budgets.spent()}
+    accounts = world.budgets.spent()  # with what is spent because its holder is dead
+    for account, sums in left.items():
+        spent = accounts[account]
         if sums.reserved or sums.open:
             yield f"{account} is held for ever: {sums}"
         limit = micro_dollars([Decimal(world.limits.user_day_budget_usd)])
@@ -309,8 +310,7 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
     billed = micro_dollars([part for one in world.asked for part in one.bill])
     if sum(accounts.values()) < billed + least:
         yield f"the account of {USER} has {sum(accounts.values())}, and its models have billed {billed}"
-    more = sum(accounts.values()) - logged
-    if not least <= more <= most:
+    if not least <= (more := sum(accounts.values()) - logged) <= most:
         yield f"the account of {USER} has {more} more than the logs; the dead can have spent {most}"
 
 

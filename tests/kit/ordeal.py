@@ -18,6 +18,7 @@ from tests.kit.calling import after_the_end
 from tests.kit.corpus import CORPUS, Scenario, start
 from tests.kit.faults import FREEZE, STALL, Chaos, Plan
 from tests.kit.mishaps import DOUBTS
+from tests.kit.modelled import MODELLED
 from tests.kit.people import Person
 from tests.kit.toolbox import Books, make_registry
 from tests.kit.troubles import Script, Troubles
@@ -26,7 +27,7 @@ from tests.kit.world import World
 
 LONGEST_S = 20 * 86_400
 OPTIONAL = frozenset(
-    {"routes", "mishaps", "approved", "thinks", "ponders", "watched", "replans"}
+    {"routes", "mishaps", "approved", *MODELLED} - {"handed"}
 )  # what they give depends on what failed, by design
 
 

@@ -38,6 +38,7 @@ class Reservation:
     currency: str
     status: str = "reserved"
     payment: str = ""
+    refund: str = ""
 
 
 @dataclass
@@ -48,6 +49,7 @@ class Payments:
     accounts: dict[str, int] = field(default_factory=lambda: {"default": 100_000})
     reservations: dict[str, Reservation] = field(default_factory=dict)
     paid: list[Reservation] = field(default_factory=list)
+    refunded: list[Reservation] = field(default_factory=list)
     requests: list[tuple[str, str]] = field(default_factory=list)
     refuse: int = 0
     faults: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -96,13 +98,18 @@ class Payments:
         elif phase == "confirm":
             self._must(made, "executed")
             made.status = "confirmed"
+        elif phase == "refund":
+            self._must(made, "executed", "confirmed")
+            self.accounts[made.account] += made.amount
+            self.refunded.append(made)
+            made.status, made.refund = "refunded", f"b-{len(self.refunded)}"
         else:
             self._must(made, "reserved")
             made.status = "released"
         return made
 
-    def _must(self, made: Reservation, status: str) -> None:
-        if made.status != status:
+    def _must(self, made: Reservation, *statuses: str) -> None:
+        if made.status not in statuses:
             raise Refusal(409, f"it is {made.status}")
 
     def found(self, reference: str) -> Any:

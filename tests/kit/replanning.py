@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from baton.core.log.answers import Answer
-from baton.errors import NotAllowedNow, NotFound
 from baton.ports.models import ModelAnswer, ModelRequest
 from tests.kit.scripted import Scripted, says
-from tests.kit.thinking import approve, is_corrected, shown
+from tests.kit.thinking import attended, is_corrected
 
 if TYPE_CHECKING:
     from tests.kit.world import World
@@ -26,7 +21,7 @@ nodes:
   step:
     tool: fails_as_told
     after: before
-    with: {n: 5, fails: [file_not_found]}
+    with: {n: 5, fails: [file_not_found, file_not_found, file_not_found, file_not_found, file_not_found, file_not_found]}
     replan: {model: m, tools: [remit, work, fails_as_told], steps: 3, within: 10d}
   after: {tool: work, after: step, with: {n: '${ctx.step.output.n}'}}
 output: ['${ctx.before.output.receipt}', '${ctx.step.output.n}', '${ctx.after.output.n}']
@@ -61,13 +56,36 @@ def planner() -> Scripted:
 
 async def replans(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
     """A step that fails, and what a model puts in its place: calls that were made before, one that fails, and one that works."""
+    return await _through(world, start, patiently, REPLANS, "replans")
+
+
+async def chosen(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
+    """The same, where a person chooses among them: the one that works."""
+    document = REPLANS.replace("name: replans", "name: chosen").replace(
+        "within: 10d", "within: 10d, choose: person"
+    )
+    return await _through(world, start, patiently, document, "chosen")
+
+
+async def _through(
+    world: World,
+    start: Callable[..., Awaitable[str]],
+    patiently: Callable[..., Any],
+    document: str,
+    name: str,
+) -> str:
     world.models = planner()
-    saga = await start(world, REPLANS, {}, "replans")
-    while world.end(saga) is None and world.troubles is None:
-        view = await patiently(world, partial(shown, world, saga))
-        for ask in [question["id"] for question in view["questions"] if question["node"]]:
-            said = partial(approve, saga=saga, answer=Answer(ask=ask, action="approve"))
-            with suppress(NotAllowedNow, NotFound):
-                await patiently(world, said)
-        await asyncio.sleep(1)
-    return saga
+    saga = await start(world, document, {}, name)
+    return await attended(world, saga, patiently, _says)
+
+
+def _says(question: Mapping[str, Any]) -> str:
+    return "approve" if question["type"] == "approval" else _that_works(question)
+
+
+def _that_works(question: Mapping[str, Any]) -> str:
+    """The alternative without a call that fails; to any other question, that it is over."""
+    if question["type"] != "decision":
+        return "fail"
+    ways = question["details"]["alternatives"]
+    return str(1 + next(number for number, way in enumerate(ways) if way["steps"][-1]["tool"] == "work"))

@@ -30,6 +30,7 @@ from baton.ports.models import ModelAnswer, ModelRequest, Models, Over
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, STALL, THROTTLE, Crash
 from tests.kit.process import Process
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
+from tests.kit.virtual import until_something_happens
 
 if TYPE_CHECKING:
     from baton.runtime.service import Service
@@ -58,23 +59,26 @@ _LAST = by_turn(
     asks_for(("remit", {"amount": 300}), ("nonsense", {}), ("add", {"numbers": [3]})),
     says("That is all."),
 )
+STANDS_STILL_S = 3 * 86_400
+"""A saga without an entry for so long stands still."""
 TOO_LATE_S = 90.0
 """So long a model that hangs takes: longer than any step may."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A request to a model, in seconds of the loop. `bill`: the most that it may cost, and when it is answered what it has cost."""
+    """A request to a model, in seconds of the loop. `bill`: the most that it may cost, and when it is answered what it has cost; `most` stays."""
 
     at: float
     process: Process
     request: ModelRequest
     bill: list[Decimal]
+    most: Decimal
 
     @property
     def place(self) -> tuple[str, str]:
         """The saga and the slot."""
-        saga, _, slot, _ = self.request.key.rsplit("/", 3)
+        saga, _, slot, _ = self.request.key.removesuffix("/summary").rsplit("/", 3)
         return saga, slot
 
 
@@ -103,6 +107,9 @@ class ModelsOf:
         asked, fate = await self._begun("submit", request)
         try:
             response = await self._models.submit(request)
+        except StepFailure:
+            asked.bill[:] = [Decimal(0)]
+            raise
         except Crash:
             self._process.die()
         finally:
@@ -134,7 +141,7 @@ class ModelsOf:
         price = self.price(request.model) or Price(input=0, output=0)
         read = size_of(request.messages, [request.tools, request.schema])
         bill = [Decimal(most_of(price, read, request.most_output)) / MICRO]
-        asked = Asked(asyncio.get_running_loop().time(), process, request, bill)
+        asked = Asked(asyncio.get_running_loop().time(), process, request, bill, bill[0])
         fate = await self._fate(what, asked.place[0])
         world.asked.append(asked)
         process.spends.append(bill)
@@ -205,7 +212,7 @@ async def ponders(world: World, start: Callable[..., Awaitable[str]], patiently:
     """The agent of `thinks`, whose model is asked in the background."""
     said = THINKS.replace("name: thinks", "name: ponders").replace("timeout: 20s", "timeout: 10m")
     document = said.replace("      model: m\n", "      model: m\n      background: true\n")
-    return await _through(world, start, patiently, Announcing(world, patiently), document, "ponders")
+    return await through(world, start, patiently, Announcing(world, patiently), document, "ponders")
 
 
 async def thinks(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
@@ -213,10 +220,10 @@ async def thinks(world: World, start: Callable[..., Awaitable[str]], patiently: 
 
     Its user says something while it is at work.
     """
-    return await _through(world, start, patiently, model(), THINKS, "thinks")
+    return await through(world, start, patiently, model(), THINKS, "thinks")
 
 
-async def _through(
+async def through(
     world: World,
     start: Callable[..., Awaitable[str]],
     patiently: Callable[..., Any],
@@ -228,14 +235,33 @@ async def _through(
     saga = await start(world, document, {}, name)
     with suppress(NotAllowedNow):  # it has ended
         await patiently(world, lambda service: service.signal(saga, "word", "By the window.", "w-1"))
-    while world.end(saga) is None and world.troubles is None:
-        view = await patiently(world, partial(shown, world, saga))
-        for ask in [question["id"] for question in view["questions"] if question["node"]] * 2:
-            said = partial(approve, saga=saga, answer=Answer(ask=ask, action="approve"))
+    return await attended(world, saga, patiently)
+
+
+async def attended(
+    world: World,
+    saga: str,
+    patiently: Callable[..., Any],
+    says: Callable[[Mapping[str, Any]], str] = lambda _: "approve",
+) -> str:
+    """A person looks when the log has grown, answers every question twice, and resumes the saga when it is parked."""
+    known = 0
+    while world.end(saga) is None and world.troubles is None and quiet_s(world, saga) < STANDS_STILL_S:
+        is_news, known = known != len(world.entries(saga)), len(world.entries(saga))
+        view = await patiently(world, partial(shown, world, saga)) if is_news else {"questions": []}
+        for ask in view["questions"] * 2:
+            action = says(ask) if ask["node"] else ask["options"][0]
+            said = partial(approve, saga=saga, answer=Answer(ask=ask["id"], action=action))
             with suppress(NotAllowedNow, NotFound):
                 await patiently(world, said)
-        await asyncio.sleep(1)
+        await until_something_happens(1)
     return saga
+
+
+def quiet_s(world: World, saga: str) -> float:
+    """How long ago the newest entry of a saga was written."""
+    ends = (at for (ref, _), at in world.written.items() if ref.endswith(saga))
+    return asyncio.get_running_loop().time() - max(ends, default=0)
 
 
 async def watched(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
@@ -267,24 +293,31 @@ async def approve(service: Service, saga: str, answer: Answer) -> None:
 
 
 def of_requests(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
-    """What is answered is not asked for again, and each request begins with all that was said before."""
+    """What is answered is not asked for again, and each request begins with all that was said before, but where that was refused as too long."""
     answered = {place: at for saga, entries in logs.items() for place, at in _answered(world, saga, entries)}
-    talks: dict[tuple[str, str], dict[int, list[Message]]] = defaultdict(dict)
+    talks: dict[tuple[str, str], dict[int, list[list[Message]]]] = defaultdict(dict)
+    most, refused = getattr(world.models, "most", math.inf), set[tuple[str, str]]()
     for entries in logs.values():
         yield from _paid_twice(entries)
     for one in world.asked:
         saga, slot = one.place
         if one.at > answered.get(one.place, math.inf) and one.process.lost_time_at == math.inf:
             yield f"{saga}: {slot} was asked for at {one.at:.3f} s, and its answer was in the log"
+        if is_of_a_summary(one.request):
+            continue
         owner, _, item = slot.partition("#")
         number = item[1:] if item[1:].isdecimal() else "0"  # a plan is no turn
         said = [message for message in one.request.messages if not is_corrected(message)]
-        known = talks[saga, owner].setdefault(int(number), said)
-        if known != said:
-            yield f"{saga}: {slot} was asked for in other words than before"
+        known = talks[saga, owner].setdefault(int(number), [said])
+        if said not in known:
+            if one.place not in refused:
+                yield f"{saga}: {slot} was asked for in other words than before"
+            known.append(said)
+        if len(one.request.messages) > most:
+            refused.add(one.place)
     for (saga, owner), turns in talks.items():
         for (_, before), (turn, after) in pairwise(sorted(turns.items())):
-            if after[: len(before)] != before:
+            if after[0][: len(before[-1])] != before[-1]:
                 yield f"{saga}: turn {turn} of {owner} does not begin with the messages of the turn before"
 
 
@@ -318,3 +351,7 @@ def _answered(world: World, saga: str, entries: list[Entry]) -> Iterator[tuple[t
 
 def is_corrected(message: Message) -> bool:
     return message["role"] == "user" and str(message["content"]).startswith("Your last answer was refused")
+
+
+def is_of_a_summary(request: ModelRequest) -> bool:
+    return request.key.endswith("/summary")

@@ -98,7 +98,7 @@ class World:
     def __post_init__(self) -> None:
         self.store = MemoryStore(SHARDS, lag=True, on_wake=self._on_wake, clock=VirtualClock())
         self.log, self.blobs = self.store.log, MemoryBlobs()
-        self.dead_letters = MemoryDeadLetters()
+        self.dead_letters = MemoryDeadLetters(VirtualClock())
         self.notices = MemoryNotices()
         self.other_channels: tuple[MemoryNotices, ...] = ()
         self.budgets, self.effects = self.store.budgets, self.store.effects
@@ -298,7 +298,6 @@ class World:
             self.log,
             self.queue,
             DirectInvoker(self),
-            self.dead_letters,
             process.clock,
             process.offload,
             PERIOD_MS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from decimal import Decimal
 
 import pytest
@@ -12,7 +13,7 @@ from baton.core.models.usage import Usage
 from baton.ports import Account, SagaRef, Sums
 from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest
 from baton.runtime.ledger import Ledger
-from tests.kit.faults import CRASH_AFTER, Crash
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Crash
 from tests.kit.scripted import Scripted, in_turn, says
 from tests.kit.toolbox import Books
 from tests.kit.virtual import VirtualClock
@@ -148,14 +149,14 @@ def test_of_a_dead_invocation_that_is_spent_which_is_billed_and_the_rest_is_free
     until = NOON + 2_000 + LIMITS.lease_grace_ms
     desk.clock.at = until + LIMITS.clock_skew_ms
     mine, others = state(tokens={"a": {"": True}}), state("other", tokens={"a": {"": True}})
-    assert run(desk.ledger().revived(mine, graph(1), until, dead)) == {"a": 300}
+    assert run(desk.ledger().revived(mine, graph(1), until, [dead])) == {"a": 300}
     assert desk.sums() == Sums(300, 300, 0)
-    assert run(desk.ledger().revived(mine, graph(1), until, dead)) == {"a": 300}, (
+    assert run(desk.ledger().revived(mine, graph(1), until, [dead])) == {"a": 300}, (
         "also where it was freed before"
     )
-    assert run(desk.ledger().revived(others, graph(1), until, dead)) == {}
-    assert run(desk.ledger().revived(mine, graph(1), until, "another")) == {}
-    assert run(desk.ledger().revived(state(), graph(1), until, dead)) == {}, "its outcome is in the log"
+    assert run(desk.ledger().revived(others, graph(1), until, [dead])) == {}
+    assert run(desk.ledger().revived(mine, graph(1), until, ["another"])) == {}
+    assert run(desk.ledger().revived(state(), graph(1), until, [dead])) == {}, "its outcome is in the log"
     assert desk.sums() == Sums(300, 300, 0)
 
 
@@ -212,3 +213,32 @@ def test_a_worker_that_dies_when_its_money_is_held_has_made_no_request_and_pays_
         assert sums(world).spent == revived.assumed["ask"] + 200
 
     stage(story)
+
+
+def test_a_second_worker_that_dies_before_it_has_said_so_hides_nothing(stage: Stage) -> None:
+    """The log has what the account has, whatever the second worker was reading."""
+    deaths = first_move = 0
+
+    async def undisturbed(world: World, books: Books) -> None:
+        nonlocal first_move
+        AgentsDesk(world)
+        world.models = Scripted(in_turn(says("hello")))
+        await ran(world, document(), {"a": 1})
+        first_move = world.plan.writes.index("move") + 1
+
+    stage(undisturbed)
+    for number in range(1, 30):
+
+        async def story(world: World, books: Books, number: int = number) -> None:
+            nonlocal deaths
+            AgentsDesk(world)
+            world.models = Scripted(in_turn(says("hello")))
+            world.plan.at, world.plan.at_reads = {first_move: CRASH_AFTER}, {number: CRASH_BEFORE}
+            with suppress(Crash):  # it was a read of the caller's
+                shown = await ran(world, document(), {"a": 1})
+                assert shown["result"] == "hello"
+                assert sums(world).spent == round(shown["spent_usd"] * 1_000_000), world.plan.reads[:number]
+                deaths += len(of_kind(world, shown["id"], Revived)) == 1 and len(world.faults) > 1
+
+        stage(story)
+    assert deaths > 2

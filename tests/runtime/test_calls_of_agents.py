@@ -5,13 +5,16 @@ Idempotency keys say it: what calls have one, and what calls have two.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
 from baton import Context, Key, StepFailure, tool
+from baton.core.log.answers import Answer
 from baton.core.log.events import StepSucceeded
+from baton.errors import InvalidInput
 from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Crash, Plan
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
@@ -108,6 +111,30 @@ def test_a_call_whose_worker_dies_after_it_has_acted_is_looked_for_and_not_made_
         model = Scripted(by_turn(asks_for(RING), asks_for(RING), says("done")))
         assert (await rung(world, model))["result"] == "done"
         assert len(bell.keys) == len(set(bell.acted)) == (2 if repeatable else 1)
+
+    stage(story)
+
+
+def test_what_a_person_gives_in_place_of_a_call_is_such_as_its_tool_gives_whatever_the_agent_has_to_give(
+    stage: Stage,
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        Bell(world, "dies", effect="once")
+        world.models = model = Scripted(by_turn(asks_for(RING), says('{"sum": 7}')))
+        document = ONE.replace("[ring]}}", "[ring]}, output_schema: {type: object, required: [sum]}}")
+        saga = await start(world, document, {}, "w")
+        await asyncio.sleep(200)
+        (question,) = (await world.queries().show(saga))["questions"]
+        assert "unknown_outcome" in question["message"]
+        for wrong in ({"sum": 7}, "seven"):
+            with pytest.raises(InvalidInput, match=r"at /output: .*integer"):
+                await world.service().answer(
+                    saga, Answer(ask=question["id"], action="use", output=wrong), "k1"
+                )
+        await world.service().answer(saga, Answer(ask=question["id"], action="use", output=7), "k2")
+        await world.settle()
+        assert (await world.queries().show(saga))["result"] == {"sum": 7}
+        assert told(model) == [7]
 
     stage(story)
 

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 import pytest
 
 from baton.adapters.memory.log import MemoryLog
-from baton.adapters.memory.queues import MemoryDeadLetters, MemoryInvoker, MemoryQueue
+from baton.adapters.memory.queues import MemoryInvoker, MemoryQueue
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import SWEEP, TIMER, WORK, Head, Message, SagaRef
 from baton.runtime.reconcile import RUNS, Reconciler, Sweep
@@ -63,9 +63,7 @@ class Shard:
         self.queue = Queue(self.clock, refuses)
         self.slow: dict[str, Callable[[], float]] = {}
         self.order: list[str] = []
-        self.reconciler = Reconciler(
-            self.log, self.queue, self.invoker, MemoryDeadLetters(), self.clock, self._offload, 60_000
-        )
+        self.reconciler = Reconciler(self.log, self.queue, self.invoker, self.clock, self._offload, 60_000)
 
     async def _offload(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         self.order.append(function.__name__)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from baton.adapters.memory.log import MemoryLog
-from baton.adapters.memory.queues import MemoryDeadLetters, MemoryInvoker, MemoryQueue
+from baton.adapters.memory.queues import MemoryInvoker, MemoryQueue
 from baton.core.log.events import WaitClosed, WaitOpened
 from baton.ports import TIMER, Head, SagaRef
 from baton.runtime.reconcile import Reconciler
@@ -85,7 +85,7 @@ def test_a_run_looks_two_periods_ahead_but_no_further_than_a_message_can_be_dela
             lane=TIMER,
         )
         assert log.create_head(head) is None
-    reconciler = Reconciler(log, queue, invoker, MemoryDeadLetters(), clock, inline, period_s * 1_000)
+    reconciler = Reconciler(log, queue, invoker, clock, inline, period_s * 1_000)
     sweep = asyncio.run(reconciler.sweep(0, 50_000))
     assert (sweep.woken, sweep.timed) == (2, 2)
     delays = {(message.saga, (at - clock.time) // 1_000) for at, message in queue.waiting()}

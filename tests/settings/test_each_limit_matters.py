@@ -19,8 +19,6 @@ from baton.core.limits import (
     Effects,
     Estimates,
     Execution,
-    Failing,
-    LastResort,
     Lifetime,
     Limits,
     Liveness,
@@ -31,6 +29,7 @@ from baton.core.limits import (
     Tenants,
     Values,
 )
+from baton.core.limits_of_failures import Failing, LastResort
 from baton.core.log.events import NoticeDue, Parked, Revived, StepFailed
 from baton.errors import BudgetSpent, NotAllowedNow, TooManyRequests
 from baton.tools.define import Registry
@@ -40,7 +39,7 @@ from tests.kit.holding import Holding
 from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import run_virtual
 from tests.kit.world import USER, World
-from tests.settings import lifetimes, people
+from tests.settings import breakers, lifetimes, people
 
 SECTIONS = (
     *(Execution, Failing, LastResort, Effects, Liveness, Lifetime),
@@ -359,6 +358,8 @@ CASES: dict[str, Case] = {
     "news_every_ms": Case(seconds_until_a_cancel_is_heard, 1_000, 15_000, (0, 13), {"timeout_s": 60}),
     "snapshot_tail_bytes": Case(snapshots_of_twenty_invocations, 1_024, 1_048_576, (True, False)),
     "retry_inside_ms": Case(invocations_of_a_step_that_is_tried_again, 1, 2_000, (2, 1)),
+    "breaker_failures": Case(breakers.calls_until_one_opens, 2, 4, (2, 4)),
+    "breaker_pause_ms": Case(breakers.minutes_until_a_probe, 1_000, 600_000, (0, 11)),
     "sweep_shortest_ms": Case(minutes_until_it_is_looked_at, 300_000, 1_800_000, (5, 30)),
     "sweep_longest_ms": Case(is_looked_at_hourly_after_a_week, 3_600_000, 86_400_000, (True, False)),
     "on_failure": Case(fate_of_a_step_that_never_succeeds, "ask", "fail", ("suspended", "failed")),

@@ -20,7 +20,7 @@ from tests.kit.faults import (
     TWICE,
     Plan,
 )
-from tests.kit.schedule import Schedule, trial
+from tests.kit.schedule import SCENARIOS, Schedule, trial, undisturbed
 from tests.kit.verdict import run
 
 pytestmark = pytest.mark.simulation
@@ -66,6 +66,17 @@ def test_a_dozen_faults_at_once_and_clocks_that_differ_change_nothing(seed: int)
     schedule = Schedule("thinks", seed, skew_ms=(0, 1_000, 3_000)[seed % 3], is_warm=bool(seed % 2))
     found = trial(schedule)
     assert found.broken == (), found.schedule
+
+
+def test_an_account_that_does_not_answer_and_a_worker_that_dies_then_lose_no_more_than_is_said() -> None:
+    writes = undisturbed(SCENARIOS["thinks"]).writes
+    moves = [number for number, write in enumerate(writes, 1) if write == "move"]
+    assert len(moves) > 8
+    for move in moves:
+        for fate in (HANG, LATE):
+            faults = (("write", move, fate), ("write", move + 2, CRASH_AFTER))
+            assert trial(Schedule("thinks", 0, faults=faults)).broken == (), faults
+    assert trial(Schedule("asked", 2204)).broken == (), "a settling write hangs, and its worker dies"
 
 
 # ---- a model that puts something else in the place of a step -----------------------------------------------------

@@ -25,15 +25,17 @@ IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
 
 def test_the_corpus_has_every_kind_of_event_and_every_write() -> None:
     verdicts = [undisturbed(scenario) for scenario in CORPUS]
-    # That a worker gives up takes a store that refuses (test_liveness.py), and that no alternative is left a model that
-    # knows none (runtime/test_replanning.py).
-    assert set().union(*(verdict.kinds for verdict in verdicts)) == TAGS - {"gave_up", "replan_ended"}
-    # An invocation of its own needs a batch (runtime/test_killers.py), what is postponed a head that cannot be read, and a draw
-    # a tenant's day (the scenario `tenants` of harder.py).
+    # That a worker gives up takes a store that refuses (test_liveness.py), that no alternative is left a model that knows none
+    # (runtime/test_replanning.py), and that a step is held a target that is down (test_breakers.py).
+    rare = {"gave_up", "replan_ended", "step_held"}
+    assert set().union(*(verdict.kinds for verdict in verdicts)) >= TAGS - rare
+    # An invocation of its own needs a batch (runtime/test_killers.py), what is postponed a head that cannot be read, a draw a
+    # tenant's day (the scenario `tenants` of harder.py), and a breaker a target that is down (test_breakers.py).
     assert {write for verdict in verdicts for write in verdict.writes} >= WRITES - {
         "invoke",
         "postpone",
         "draw",
+        "write_breaker",
     }
 
 

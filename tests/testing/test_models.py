@@ -209,6 +209,13 @@ def test_tokens_and_dollars_are_counted_for_any_model() -> None:
     assert dear.spent_usd > 50 * of("Table 4.").spent_usd
 
 
+def test_a_turn_in_the_background_costs_what_its_answer_has_cost() -> None:
+    script = [call("table.search", city="Wien"), "Table 4."]
+    waiting, handed = of(script), of(script, more={"background": True, "max_output": 100})
+    assert handed.spent_usd == waiting.spent_usd
+    assert handed.turns("find") == waiting.turns("find")
+
+
 def test_equal_calls_are_marked_as_repeated() -> None:
     one = call("table.search", city="Wien")
     result = of([[one, one], "Table 4."])

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
 
 from baton.errors import InvalidDefinition
-from baton.testing import Result, Unanswered, run
+from baton.testing import ModelRequest, Result, Unanswered, call, run
 from baton.tools.define import Registry, tool
 from tests.kit.payments import LOST, NO, Payments, payment_service
 
 
 def document(**nodes: dict[str, Any]) -> str:
     """One whose author has decided that no payment needs an approval."""
-    import json
-
     return json.dumps({"name": "evening", "risk": [], "nodes": nodes})
 
 
@@ -197,3 +197,28 @@ def test_a_pipeline_that_comes_with_a_mistake_ends_the_step_and_says_where() -> 
     result = run(text, {"steps": [{"op": "sort"}]}, tools=Registry())
     assert result.status == "failed", result
     assert "/0/op: there is no step `sort`" in str(result.error)
+
+
+def test_steps_that_an_agent_has_run_twice_have_a_name_that_it_finds_and_runs() -> None:
+    flights = [{"price": 300}, {"price": 200}]
+    steps = [{"op": "table_sort", "by": "price"}]
+    names = "[std.pipeline, std.named_pipeline, std.search_tools]"
+    told = list[str]()
+
+    def model(request: ModelRequest) -> Any:
+        said = [one for one in request.messages if one["role"] == "tool"]
+        turn = len(said)
+        if turn < 2:
+            return call("std.pipeline", steps=steps, data={"flights": flights[turn:]})
+        if turn == 2:
+            told[:] = re.findall("[0-9a-f]{12}", said[-1]["content"])
+            return call("std.search_tools", query="sort flights")
+        assert told[0] in said[2]["content"], "it is found by what it does"
+        if turn == 3:
+            return call("std.named_pipeline", name=told[0], data={"flights": flights})
+        return json.loads(said[-1]["content"])["preview"]
+
+    text = f"name: w\nnodes: {{a: {{agent: {{model: m, prompt: x, tools: {names}}}}}}}\noutput: ${{ctx.a.output}}"
+    result = run(text, tools=Registry(), models=model)
+    assert result.status == "completed", result
+    assert json.loads(result.output) == [{"price": 200}, {"price": 300}]

@@ -20,8 +20,9 @@ from tests.tools.outside import context, services
 from tests.tools.test_performing import run
 
 NAMES = {
-    "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.notify", "std.openapi",
-    "std.pay", "std.pipeline", "std.put_object", "std.search_tools", "std.upsert",
+    "std.delete_resource", "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.named_pipeline", "std.notify",
+    "std.notify_cancelled", "std.openapi", "std.pay", "std.pipeline", "std.put_object", "std.refund", "std.restore",
+    "std.restore_object", "std.search_tools", "std.upsert",
 }  # fmt: skip
 
 
@@ -101,7 +102,7 @@ def test_without_a_grant_there_are_none_and_a_grant_is_for_its_tenants() -> None
     assert set(with_standard(app(), grants=Grants.of(""))) == {"table.hold"}
     some = with_standard(app(), grants=Grants.of("std.get std.pay=acme"))
     specs = some.specs()
-    assert set(some) == set(specs) == {"table.hold", "std.get", "std.pay", "std.find_payment"}
+    assert set(some) == set(specs) == {"table.hold", "std.get", "std.pay", "std.find_payment", "std.refund"}
     assert set(tools_for("acme", specs)) == set(specs)
     globex = tools_for("globex", specs)
     assert set(globex) == {"table.hold", "std.get"}

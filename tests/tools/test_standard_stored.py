@@ -29,9 +29,11 @@ def upsert(kept: Services, key: str, data: Any, **more: Any) -> Any:
 
 def test_an_upsert_that_is_repeated_changes_nothing_and_has_the_same_version(kept: Services) -> None:
     first = upsert(kept, "a", {"n": 1})
-    assert first == {"type": "order", "id": "o-1", "version": 1, "changed": True}
-    assert upsert(kept, "b", {"n": 2})["version"] == 2
+    nothing = {"version": 0, "data": None}
+    assert first == {"type": "order", "id": "o-1", "version": 1, "changed": True, "before": nothing}
     assert upsert(kept, "a", {"n": 1}) == first | {"changed": False}
+    assert upsert(kept, "b", {"n": 2})["version"] == 2
+    assert upsert(kept, "a", {"n": 1}) == first | {"changed": False, "before": None}
     found = perform("std.get", kept, type="order", id="o-1")
     assert found == {"type": "order", "id": "o-1", "version": 2, "data": {"n": 2}}
 

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from baton import Context, Risk, StepFailure, tool
-from sagas.outside import call
+from sagas.outside import call, read
 
 TABLES = "table-stack"
 DELIVERY = "open-delivery"
@@ -26,10 +26,11 @@ class Table(BaseModel):
 
 
 class FreeTables(BaseModel):
-    """The tables that are free at a time, the smallest that is large enough first."""
+    """The tables that are free at a time, the smallest that is large enough first, and the first of another house."""
 
     at: str
     tables: list[Table]
+    elsewhere: Table | None = None
 
 
 class Hold(BaseModel):
@@ -37,6 +38,7 @@ class Hold(BaseModel):
 
     id: str
     table: str
+    house: str
     deposit_cents: int
     expires_at: str
 
@@ -55,6 +57,10 @@ class FoundDeposit(BaseModel):
     result: Deposit | None = None
 
 
+class _Paid(BaseModel):
+    paid: bool
+
+
 class Booking(BaseModel):
     """A table that is booked."""
 
@@ -68,6 +74,21 @@ class Cancelled(BaseModel):
     id: str
     status: str
     refunded_cents: int = 0
+
+
+class Waiting(BaseModel):
+    """A place on a waitlist."""
+
+    id: str
+    position: int
+
+
+class GivenBack(BaseModel):
+    """What was given back: tables, with what was refunded for them, and orders."""
+
+    holds: list[str]
+    refunded_cents: int
+    orders: list[str] = []
 
 
 class Quote(BaseModel):
@@ -85,8 +106,9 @@ class Order(BaseModel):
 
 
 class Itinerary(BaseModel):
-    """The evening, a line for each thing that was arranged."""
+    """The evening, a line for each thing that was arranged. `way`: where there will be dinner."""
 
+    way: Literal["table", "waitlist", "home"]
     lines: list[str]
     total_cents: int
 
@@ -104,13 +126,15 @@ async def search(
     """Find the free tables of a city for a party, at an ISO 8601 time or some hours after it; `cuisine` is one word."""
     when = (datetime.fromisoformat(at) + timedelta(hours=hours_later)).isoformat()
     query = {"city": city, "party": party, "at": when, "kind": kind, "cuisine": cuisine}
-    found = await call(context, TABLES, "GET", "/tables", query=query)
-    if not found["tables"]:
+    answer = await call(context, TABLES, "GET", "/tables", query=query)
+    found = read(FreeTables, answer, TABLES, at=when)
+    if not found.tables:
         # Nothing is broken: a person may answer with another city, time or party.
         house = f"{cuisine} {kind}".strip()
         message = f"No {house} in {city} has a free table for {party} at {when}"
         raise StepFailure("no_tables", message, kind="user_resolvable")
-    return FreeTables(at=when, tables=found["tables"])
+    others = [table for table in found.tables if table.house != found.tables[0].house]
+    return found.model_copy(update={"elsewhere": others[0] if others else None})
 
 
 @tool(
@@ -135,7 +159,7 @@ async def _kept(table: str, party: int, at: str, context: Context) -> Hold:
         "party": party,
         "at": at,
     }
-    return Hold(**await call(context, TABLES, "POST", "/holds", body=body))
+    return read(Hold, await call(context, TABLES, "POST", "/holds", body=body), TABLES)
 
 
 @tool(
@@ -143,43 +167,58 @@ async def _kept(table: str, party: int, at: str, context: Context) -> Hold:
     version="2",
     effect="once",
     verify="table.find_deposit",
+    undo="table.cancel",
     timeout="5s",
     risk=Risk(action="deposit", amount="amount_cents", currency_is="USD", minor=True),
 )
 async def deposit(hold: str, amount_cents: int, context: Context) -> Deposit:
     """Pay the deposit of a hold. A second call would be a second payment, so the engine looks before it."""
     body = {"amount_cents": amount_cents}
-    return Deposit(**await call(context, TABLES, "POST", f"/holds/{hold}/deposit", body=body))
+    return read(Deposit, await call(context, TABLES, "POST", f"/holds/{hold}/deposit", body=body), TABLES)
 
 
 @tool("table.find_deposit", version="1", effect="pure", timeout="5s")
 async def find_deposit(hold: str, context: Context) -> FoundDeposit:
     """Look whether the deposit of a hold was paid."""
     found = await call(context, TABLES, "GET", f"/holds/{hold}/deposit")
-    return FoundDeposit(happened=found["paid"], result=Deposit(**found) if found["paid"] else None)
+    paid = read(_Paid, found, TABLES).paid
+    return FoundDeposit(happened=paid, result=read(Deposit, found, TABLES) if paid else None)
 
 
-@tool("table.confirm", version="1", effect="idempotent", timeout="5s")
+@tool("table.confirm", version="1", effect="idempotent", timeout="5s", undo="table.cancel")
 async def confirm(hold: str, context: Context) -> Booking:
     """Turn a hold into a booking."""
-    return Booking(**await call(context, TABLES, "POST", f"/holds/{hold}/confirm", body={}))
+    return read(Booking, await call(context, TABLES, "POST", f"/holds/{hold}/confirm", body={}), TABLES)
 
 
 @tool("table.cancel", version="1", effect="idempotent", timeout="5s")
 async def cancel_table(hold: str, context: Context, reason: str = "") -> Cancelled:
     """Give a table back, held or booked; a deposit is refunded."""
     body = {"reason": reason}
-    return Cancelled(**await call(context, TABLES, "POST", f"/holds/{hold}/cancel", body=body))
+    return read(Cancelled, await call(context, TABLES, "POST", f"/holds/{hold}/cancel", body=body), TABLES)
+
+
+@tool("table.waitlist", version="1", effect="idempotent", timeout="5s", undo="table.leave_waitlist")
+async def waitlist(city: str, party: int, at: str, context: Context) -> Waiting:
+    """Wait for any table of a city, for the user of the saga."""
+    body = {"reference": context.saga, "guest": context.user, "city": city, "party": party, "at": at}
+    return read(Waiting, await call(context, TABLES, "POST", "/waitlist", body=body), TABLES)
+
+
+@tool("table.leave_waitlist", version="1", effect="idempotent", timeout="5s")
+async def leave_waitlist(id: str, context: Context) -> Cancelled:
+    """Wait no longer."""
+    return read(Cancelled, await call(context, TABLES, "POST", f"/waitlist/{id}/leave", body={}), TABLES)
 
 
 @tool("delivery.quote", version="1", effect="pure", timeout="5s")
 async def quote(city: str, items: list[str], at: str, context: Context) -> Quote:
     """Ask what a delivery would cost."""
     body = {"city": city, "items": items, "at": at}
-    return Quote(**await call(context, DELIVERY, "POST", "/quotes", body=body))
+    return read(Quote, await call(context, DELIVERY, "POST", "/quotes", body=body), DELIVERY)
 
 
-@tool("delivery.order", version="1", effect="idempotent", timeout="5s")
+@tool("delivery.order", version="1", effect="idempotent", timeout="5s", undo="delivery.cancel")
 async def order(items: list[str], address: str, at: str, total_cents: int, context: Context) -> Order:
     """Order a delivery at the price that was quoted, for the user of the saga."""
     body = {
@@ -190,21 +229,55 @@ async def order(items: list[str], address: str, at: str, total_cents: int, conte
         "at": at,
         "total_cents": total_cents,
     }
-    return Order(**await call(context, DELIVERY, "POST", "/orders", body=body))
+    return read(Order, await call(context, DELIVERY, "POST", "/orders", body=body), DELIVERY)
 
 
-@tool("delivery.cancel", version="1", effect="idempotent", timeout="5s")
-async def cancel_order(order: str, context: Context, reason: str = "") -> Cancelled:
+@tool("delivery.cancel", version="2", effect="idempotent", timeout="5s")
+async def cancel_order(id: str, context: Context, reason: str = "") -> Cancelled:
     """Call a delivery off."""
     body = {"reason": reason}
-    return Cancelled(**await call(context, DELIVERY, "POST", f"/orders/{order}/cancel", body=body))
+    return read(Cancelled, await call(context, DELIVERY, "POST", f"/orders/{id}/cancel", body=body), DELIVERY)
 
 
-@tool("dinner.itinerary", version="1", effect="pure", timeout="2s")
-def itinerary(table: Booking, bar: Booking, deposit_cents: int, orders: list[Order]) -> Itinerary:
-    """Write down what was arranged. An ordinary function: it calls no service."""
-    lines = [f"Dinner at {table.table}, booked as {table.code}"]
-    lines += [f"Drinks at {bar.table}, booked as {bar.code}"]
-    lines += [f"Delivery {order.id}, {order.total_cents / 100:.2f}" for order in orders]
-    total = deposit_cents + sum(order.total_cents for order in orders)
-    return Itinerary(lines=lines, total_cents=total)
+@tool("dinner.give_back", version="1", effect="idempotent", timeout="20s")
+async def give_back(orders: list[Order | None], context: Context) -> GivenBack:
+    """Give back whatever table the saga may have, with its deposit, and these orders.
+
+    The table's id is not asked for: the answer that had it may never have come.
+    """
+    path = f"/references/{context.saga}/give-back"
+    given = await call(context, TABLES, "POST", path, body={"guest": context.user}, part="tables")
+    gone = [order.id for order in orders if order is not None]
+    for order in gone:
+        await call(context, DELIVERY, "POST", f"/orders/{order}/cancel", body={}, part=order)
+    return read(GivenBack, given, TABLES, orders=gone)
+
+
+@tool("dinner.itinerary", version="2", effect="pure", timeout="2s")
+def itinerary(
+    table: Booking | None,
+    bar: Booking | None,
+    waiting: Waiting | None,
+    deposit_cents: int | None,
+    orders: list[Order | None],
+    given_back: GivenBack | None,
+) -> Itinerary:
+    """Write down what was arranged, or else what was arranged in its place. An ordinary function: it calls no service."""
+    lines: list[str] = []
+    if given_back is not None:
+        tables, refunded = len(given_back.holds), given_back.refunded_cents / 100
+        lines.append(f"Given back: {tables} table(s), {refunded:.2f} refunded")
+        table, deposit_cents = None, 0
+    if table is not None:
+        lines.append(f"Dinner at {table.table}, booked as {table.code}")
+    if bar is not None:
+        lines.append(f"Drinks at {bar.table}, booked as {bar.code}")
+    if waiting is not None:
+        lines.append(f"On the waitlist, as number {waiting.position}")
+    gone = given_back.orders if given_back else []
+    coming = [order for order in orders if order is not None and order.id not in gone]
+    lines += [f"Delivery {order.id}, {order.total_cents / 100:.2f}" for order in coming]
+    way: Literal["table", "waitlist", "home"] = "table" if table else "waitlist" if waiting else "home"
+    return Itinerary(
+        way=way, lines=lines, total_cents=(deposit_cents or 0) + sum(order.total_cents for order in coming)
+    )

@@ -4,11 +4,14 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
+from pydantic import BaseModel, ValidationError
 
-from baton import Context
+from baton import Context, StepFailure
+
+Model = TypeVar("Model", bound=BaseModel)
 
 # Under the tools' own timeout, so that a slow service is reported as such and by name.
 TOTAL_S = 4.5
@@ -43,7 +46,7 @@ async def call(
     whole call, connection and body included, has TOTAL_S seconds, or less if the step has less. A step with several calls
     names each `part`, so that each has a key of its own.
 
-    Raises: OutsideError.
+    Raises: OutsideError, and StepFailure for an answer that is not JSON.
     """
     total_s = min(TOTAL_S, context.deadline_ms / 1000 - time.time())
     headers = {"Idempotency-Key": context.idempotency_key + (f"/{part}" if part else "")}
@@ -61,8 +64,27 @@ async def call(
         reason = str(error) or type(error).__name__
         raise OutsideError(f"{service} could not be reached: {reason}") from error
     if answer.is_success:
-        return answer.json()
+        try:
+            return answer.json()
+        except ValueError as error:
+            raise _strange(service, method, path, "what is not JSON") from error
     raise OutsideError(f"{service} answered {answer.status_code}: {_detail(answer)}", answer)
+
+
+def read(model: type[Model], answer: Any, service: str, **more: Any) -> Model:
+    """The answer of a service as what it should be, and `more` than it has.
+
+    A service that is wrong about its own answers may well be right the next time. Raises: StepFailure.
+    """
+    try:
+        return model.model_validate({**answer, **more})
+    except (TypeError, ValidationError) as error:
+        raise _strange(service, "", "", f"no {model.__name__}") from error
+
+
+def _strange(service: str, method: str, path: str, what: str) -> StepFailure:
+    where = f" {method} {path}" if path else ""
+    return StepFailure("invalid_response", f"{service} answered{where} with {what}", happened=True)
 
 
 def _address(service: str) -> str:

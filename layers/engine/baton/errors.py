@@ -177,13 +177,31 @@ class SandboxUnavailable(EngineFault):
     """No process can be started for the code of a condition: the sandbox's program is missing or does not run."""
 
 
-class CorruptLog(EngineFault):
+class Unreadable(EngineFault):
+    """A log that this version cannot read. `cause` says why in one word; `version` and `node` which entry it is, where that is known."""
+
+    cause = "unreadable_log"
+    version = 0
+    node = ""
+
+
+class CorruptLog(Unreadable):
     """A log cannot be what its writer left: a gap, a missing blob, bytes that do not decode."""
 
 
-class UnknownEntry(EngineFault):
+class MissingGraph(CorruptLog):
+    """The graph of a saga is not there, or is not what its name says."""
+
+    cause = "missing_graph"
+
+
+class UnknownEntry(Unreadable):
     """An entry of a kind or format that this version does not know: written by a newer version."""
+
+    cause = "unknown_entry"
 
 
 class PoisonMessage(EngineFault):
     """A message that no number of deliveries will make readable. Goes to the dead-letter queue."""
+
+    cause = "not_a_wake"

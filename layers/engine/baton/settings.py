@@ -20,8 +20,6 @@ from baton.core.limits import (
     Effects,
     Estimates,
     Execution,
-    Failing,
-    LastResort,
     Lifetime,
     Limits,
     Liveness,
@@ -32,6 +30,7 @@ from baton.core.limits import (
     Tenants,
     Values,
 )
+from baton.core.limits_of_failures import Failing, LastResort
 from baton.core.tracing import Tracing
 from baton.errors import BatonError
 
@@ -143,7 +142,7 @@ class Standard:
         str,
         Meta(
             pattern=grants.PATTERN,
-            description="Standard tools that are switched on, separated by spaces; `std.*` is all of them. Behind `=` the "
+            description="Standard tools that are switched on, separated by spaces; `std.*` is all of them but `std.named_pipeline`. Behind `=` the "
             "tenants that may use one, separated by commas: `std.http std.pay=acme,globex`.",
         ),
     ] = ""
@@ -319,6 +318,14 @@ class ReconcilerSettings(Settings):
     queue_url: Annotated[Name, Meta(description="Queue of wakes.")]
     worker: Annotated[Name, Meta(description="Name of the worker function.")]
     dead_letter_url: Annotated[Name, Meta(description="Queue for what no worker can handle.")]
+    relay_failure_url: Annotated[Name, Meta(description="Queue for what the relay could not pass on.")]
+    operator_tenant: Annotated[
+        str,
+        Meta(
+            pattern=r"^[A-Za-z0-9_.:@+=|-]{0,128}$",
+            description="Tenant whose operators see dead letters that name no saga. Empty: no tenant's do.",
+        ),
+    ] = ""
     reconcile_period_s: Annotated[int, Meta(ge=1, le=900, description="Time between two runs.")] = 60
 
 

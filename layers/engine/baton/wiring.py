@@ -35,6 +35,7 @@ from baton.runtime.store_retrier import Threads
 if TYPE_CHECKING:
     from baton.adapters.credentials import Credentials
     from baton.ports.models import Models
+    from baton.runtime.dead_letters import LetterCollector
     from baton.runtime.parts import Engine
     from baton.runtime.reconcile import Reconciler
     from baton.runtime.relay import Relay
@@ -279,22 +280,45 @@ def make_relay() -> Relay:
     )
 
 
-def make_reconciler() -> Reconciler:
-    """The reconciler."""
+def make_reconciler() -> tuple[Reconciler, LetterCollector]:
+    """The reconciler, and what looks at the dead letters."""
+    from baton.adapters.sqs_dead_queue import SqsDeadQueue
+    from baton.core.letters import RELAY
+    from baton.runtime.dead_letters import CALLS as LETTERS
+    from baton.runtime.dead_letters import LetterCollector
     from baton.runtime.reconcile import CALLS, Reconciler
 
     config = settings.read(settings.ReconcilerSettings)
     aws = Aws()
+    store, sqs = _store(aws, config), later(lambda: aws.sqs)
     _log_to_stdout(config.log_level)
-    return Reconciler(
-        _store(aws, config).log,
-        SqsQueue(later(lambda: aws.sqs), config.queue_url),
+    reconciler = Reconciler(
+        store.log,
+        SqsQueue(sqs, config.queue_url),
         LambdaInvoker(later(lambda: aws.lambda_), config.worker),
-        SqsDeadLetters(later(lambda: aws.sqs), config.dead_letter_url),
         SystemClock(),
         Threads(CALLS),
         config.reconcile_period_s * 1_000,
     )
+    collector = LetterCollector(
+        (SqsDeadQueue(sqs, config.dead_letter_url), SqsDeadQueue(sqs, config.relay_failure_url, RELAY)),
+        store.letters,
+        SystemClock(),
+        Threads(LETTERS),
+        Limits().clock_skew_ms,
+        config.operator_tenant,
+        _letter_figures(config.worker),
+    )
+    return reconciler, collector
+
+
+def _letter_figures(deployment: str) -> Callable[[int, int, int, int], None]:
+    def tell(moved: int, pending: int, age: int, now: int) -> None:
+        from baton.runtime.metrics import Metrics  # only when something is dead
+
+        Metrics(_line_to_stdout, deployment).dead_letters(moved, pending, age, now)
+
+    return tell
 
 
 def make_signer(region: str) -> Callable[[str, str, Mapping[str, str], bytes], dict[str, str]]:

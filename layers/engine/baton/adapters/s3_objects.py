@@ -43,6 +43,10 @@ class S3Objects:
         except Missing:
             return None
 
+    def delete(self, tenant: str, name: str, sha256: str) -> None:
+        with translated():
+            self._client.delete_object(Bucket=self._bucket, Key=_key(tenant, name, sha256))
+
 
 def _key(tenant: str, name: str, digest: str) -> str:
     return f"T/{tenant}/objects/{name}.{digest}"

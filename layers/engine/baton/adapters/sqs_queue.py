@@ -1,6 +1,6 @@
-"""The queue of wakes and the dead-letter queue on SQS.
+"""The queue of wakes and the dead-letter queue on SQS, as workers see them.
 
-Sending and counting only: receiving is Lambda's event source mapping.
+Sending and counting only: wakes are received by Lambda's event source mapping, dead letters by sqs_dead_queue.py.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import msgspec
 from baton.adapters.aws import translated
 from baton.adapters.rules import check_delay, xml_text
 from baton.errors import StoreUnavailable, Throttled
-from baton.ports import Message, tenant_of
+from baton.ports import UNKNOWN, Cause, Message, tenant_of
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
-    from mypy_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
+    from mypy_boto3_sqs.type_defs import MessageAttributeValueTypeDef, SendMessageBatchRequestEntryTypeDef
 
 _BATCH = 10  # SQS's limit
 _MAX_MESSAGE = 1_048_576  # SQS's limit in bytes: body, and name, type and value of each attribute
@@ -57,22 +57,25 @@ class SqsQueue:
         return sorted(failed)
 
     def backlog(self) -> int:
-        return _visible(self._client, self._url)
+        return visible(self._client, self._url)
 
 
 class SqsDeadLetters:
-    """`DeadLetters` on one SQS queue; the reason is a message attribute.
+    """`DeadLetters` on one SQS queue; the reason and what is known of the cause are message attributes.
 
-    A body that leaves no room for the reason is cut, and the reason says so.
+    A body that leaves no room for them is cut, and the reason says so.
     """
 
     def __init__(self, client: SQSClient, url: str) -> None:
         self._client = client
         self._url = url
 
-    def send(self, body: str, reason: str) -> None:
+    def send(self, body: str, reason: str, cause: Cause = UNKNOWN) -> None:
         told, text = xml_text(reason)[:_MAX_REASON] or "unknown", xml_text(body) or "{}"
-        room = _MAX_MESSAGE - len("reason") - len("String") - len(told.encode())
+        known = {"code": cause.code, "node": xml_text(cause.node)[:_MAX_REASON]}
+        known |= {"version": str(cause.version or ""), "attempts": str(cause.attempts)}
+        attributes = {name: value for name, value in known.items() if value}
+        room = _MAX_MESSAGE - sum(map(_size, ["reason", *attributes], [told, *attributes.values()]))
         data = text.encode()
         if len(data) > room:
             note = f" (cut: it had {len(data)} bytes)"
@@ -82,14 +85,23 @@ class SqsDeadLetters:
             self._client.send_message(
                 QueueUrl=self._url,
                 MessageBody=text,
-                MessageAttributes={"reason": {"DataType": "String", "StringValue": told}},
+                MessageAttributes={
+                    name: _text(value) for name, value in {"reason": told, **attributes}.items()
+                },
             )
 
-    def count(self) -> int:
-        return _visible(self._client, self._url)
+
+def _size(name: str, value: str) -> int:
+    """Of an attribute, as SQS counts it."""
+    return len(name) + len("String") + len(value.encode())
 
 
-def _visible(client: SQSClient, url: str) -> int:
+def _text(value: str) -> MessageAttributeValueTypeDef:
+    return {"DataType": "String", "StringValue": value}
+
+
+def visible(client: SQSClient, url: str) -> int:
+    """About how many messages of a queue could be received now."""
     with translated():
         answer = client.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])
     return int(answer["Attributes"]["ApproximateNumberOfMessages"])

@@ -40,6 +40,7 @@ FIELDS: Mapping[str, Writer] = {
     "retry": said,
     "on_failure": by_code,
     "failover": said,
+    "breaker": said,
     "replan": said,
     "compensate": compensation,
     "requires_approval": said,
@@ -93,6 +94,7 @@ class Asking(NodeFields, total=False):
     retry: Retries | None
     on_failure: Reactions | None
     failover: Policies | None
+    breaker: str | None
 
 
 OF_MODEL = frozenset(

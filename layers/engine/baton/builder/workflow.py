@@ -129,6 +129,7 @@ class Workflow:
         retry: Retries | None = None,
         on_failure: Reactions | None = None,
         failover: Policies | None = None,
+        breaker: str | None = None,
         replan: Replan | None = None,
         compensate: Compensation | None = None,
         requires_approval: bool | Mapping[str, Any] | None = None,
@@ -136,8 +137,7 @@ class Workflow:
     ) -> Node:
         """A node that runs a tool, given by its name or as the function that `@tool` declared.
 
-        `callback`: the tool only hands its work over, and the node waits so long for what comes of it; or
-        `{"timeout": …, "heartbeat": …}`.
+        `callback`: the tool only hands its work over, and the node waits so long for what comes of it; or `{"timeout": …, "heartbeat": …}`.
         """
         chosen = self._made.tool(f"{_place(name)}/tool", tool)
         own: dict[str, Any] = {"timeout": timeout, "retry": retry, "on_failure": on_failure}
@@ -148,8 +148,8 @@ class Workflow:
             work["callback"] = {
                 key: self._made.duration(f"{place}/{key}", time) for key, time in times.items()
             }
-        own |= {"failover": failover, "replan": replan, "compensate": compensate}
-        own["requires_approval"] = requires_approval
+        own |= {"failover": failover, "breaker": breaker, "replan": replan}
+        own |= {"compensate": compensate, "requires_approval": requires_approval}
         return self._add(name, work, more, with_, own)
 
     def wait(

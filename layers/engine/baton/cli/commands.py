@@ -12,10 +12,12 @@ from typing import Any
 
 import click
 
+from baton.cli.breakers import breakers
 from baton.cli.catalog import node_types, tools
 from baton.cli.check import check
 from baton.cli.completion import completion
-from baton.cli.local import demo, token, up
+from baton.cli.letters import dlq
+from baton.cli.local import demo, failover, token, up
 from baton.cli.money import budget, cost
 from baton.cli.new import new
 from baton.cli.people import answer, claim, inbox, incidents, remind, resolve
@@ -29,13 +31,13 @@ from baton.cli.workflows import deploy_workflow, workflows
 from baton.client import exits
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
-    "On this machine": (new, up, token, demo, check),
+    "On this machine": (new, up, token, demo, failover, check),
     "Workflows": (deploy_workflow, workflows, tools, node_types, pipelines),
     "Sagas": (
         *(start, intend, list_sagas, show, events, live, value, explain, cost, budget),
         *(cancel, signal, inbox, answer, claim, remind, resume, fork, rollback),
     ),
-    "Incidents": (incidents, resolve),
+    "Incidents": (incidents, resolve, breakers, dlq),
     "Shell": (completion,),
 }
 

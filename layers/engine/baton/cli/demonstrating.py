@@ -6,8 +6,10 @@ import asyncio
 import json
 import shlex
 import shutil
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -144,11 +146,29 @@ async def _with_everything(options: Options, console: Console, local: LocalRun, 
 
 
 async def _register(api: Api, root: Path) -> int:
-    """Make the workflows known; the number of nodes of the first, which most sagas are of."""
+    """Make the workflows known; how many steps the first has, which most sagas are of, where no service fails."""
     found = {path.stem: read_file(path) for path in documents(load_app("sagas", root))}
     for name in WORKFLOWS:
         await register(api, found[name])
-    return len(parse_document(found[WORKFLOWS[0]].text).value["nodes"])
+    return as_planned(parse_document(found[WORKFLOWS[0]].text).value["nodes"])
+
+
+def as_planned(nodes: Mapping[str, Any]) -> int:
+    """How many nodes of a document run where nothing fails: all but those that a `catch` leads to, and what comes after these alone."""
+    others = {name for node in nodes.values() for name in _caught(node.get("catch", ()))}
+    for name, node in nodes.items():
+        after = node.get("after", ())
+        before = {after} if isinstance(after, str) else set(after)
+        if before and before <= others:
+            others.add(name)
+    return len(nodes) - len(others)
+
+
+def _caught(rules: Any) -> Iterator[str]:
+    """The names in a `catch`, which is a name, a list of names, or rules."""
+    for rule in rules if isinstance(rules, list) else [rules] if rules else ():
+        then = rule["then"] if isinstance(rule, dict) else rule
+        yield from [then] if isinstance(then, str) else then
 
 
 def _memory(template: Path) -> dict[str, int]:

@@ -102,12 +102,22 @@ def _notices_sent(event: Event) -> Said:
     return ", ".join(parts), frozenset(("keys", "shown", "withdrawn"))
 
 
+def _held(event: Event) -> Said:
+    state = str(event.get("state") or "open").replace("_", "-")
+    words = f"waits for breaker `{event.get('breaker')}`, which is {state}; next probe at {_moment(event.get('until'))}"
+    return words, frozenset(("breaker", "until", "state"))
+
+
 def _handed_over(event: Event) -> Said:
     beat = event.get("heartbeat_ms")
     every = f", heard of every {span(beat)} at least" if beat else ""
-    return f"handed over until {_moment(event.get('until'))}{every}", frozenset(
-        ("callback", "until", "heartbeat_ms")
-    )
+    known, whom = {"callback", "until", "heartbeat_ms"}, ""
+    if response := event.get("response"):  # what was held counts until its answer is there
+        known, whom = (
+            known | {"response", "assumed", "skew_ms"},
+            f" as {response['id']},",
+        )
+    return f"handed over{whom} until {_moment(event.get('until'))}{every}", frozenset(known)
 
 
 def _heartbeat(_: Event) -> Said:
@@ -120,6 +130,7 @@ _WORDS: Mapping[str, Callable[[Event], Said]] = {
     "question_claimed": _claimed,
     "notice_due": _notice_due,
     "notices_sent": _notices_sent,
+    "step_held": _held,
     "callback_opened": _handed_over,
     "callback_heartbeat": _heartbeat,
 }

@@ -1,7 +1,7 @@
-"""The commands that run Baton on this machine: up, token, demo.
+"""The commands that run Baton on this machine: up, token, demo, failover.
 
-What `up` does is in running.py, what the demo does in demonstrating.py. Both are imported when needed, because
-they bring half of AWS along.
+What `up` does is in running.py, what the demo does in demonstrating.py, what `failover` does in failing_over.py. All are
+imported when needed, because they bring half of AWS along.
 """
 
 from __future__ import annotations
@@ -147,4 +147,40 @@ def demo(sagas: int, evidence: Path | None, as_json: bool) -> None:
     except LocalRunError as error:
         raise Failed(NO, str(error)) from error
     if not kept:
+        raise click.exceptions.Exit(NO)
+
+
+@click.command(short_help="Run a dinner for each fault of a service.")
+@click.option(
+    "--only",
+    metavar="TEXT",
+    default="",
+    help="Only the faults whose name has this text, such as `full`.",
+)
+@json_option
+def failover(only: str, as_json: bool) -> None:
+    """Run a dinner for each fault of a service, and show which way each went.
+
+    Takes about half a minute. Each dinner is in a city where table-stack has another fault: it times out, answers 503, is
+    full, is slow, answers nonsense or refuses the login. The document says which other way leads to dinner.
+
+    Exit status 0 only if every dinner went the way that its document says and the services' books are right.
+    """
+    import asyncio
+
+    from baton.cli.failing_over import run_failover
+    from baton.demo.failover import CASES
+    from baton.local.problems import LocalRunError
+
+    cases = [case for case in CASES if only in case.fault]
+    if not cases:
+        known = "; ".join(case.fault for case in CASES)
+        raise click.BadParameter(
+            f"no fault has `{only}` in its name; there are: {known}", param_hint="--only"
+        )
+    try:
+        passed = asyncio.run(run_failover(project_root(), cases, console(stderr=as_json), as_json=as_json))
+    except LocalRunError as error:
+        raise Failed(NO, str(error)) from error
+    if not passed:
         raise click.exceptions.Exit(NO)

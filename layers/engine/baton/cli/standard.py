@@ -21,6 +21,9 @@ _PARAMETERS = {
     "std.openapi": ("HttpHosts", "OpenApis"),
     "std.pay": ("HttpHosts", "SigningKey"),
     "std.find_payment": ("HttpHosts", "SigningKey"),
+    "std.refund": ("HttpHosts", "SigningKey"),
+    "std.delete_resource": ("HttpHosts",),
+    "std.notify_cancelled": ("MailFrom", "SigningKey"),
 }
 
 

@@ -116,6 +116,23 @@ def incident_rows(incidents: Sequence[Mapping[str, Any]], width: int | None = No
     return _with_text_below(columns, width, without=("status", "severity", "opened (UTC)"), cutting="node")
 
 
+def letter_rows(letters: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
+    """The rows of `GET /dead-letters`, as those of incidents."""
+    columns = {
+        "letter": [str(found["id"]) for found in letters],
+        "first (UTC)": [_moment(found.get("first_at")) for found in letters],
+        "status": [str(found["status"]) for found in letters],
+        "node": [str(found.get("node") or "") for found in letters],
+        "version": [str(found.get("version") or "") for found in letters],
+        "attempts": [str(found["attempts"]) for found in letters],
+        "redrives": [str(found["redrives"]) for found in letters],
+        "why": [one_line(f"{found['code']}: {found['reason']}") for found in letters],
+    }
+    return _with_text_below(
+        columns, width, without=("status", "version", "redrives", "attempts", "first (UTC)"), cutting="node"
+    )
+
+
 def question_rows(questions: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
     """The rows of `GET /questions`, as those of incidents."""
     columns = {

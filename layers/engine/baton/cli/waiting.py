@@ -35,7 +35,9 @@ def waits(saga: Mapping[str, Any], now: int) -> list[str]:
     for item in saga.get("active") or ():
         until = epoch_ms(item.get("until"))
         limit = f"until {when(until, now)}" if until is not None else "without a time limit"
-        if item.get("callback"):
+        if item.get("breaker"):
+            text = f"for breaker `{item['breaker']}`, next probe {_at(when, item, 'until', now)}"
+        elif item.get("callback"):
             text = f"for work elsewhere since {_at(since, item, 'since', now)}, {limit}"
             if item.get("heartbeat_by"):
                 text += f"; heard {_at(since, item, 'heard_at', now)}, next by {_at(when, item, 'heartbeat_by', now)}"
@@ -71,6 +73,9 @@ def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     seen = set()
     for item in saga.get("active") or ():
         name, child = item.get("signal"), item.get("saga")
+        if (breaker := item.get("breaker")) and breaker not in seen:
+            yield _line("See what is wrong with", f"breakers show {breaker}")
+            seen.add(breaker)
         if name and name not in seen:
             yield _line("Send the signal with", f"signal {me} {shlex.quote(str(name))}{_payload(item)}")
         if child:

@@ -17,6 +17,7 @@ import httpx
 
 from baton.client.connection import Connection
 from baton.client.exits import UNREACHABLE, USAGE, Failed
+from baton.client.letters import LetterCalls
 from baton.client.prefixes import RECENT, SHORTEST, whole
 from baton.client.transport import TOTAL_S, Answer, Transport
 
@@ -28,7 +29,7 @@ _SUMMED = ("sagas", "input", "output", "usd")
 _TOO_SHORT = f"The beginning of an id names a saga if it has at least {SHORTEST} characters."
 
 
-class Api:
+class Api(LetterCalls):
     """One API for one caller. Every call raises `Failed`, which says how the command ends."""
 
     def __init__(self, connection: Connection, *, connections: int = 16) -> None:
@@ -134,6 +135,19 @@ class Api:
     async def budget(self) -> dict[str, Any]:
         """`GET /budget`."""
         return await self._get("/budget", has="spent_usd")
+
+    def breakers(self) -> AsyncIterator[tuple[list[dict[str, Any]], str | None]]:
+        """`GET /breakers`, all pages."""
+        return self._pages("/breakers", "breakers", {}, None, None)
+
+    async def breaker(self, name: str) -> dict[str, Any]:
+        """`GET /breakers/{name}`."""
+        return await self._get(_path("breakers", name), has="state")
+
+    async def set_breaker(self, name: str, do: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """`POST /breakers/{name}/open` or `/reset`."""
+        answer = await self._transport.ask("POST", _path("breakers", name, do), body=body)
+        return self._shaped(answer.document or {}, "state")
 
     async def way(
         self, saga: str, after: int | None = None, limit: int | None = None
@@ -342,7 +356,7 @@ class Api:
 
 
 class Reader:
-    """Reads JSON from services that are not Baton, such as the books of the demo; shows no token."""
+    """JSON from and to services that are not Baton, such as the books of the demo; shows no token."""
 
     def __init__(self) -> None:
         self._http = httpx.AsyncClient(
@@ -357,13 +371,19 @@ class Reader:
 
     async def get(self, url: str) -> Any:
         """One document. Raises `Failed`."""
+        return (await self._answer("GET", url)).json()
+
+    async def put(self, url: str, document: Any) -> None:
+        """Replace a document. Raises `Failed`."""
+        await self._answer("PUT", url, document)
+
+    async def _answer(self, method: str, url: str, document: Any = None) -> httpx.Response:
         try:
             async with asyncio.timeout(TOTAL_S):
-                answer = await self._http.get(url)
-            answer.raise_for_status()
+                answer = await self._http.request(method, url, json=document)
+            return answer.raise_for_status()
         except (TimeoutError, httpx.HTTPError) as error:
             raise Failed(UNREACHABLE, f"{url}: {error}") from error
-        return answer.json()
 
 
 def new_key() -> str:

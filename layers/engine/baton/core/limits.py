@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from baton.core.limits_of_failures import Failing, LastResort
+
 LONGEST_INVOCATION_MS = 900_000  # AWS's own bound
 DAY_MS = 86_400_000
 
@@ -100,35 +102,6 @@ class Execution:
             ge=1_024, le=1_048_576, description="Log that may pile up before the next snapshot is considered."
         ),
     ] = 8_192
-
-
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class Failing:
-    """How a step that failed is tried again."""
-
-    retry_inside_ms: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=60_000,
-            description="Longest pause between two attempts that an invocation waits for; for a longer one it lets "
-            "the saga go.",
-        ),
-    ] = 2_000
-
-
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class LastResort:
-    """What is done about a step that retries and other ways do not help."""
-
-    on_failure: Annotated[
-        str,
-        Meta(
-            pattern="^(ask|escalate|fail)$",
-            description="What is done where the defaults would ask the user about a failed step, and its document says "
-            "nothing else: `ask`, `escalate` to on-call, or `fail`. A saga keeps what it was started with.",
-        ),
-    ] = "ask"
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)

@@ -45,10 +45,11 @@ def micro_dollars(amounts: Collection[Decimal]) -> int:
 
 def usd(amount: float) -> str:
     """`$1,234.50`, `$0.05`, `$0.000894`: from a dollar on to the cent, below it to the billionth, as far as there are digits."""
-    if abs(amount) >= 1:
-        return f"${amount:,.2f}"
+    sign, amount = "-" if amount < 0 else "", abs(amount)
+    if amount >= 1:
+        return f"{sign}${amount:,.2f}"
     whole, _, rest = f"{amount:.9f}".rstrip("0").partition(".")
-    return f"${whole}.{rest:0<2}"
+    return f"{sign}${whole}.{rest:0<2}"
 
 
 def dollars(micro: int) -> str:

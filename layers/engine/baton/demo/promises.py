@@ -22,6 +22,7 @@ EFFECT_OF = {
     "bar.hold": ("table-stack", "hold"),
     "table.deposit": ("table-stack", "deposit"),
     "table.confirm": ("table-stack", "confirm"),
+    "table.waitlist": ("table-stack", "waitlist"),
     "delivery.order": ("open-delivery", "order"),
 }
 """The tools of the dinner that do something, and the name of what they do in whose books."""

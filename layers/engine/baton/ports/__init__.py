@@ -30,7 +30,7 @@ from baton.ports.log import (
     SagaRef,
     Wake,
 )
-from baton.ports.messages import DeadLetters, Invoker, Message, Queue, tenant_of
+from baton.ports.messages import UNKNOWN, Cause, DeadLetters, Invoker, Message, Queue, tenant_of
 from baton.ports.notices import Incident, Incidents, NoticeRecord, Notices, Telling
 from baton.ports.process import (
     Blocked,
@@ -53,6 +53,7 @@ __all__ = [
     "LANES",
     "SWEEP",
     "TIMER",
+    "UNKNOWN",
     "WORK",
     "Account",
     "Answer",
@@ -60,6 +61,7 @@ __all__ = [
     "Blobs",
     "Blocked",
     "Budgets",
+    "Cause",
     "Change",
     "Clock",
     "DeadLetters",

@@ -34,14 +34,24 @@ class Queue(Protocol):
         ...
 
 
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a message is dead, besides its reason in words: a code, the entry that cannot be read (0: none is known), what node
+    that is about, and which delivery of the message it was.
+    """
+
+    code: str = ""
+    version: int = 0
+    node: str = ""
+    attempts: int = 1
+
+
+UNKNOWN = Cause()
+
+
 class DeadLetters(Protocol):
-    """The queue of messages that no worker could handle."""
+    """The queue of messages that no worker could handle. What becomes of them is in ports/letters.py."""
 
-    def send(self, body: str, reason: str) -> None: ...
-
-    def count(self) -> int:
-        """Approximate number of messages in it."""
-        ...
+    def send(self, body: str, reason: str, cause: Cause = UNKNOWN) -> None: ...
 
 
 class Invoker(Protocol):

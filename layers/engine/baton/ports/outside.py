@@ -91,12 +91,14 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
 class Written(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a write. `is_new`: it was done by this call; otherwise an earlier call had done it.
 
-    `conflict`: it was refused, because the entity is at `version` and not where the caller expected it.
+    `conflict`: it was refused, because the entity is at `version` and not where the caller expected it. `before`: what was
+    stored until then, at version 0 for nothing; None where that was not kept, or was lost by a write that came after it.
     """
 
     version: int
     is_new: bool = False
     conflict: bool = False
+    before: Entity | None = None
 
 
 KEYS_KEPT = 64  # writes of an entity that a repetition is recognised of
@@ -106,12 +108,28 @@ class Entities(Protocol):
     """Versioned JSON by tenant, type and id. Synchronous; one atomic write each."""
 
     def put(
-        self, tenant: str, type: str, id: str, data: Any, *, key: str, expected: int | None = None
+        self,
+        tenant: str,
+        type: str,
+        id: str,
+        data: Any,
+        *,
+        key: str,
+        expected: int | None = None,
+        keeps_before: bool = False,
     ) -> Written:
         """Replace the stored value and count its version up, unless the write with this key has been done already.
 
         expected: the version that must be there, 0 for none. A repeated write is recognised as long as fewer than
-        half of `KEYS_KEPT` others have come after it.
+        half of `KEYS_KEPT` others have come after it. keeps_before: the value that is replaced stays stored until the next
+        write, so that a repetition can still give it.
+        """
+        ...
+
+    def delete(self, tenant: str, type: str, id: str, *, key: str, expected: int) -> Written:
+        """Delete the stored value, unless the write with this key has been done already.
+
+        Its version and the keys of its writes stay: a write that comes late is still recognised.
         """
         ...
 
@@ -138,4 +156,8 @@ class Objects(Protocol):
 
     def get(self, tenant: str, name: str, sha256: str) -> bytes | None:
         """None for an object that is not stored."""
+        ...
+
+    def delete(self, tenant: str, name: str, sha256: str) -> None:
+        """Nothing happens where none is stored."""
         ...

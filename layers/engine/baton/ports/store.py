@@ -6,7 +6,7 @@ messages (a queue).
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from baton.ports.budgets import Budgets
 from baton.ports.definitions import Definitions, Rates
@@ -18,6 +18,10 @@ from baton.ports.log import Log
 from baton.ports.notices import NoticeRecord
 from baton.ports.outside import Entities
 from baton.ports.questions import Questions
+
+if TYPE_CHECKING:
+    from baton.ports.breakers import Breakers
+    from baton.ports.letters import Letters
 
 
 class Store(Protocol):
@@ -64,6 +68,11 @@ class Store(Protocol):
         ...
 
     @property
+    def breakers(self) -> Breakers:
+        """Circuit breakers."""
+        ...
+
+    @property
     def incidents(self) -> NoticeRecord:
         """Notices that were sent, and incidents."""
         ...
@@ -81,4 +90,9 @@ class Store(Protocol):
     @property
     def entities(self) -> Entities:
         """Versioned JSON of the standard tools."""
+        ...
+
+    @property
+    def letters(self) -> Letters:
+        """The record of dead letters."""
         ...

@@ -53,7 +53,9 @@ class AccountQueue:
     A request without an answer can still be made while the reservation is as it was before. Each is in `_possible`,
     under the number by which the account shows it. One that leaves no reservation shows nothing, so it stays `_closing` and is
     sent again as it was. One that opens a reservation counts nothing, and each try has a number of its own: made late, it
-    opens another, which no other late request is about.
+    opens another, which no other late request is about. If it is for what is billed, that would be spent when its time is over, although
+    no caller asked for anything with it: from such a try on (`_is_haunted`) the invocation leaves a mark where it holds nothing, and what lands
+    late is refused.
     """
 
     def __init__(
@@ -83,12 +85,15 @@ class AccountQueue:
         self._possible: dict[int, _Request] = {}
         self._closing: _Request | None = None
         self._is_unsure = False  # a request had no answer
+        self._is_haunted = False
         self._turn = asyncio.Lock()
 
     @property
     def is_settled(self) -> bool:
         """Whether the account has all that was asked for, as far as is known."""
-        return not self._is_unsure and self._served == self._asked and _amount(self._known) == self._amount
+        is_fenced = not self._is_haunted or self._known is not None
+        is_served = self._served == self._asked and _amount(self._known) == self._amount
+        return is_fenced and is_served and not self._is_unsure
 
     @property
     def ahead(self) -> int:
@@ -135,10 +140,14 @@ class AccountQueue:
             self._served, self._is_unsure = self._asked, False
             return
         self._closing = request if request.change.after is None else None
+        after = request.change.after
+        is_billed = request.change.before is None and after is not None and bool(after.billed)
         try:
-            answer = await self._call(self.move, request, now)
+            answer, tries = await self._call.tried(self.move, request, now)
+            self._is_haunted |= is_billed and tries > 1
         except BaseException as error:
             self._is_unsure = True
+            self._is_haunted |= is_billed
             self._failures += isinstance(error, EngineFault)
             raise
         self.sums = answer.sums
@@ -165,7 +174,8 @@ class AccountQueue:
         """One try of a request."""
         change = request.change
         if change.after is not None:
-            number = change.after.number if change.before else next(self._numbers)
+            is_new = change.before is None and not change.after.is_mark
+            number = next(self._numbers) if is_new else change.after.number
             change = replace(change, after=replace(change.after, number=number))
             self._possible[number] = replace(request, change=change)
         return self._budgets.move(self.account, change, now)
@@ -191,14 +201,19 @@ class AccountQueue:
         before, wishes = self._known, tuple(self._wishes)
         owed = self.owed - (back := self._back - self._returned)
         amount = self._amount + sum(wish.more for wish in wishes)
-        if not (before or amount or owed or back):
+        is_idle = not (amount or owed or back)
+        if is_idle and before is not None and before.is_mark:
+            return None
+        if is_idle and before is None and not self._is_haunted:
             before = next((one.change.after for one in self._possible.values()), None)  # it may be there
             if not before:
                 return None
         opens = not before
         billed = {**self._billed, **{wish.billed: wish.more for wish in wishes if wish.billed}}
-        is_there = amount or opens
+        is_there = amount or (opens and not is_idle)
         after = Reservation(next(self._numbers), amount, self._until, billed=billed) if is_there else None
+        if after is None and self._is_haunted:
+            after = Reservation(-next(self._numbers), 0, self._until, is_freed=True)
         limit = self._most - (max(owed, 0) if opens else 0) if wishes else None
         drawn = self._drawn if wishes else 0
         change = Change(self._holder, before, after, 0 if opens else owed, limit, drawn)

@@ -12,7 +12,7 @@ from baton.core.expressions.spelling import hinted, nearest
 from baton.core.graph.graph import Graph, decode_graph, encode_graph, hash_of
 from baton.core.limits import Limits
 from baton.core.nodes.registry import KINDS
-from baton.errors import NotFound
+from baton.errors import CorruptLog, MissingGraph, NotFound
 from baton.ports import Blobs, Clock, Definition, Definitions
 from baton.runtime.store_retrier import StoreRetrier
 
@@ -149,13 +149,16 @@ class Catalog:
         return (await self.program(tenant, graph_hash)).graph
 
     async def program(self, tenant: str, graph_hash: str) -> Program:
-        """The program of a graph. Raises `CorruptLog` when its blob is gone."""
+        """The program of a graph. Raises `MissingGraph` when its blob is gone."""
         key = (tenant, graph_hash)
         program = self._programs.get(key)
         if program is not None:
             self._programs.move_to_end(key)
         else:
-            data = await self._io(self._blobs.get, tenant, f"cas://sha256/{graph_hash}")
+            try:
+                data = await self._io(self._blobs.get, tenant, f"cas://sha256/{graph_hash}")
+            except CorruptLog as error:
+                raise MissingGraph(f"its graph cannot be had: {error}") from error
             program = self._programs[key] = program_of(
                 data, self._limits.saga_hops, self._limits.clock_skew_ms
             )

@@ -12,12 +12,12 @@ import msgspec
 
 from baton.core.effects.rows import Row
 from baton.core.limits import Limits
-from baton.core.log.codec import decode_entry, encode_entry
+from baton.core.log.codec import decode_entry, encode_entry, node_in
 from baton.core.log.events import Entry, Event, Forked, SagaEnded
 from baton.core.log.fold import closed, fold
 from baton.core.log.forks import fork_to
 from baton.core.log.state import Segment, State
-from baton.errors import CorruptLog, EngineFault, RowsRefused
+from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
 from baton.ports import Blobs, Head, Log, Record, SagaRef, Wake
 from baton.ports.blobs import period_of
 from baton.runtime.store_retrier import StoreRetrier
@@ -209,8 +209,13 @@ class History:
         self._past[record.version] = self.state
 
     async def _fold(self, record: Record) -> Entry:
-        entry = decode_entry(record.data)
-        await self._take_in(entry, len(record.data))
+        try:
+            entry = decode_entry(record.data)
+            await self._take_in(entry, len(record.data))
+        except Unreadable as error:
+            if not error.version:  # else it is one before a fork
+                error.version, error.node = record.version, node_in(record.data)
+            raise
         return entry
 
     async def _take_in(self, entry: Entry, size: int) -> None:

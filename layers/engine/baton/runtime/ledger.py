@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 
 from baton.core.decide.builder import RunStep
@@ -292,8 +293,10 @@ class Ledger:
         account = self._cache.account(state.origin.tenant, state.origin.user, self._clock.now())
         return await self._cache.parked(self._call, account)
 
-    async def revived(self, state: State, graph: Graph, dead_until: int, dead: str = "") -> Mapping[str, int]:
-        """Free what invocation `dead` held, whose lease ran out at `dead_until`: on the days on which it lived.
+    async def revived(
+        self, state: State, graph: Graph, dead_until: int, dead: Sequence[str] = ("",)
+    ) -> Mapping[str, int]:
+        """Free what the invocations `dead` held, the last of whose leases ran out at `dead_until`: on the days on which they lived.
 
         Returns, by slot, what is spent all the same: of this saga's requests that are billed whatever becomes of their caller.
         """
@@ -303,10 +306,11 @@ class Ledger:
         places = {_name(_key(state), slot): slot for slot in state.tokens}
         # Who took its lease has judged by every clock that its time is over.
         over = max(dead_until, self._by_every_clock())
-        for day in sorted({day_of(dead_until - LONGEST_LIFE_MS), day_of(dead_until)}):
+        days = sorted({day_of(dead_until - LONGEST_LIFE_MS), day_of(dead_until)})
+        for day, holder in itertools.product(days, dead):
             account = Account(state.origin.tenant, state.origin.user, day)
             try:
-                answer = await self._call(self._cache.budgets.expire, account, over, short(dead))
+                answer = await self._call(self._cache.budgets.expire, account, over, short(holder))
                 left, mine = answer.there, self._account(account)
                 mine.sums = answer.sums
                 self._slices.use(mine, _key(state))
@@ -315,7 +319,7 @@ class Ledger:
                 continue
             for name, cost in left.billed.items() if left is not None and left.is_freed else ():
                 if name in places:
-                    found[places[name]] = cost
+                    found[places[name]] = found.get(places[name], 0) + cost
         return found
 
     def _by_every_clock(self) -> int:

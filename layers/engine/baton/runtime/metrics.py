@@ -47,6 +47,19 @@ class Metrics:
         named, sets = {"function": self._deployment, "tool": tool}, [["function"], ["function", "tool"]]
         self._put([document(now, named, sets, {"LoopBlocked": 1})])
 
+    def dead_letters(self, moved: int, pending: int, age: int, now: int) -> None:
+        """What a look at the dead letters has found: messages that were new, letters that are pending, age of the oldest in ms."""
+        figures = {"DeadMessages": moved, "DeadLetters": pending, "DeadLetterAge": age}
+        self._put([document(now, {"function": self._deployment}, [["function"]], figures)])
+
+    def opened(self, breaker: str, now: int) -> None:
+        """A circuit breaker has opened. Written at once: it is rare, and people are waiting to know."""
+        named, sets = (
+            {"function": self._deployment, "breaker": breaker},
+            [["function"], ["function", "breaker"]],
+        )
+        self._put([document(now, named, sets, {"BreakerOpened": 1})])
+
     def _put(self, documents: Iterable[Document]) -> None:
         if self._write is None:
             return

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from baton.core.documents.nodes.own import OwnKinds
     from baton.ports.models import Models
     from baton.ports.spans import Spans
+    from baton.runtime.breaking import Breaking, Known
     from baton.runtime.children import Children
     from baton.runtime.links import Links
     from baton.runtime.quota import Quota, Room
@@ -79,6 +80,8 @@ class Engine:
     kinds: OwnKinds = field(default_factory=dict)
     """The application's own kinds of node, where documents are read."""
     rooms: dict[str, Room] = field(default_factory=dict)
+    breakers: dict[tuple[str, str], Known] = field(default_factory=dict)
+    """What is known of circuit breakers, by tenant and target."""
     secrets: dict[str, bytes] = field(default_factory=dict, repr=False)
     """The keys of runtime/tokens.py that were read."""
     api_url: str = ""
@@ -169,9 +172,19 @@ class Parts:
             engine.api_url,
             engine.models,
             self.live,
+            lambda: self.breaking,
         )
 
-    # What begins sagas is loaded when one is begun.
+    # What begins sagas is loaded when one is begun, what guards calls with the first that is to be guarded.
+
+    @cached_property
+    def breaking(self) -> Breaking:
+        from baton.core.failures.breakers import BreakerTerms
+        from baton.runtime.breaking import Breaking
+
+        limits = self.limits
+        terms = BreakerTerms(failures=limits.breaker_failures, pause_ms=limits.breaker_pause_ms)
+        return Breaking(self.context, self._engine.breakers, terms, self.metrics)
 
     @cached_property
     def starter(self) -> Starter:

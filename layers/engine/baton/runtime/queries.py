@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -36,6 +36,9 @@ from baton.runtime.listing import Listing
 from baton.runtime.parts import Engine
 from baton.runtime.request import Caller, Opened, Request
 from baton.runtime.stored import find_value, shown
+
+if TYPE_CHECKING:
+    from baton.runtime.breaker_desk import BreakerDesk
 
 MAX_EVENTS = 1_000
 MAX_LIST = 100
@@ -77,6 +80,13 @@ class Queries:
         number, by = day_of(day or self._engine.clock.now()), by or BY[0]
         found = await day_costs(self._engine.log, self._parts.call, self._tenant, number, by, cursor)
         return answer_of(shown_day(number), by, *found)
+
+    @property
+    def breakers(self) -> BreakerDesk:
+        """Circuit breakers of the tenant. What an operator does about one is there, too."""
+        from baton.runtime.breaker_desk import BreakerDesk  # few requests ask for it
+
+        return BreakerDesk(self._request)
 
     # ---- sagas
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from baton.core.limits import Limits
 from baton.errors import EngineFault, StoreUnavailable
-from baton.ports import LANES, TIMER, Clock, DeadLetters, Due, Invoker, Log, Message, Offload, Queue
+from baton.ports import LANES, TIMER, Clock, Due, Invoker, Log, Message, Offload, Queue
 from baton.runtime.turns import by_turns
 
 logger = logging.getLogger("baton.reconciler")
@@ -65,7 +65,6 @@ class Reconciler:
         log: Log,
         queue: Queue,
         invoker: Invoker,
-        dead_letters: DeadLetters,
         clock: Clock,
         offload: Offload,
         period: int,
@@ -73,7 +72,6 @@ class Reconciler:
         self._log = log
         self._queue = queue
         self._invoker = invoker
-        self._dead_letters = dead_letters
         self._clock = clock
         self._offload = offload
         self._period = period
@@ -163,10 +161,3 @@ class Reconciler:
             return False
         run.more = True
         return True
-
-    def watch_dead_letters(self) -> int:
-        """The number of dead letters; more than none is an error in the log."""
-        count = self._dead_letters.count()
-        if count:
-            logger.error("there are dead letters", extra={"dead_letters": count})
-        return count

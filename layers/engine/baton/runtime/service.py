@@ -58,6 +58,7 @@ from baton.ports import Head, SagaRef, Wake
 from baton.runtime.catalog import Registered
 from baton.runtime.history import History
 from baton.runtime.incidents import IncidentDesk
+from baton.runtime.letter_desk import LetterDesk
 from baton.runtime.parts import Engine
 from baton.runtime.questions import QuestionDesk
 from baton.runtime.registering import register
@@ -77,6 +78,7 @@ class Service:
         self._parts = self._request.parts
         self._append, self._unstored = self._request.append, self._request.unstored
         self.questions = QuestionDesk(self._request, self._append)
+        self.letters = LetterDesk(self._request)
         self._incidents = IncidentDesk(
             engine.store.incidents, self._parts.call, engine.clock, self._caller.tenant
         )
@@ -245,7 +247,7 @@ class Service:
         return refusal(state, ask, caller.user, caller.roles, caller.groups)
 
     def _check_answer(self, opened: Opened, state: State, slot: str, ask: Ask, answer: Answer) -> None:
-        node = None if slot == WHOLE else opened.program.nodes[node_of(slot)[0]]
+        node = None if slot == WHOLE else opened.program.node_at(state, slot)
         failing = state.failing.get(slot)
         asked_about = "" if node is None or failing is None else tool_asked_about(node, failing)
         tool = self._engine.tools.get(asked_about)

@@ -1,4 +1,4 @@
-"""The idempotency key of one attempt: what of the step, its saga and its tool goes into it."""
+"""The idempotency key of one attempt of one step: what makes two calls the same. The rules are in core/effects/keys/."""
 
 from __future__ import annotations
 
@@ -9,28 +9,12 @@ from baton.core.effects.keys import KeyIncomplete, KeyRule, key_of, parameters_o
 from baton.core.effects.toolspec import ONCE, ToolSpec
 from baton.core.log.state import State, item_of
 from baton.ports import StepFailure
-from baton.runtime.attempt import tool_called
 
 _PLAIN = KeyRule()
 
 
-def _has_no_use_for_a_key(step: RunStep, spec: ToolSpec | None) -> bool:
-    """Whether no tool that is called in this attempt can see its key, and nothing is claimed by it."""
-    is_alone = step.way is None and not step.hooks and not step.look
-    return spec is not None and is_alone and not spec.sees_key and spec.effect != ONCE and spec.key == _PLAIN
-
-
-def _occurrence(step: RunStep, spec: ToolSpec | None) -> tuple[int | str, ...]:
-    """Which of all calls with equal arguments it is: the round of the node; of a repeatable tool, the item besides."""
-    item = item_of(step.slot) if spec is not None and spec.repeatable else ""
-    if step.undoes:
-        return (*step.iteration, item_of(step.slot))
-    return (*step.iteration, item) if item else step.iteration
-
-
-def key_for(state: State, step: RunStep, spec: ToolSpec | None) -> str:
-    """The key of this attempt, and of all others of the step. Raises `StepFailure` when it cannot be made."""
-    tool = tool_called(step)
+def key_for(state: State, step: RunStep, spec: ToolSpec | None, tool: str) -> str:
+    """The key; empty where none is of use. Raises `StepFailure` when it cannot be made."""
     try:
         key = (
             ""
@@ -56,5 +40,19 @@ def key_for(state: State, step: RunStep, spec: ToolSpec | None) -> str:
     failing = state.failing.get(step.slot)
     if spec is not None and spec.effect == ONCE and failing is not None and failing.handovers:
         # What was handed over under the key before has ended without success, and is over.
-        key = hashlib.sha256(f"{key}/{failing.handovers}".encode()).hexdigest()[:32]
+        return hashlib.sha256(f"{key}/{failing.handovers}".encode()).hexdigest()[:32]
     return key
+
+
+def _has_no_use_for_a_key(step: RunStep, spec: ToolSpec | None) -> bool:
+    """Whether no tool that is called in this attempt can see its key, and nothing is claimed by it."""
+    is_alone = step.way is None and not step.hooks and not step.look
+    return spec is not None and is_alone and not spec.sees_key and spec.effect != ONCE and spec.key == _PLAIN
+
+
+def _occurrence(step: RunStep, spec: ToolSpec | None) -> tuple[int | str, ...]:
+    """Which of all calls with equal arguments it is: the round of the node; of a repeatable tool, the item besides."""
+    item = item_of(step.slot) if spec is not None and spec.repeatable else ""
+    if step.undoes:
+        return (*step.iteration, item_of(step.slot))
+    return (*step.iteration, item) if item else step.iteration

@@ -6,9 +6,10 @@ The order of money, claim and call. Accounts are in ledger.py, claims in effect_
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
@@ -44,6 +45,7 @@ from baton.runtime.watch import because_of, own_ms
 
 if TYPE_CHECKING:
     from baton.ports.models import Models
+    from baton.runtime.breaking import Breaking
 
 T = TypeVar("T")
 
@@ -63,6 +65,7 @@ class Steps:
         api_url: str = "",
         models: Models | None = None,
         live: LiveShow | None = None,
+        breaking: Callable[[], Breaking] | None = None,
     ) -> None:
         self._context_of, self._secrets, self._api_url = context, {} if secrets is None else secrets, api_url
         self._models, self._live = models, live or LiveShow(context)
@@ -74,7 +77,8 @@ class Steps:
         self._claims = claims
         self._values = values
         self._until = context.invocation.leases_until(context.limits)
-        self._alarm = Alarm()
+        self._alarm, self._breaking = Alarm(), breaking
+        self._guard: Breaking | None = None
 
     def timeout(self, step: RunStep) -> int:
         """Milliseconds that one attempt of this step may take."""
@@ -94,6 +98,27 @@ class Steps:
         if isinstance(work, Callback):
             one = AttemptInput(state, step, spec, traceparent, spent, started, Doubt(before=False), work=work)
             return await self._looked(one, work)
+        if self._breaking is not None and (step.node.breaker or (spec is not None and spec.breaker)):
+            from baton.core.failures.breakers import target_of  # most calls have none
+
+            own = step.node.breaker if tool_called(step) == step.node.tool else ""
+            said = own or (spec.breaker if spec is not None else "")
+            if target := target_of(said, tool_called(step), step.arguments):
+                self._guard = self._breaking()
+                attempt = partial(self._attempted, state, step, traceparent, spent, spec)
+                return await self._guard.around(target, state, step, self.timeout(step), attempt)
+        return await self._attempted(state, step, traceparent, spent, spec)
+
+    async def _attempted(
+        self,
+        state: State,
+        step: RunStep,
+        traceparent: str,
+        spent: list[Decimal],
+        spec: ToolSpec | None,
+    ) -> Outcome:
+        """As `run`, of an attempt that is made."""
+        started = self._clock.now()
         try:
             if asks := may_ask(step, spec):
                 check_first(step, self._tools)
@@ -143,11 +168,14 @@ class Steps:
 
     async def _reserve(self, state: State, step: RunStep, spent: list[Decimal]) -> None:
         """Hold what the attempt may cost. What undoes something is not held up by limits; what it spends is counted."""
-        if not step.undoes:
-            await self._ledger.reserve(state, step, spent, foreseen(step, self._tools))
-            return
-        with suppress(NoRoom):
-            await self._ledger.reserve(state, step, spent, 0)
+        with suppress(*((NoRoom,) if step.undoes else ())):
+            amount = 0 if step.undoes else foreseen(step, self._tools)
+            await self._ledger.reserve(state, step, spent, amount)
+
+    async def drain(self) -> None:
+        """Wait briefly until circuit breakers are told what became of these calls."""
+        if self._guard is not None:
+            await self._guard.drain()
 
     async def _looked(self, one: AttemptInput, work: Callback) -> Outcome:
         """The end of an attempt whose request a provider of models has, if it has come."""
@@ -350,7 +378,8 @@ class Steps:
     def _context(self, one: AttemptInput, started: int) -> StepContext:
         """What the tool may know. Raises `StepFailure` when its idempotency key cannot be made."""
         state, step, spec = one.state, one.step, one.spec
-        key = key_for(state, step, spec)
+        tool = tool_called(step)
+        key = key_for(state, step, spec, tool)
         return StepContext(
             saga=state.origin.saga,
             tenant=state.origin.tenant,

@@ -50,14 +50,18 @@ class StoreRetrier:
 
         Raises `StoreUnavailable` when there is no answer in time. Then the call may still happen.
         """
-        now = self._clock.now()
+        return (await self.tried(function, *args, **kwargs))[0]
+
+    async def tried(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> tuple[T, int]:
+        """The same, and how often it was called: the calls before the last may still happen, too."""
+        now, tries = self._clock.now(), 0
         end = self._end(now)
         ceiling = self._limits.store_pause_first_ms
         while True:
             try:
-                left = max(end - now, 0) / 1_000
+                left, tries = max(end - now, 0) / 1_000, tries + 1
                 try:
-                    return await self._alarm.within(left, self._offload(function, *args, **kwargs))
+                    return await self._alarm.within(left, self._offload(function, *args, **kwargs)), tries
                 except Overdue as error:
                     raise _no_answer(function) from error
             except (Throttled, StoreUnavailable):

@@ -1,4 +1,4 @@
-"""A deployment in memory: table, stream, queue, relay, workers and reconciler, one thing after another.
+"""A deployment in memory: table, stream, queue, relay, workers beside each other, and reconciler.
 
 It runs the engine's own code for every role over the memory adapters; what is played here is only what
 AWS does between them. Nothing is lost or late: what is to be done when it is, the engine's own tests show.
@@ -6,7 +6,6 @@ AWS does between them. Nothing is lost or late: what is to be done when it is, t
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -45,6 +44,7 @@ from baton.runtime.watch import to_log
 from baton.runtime.worker.worker import Delivery, Worker
 from baton.testing.blocked import Blockers
 from baton.testing.elsewhere import Handovers, Plans
+from baton.testing.invocations import Invocations
 from baton.testing.killing import Kills, MortalPerformer
 from baton.testing.loop import CountedEntropy, LoopClock, VirtualLoop
 from baton.testing.models import ScriptedModels
@@ -119,7 +119,9 @@ class Deployment:
     ) -> None:
         self._handovers = Handovers(elsewhere)
         self._clock = LoopClock(loop, begin)
-        store, self._blobs = MemoryStore(SHARDS, clock=self._clock), MemoryBlobs()
+        self._invocations = Invocations()
+        store = MemoryStore(SHARDS, on_wake=self._invocations.note, clock=self._clock)
+        self._blobs = MemoryBlobs()
         self._log = store.log
         self._queue, self._invoker = MemoryQueue(self._clock), MemoryInvoker()
         self._dead_letters = MemoryDeadLetters()
@@ -133,6 +135,7 @@ class Deployment:
         self._post: Post | None = None
         registry = with_standard(registry, services(self._clock))
         self._blockers = Blockers(to_log(Metrics(), self._clock))
+        self.tools = registry.specs()
         performer = _Performer(registry, loop, self._blockers.watch)
         engine = Engine.on(
             store,
@@ -143,14 +146,12 @@ class Deployment:
             offload=inline,
             performer=performer if kills is None else MortalPerformer(performer, kills),
             sandbox=MontySandbox(inline),
-            tools=registry.specs(),
+            tools=self.tools,
             notices=(MemoryNotices(),),
         )
         self._models = models or ScriptedModels()
         self._engine = replace(engine, watch=self._blockers.watch, kinds=NODE_KINDS, models=self._models)
-        self._reconciler = Reconciler(
-            self._log, self._queue, self._invoker, self._dead_letters, self._clock, inline, PERIOD
-        )
+        self._reconciler = Reconciler(self._log, self._queue, self._invoker, self._clock, inline, PERIOD)
 
     def service(self) -> Service:
         """The API, for one request."""
@@ -187,9 +188,10 @@ class Deployment:
             messages = self._queue.receive(BATCH)
             wakes = [messages, *self._invoker.drain()] if messages else self._invoker.drain()
             for wake in wakes:
-                await self._work(wake)
-            said = wakes or await self._signal(signals) or await self._answer(answers)
-            said = said or await self._call_back()
+                self._invocations.begin(self._work(wake))
+                if self._kills is not None:  # what runs beside a worker that dies would die with it
+                    await self._invocations.end()
+            said = await self._signal(signals) or await self._answer(answers) or await self._call_back()
             if not said and not await self._wait(answers):
                 return
         raise EngineDefect(f"{MOST_ROUNDS} rounds and no end in sight")
@@ -217,7 +219,7 @@ class Deployment:
 
     async def _relay(self) -> None:
         # Again and again: a head that counts a report passes on the wake that it has once more.
-        while stream := self._log.drain():
+        while stream := self._invocations.drain():
             items = [StreamItem(str(number), ref, wake) for number, (ref, wake) in enumerate(stream)]
             engine = self._engine
             relay = Relay(
@@ -255,6 +257,8 @@ class Deployment:
 
     async def _signal(self, signals: Mapping[str, Any]) -> bool:
         """Send what open waits wait for, each once. Whether there was any."""
+        if not signals:
+            return False
         waits = [
             (state.origin.saga, slot, work.signal)
             for _, state, _ in await self._open()
@@ -268,6 +272,8 @@ class Deployment:
 
     async def _answer(self, answers: Answers) -> bool:
         """Answer open questions, each once. Whether there was any."""
+        if not answers:
+            return False
         given = []
         for _, state, _ in await self._open(parked=True):
             for slot, ask in asked(state):
@@ -325,9 +331,9 @@ class Deployment:
             timers.append(self._next_run)
         # A test that has not thought of a question is to see it, not what the end of a day makes of it.
         is_asked = any(node not in answers for _, state, _ in found for node in _questions(state))
-        if not timers or is_asked:
+        if not self._invocations and (not timers or is_asked):
             return False
-        await asyncio.sleep(max(0, min(timers) - self._clock.now()) / 1_000)
+        await self._invocations.pause(max(0, min(timers) - self._clock.now()) / 1_000 if timers else None)
         if due and self._clock.now() >= self._next_run:
             self._next_run += PERIOD
             await self._reconciler.sweep(0, REQUEST)
@@ -378,7 +384,7 @@ def _has_timer(state: State, program: Program, answers: Answers) -> bool:
         return True
     if any("wall_time" in program.nodes[node_of(slot)[0]].limits for slot in state.begun):
         return True
-    waits = any(work.due is not None for work in state.open.values())
+    waits = bool(state.held) or any(work.due is not None for work in state.open.values())
     asks = any(node in answers for node in _questions(state))
     return waits or asks or any(failing.due_at for failing in state.failing.values())
 

@@ -7,12 +7,13 @@ running.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from baton.core.log.agents import is_turn
 from baton.core.log.state import UNKNOWN_OUTCOME, node_of, owner_of, slot_of
+from baton.core.log.status import FINISHED
 from baton.core.read.explain import explain
 from baton.core.read.timeline import ANSWERED, FAILED, PASSED, RAN, WAITED, Story
 from baton.testing.turns import Turn, failure_text, item_in, short, turns_at, turns_of
@@ -47,7 +48,7 @@ class Step:
     """A node of the workflow that was reached.
 
     `status` is succeeded, failed, running (an agent between its turns), failing (it is tried again, or a person is asked), waiting (for a time, a signal or
-    a child), interrupted or skipped. `output` is what a tool or a child gave, or the payload of a signal. `error` is `code: message` of a failure. `tool`
+    a child), stopped (the saga ended while it waited or ran), interrupted or skipped. `output` is what a tool or a child gave, or the payload of a signal. `error` is `code: message` of a failure. `tool`
     is empty for a node that is none. `ended_s`: when it came to this, in seconds after the saga's start.
     """
 
@@ -224,6 +225,8 @@ def make_result(
                 steps[event["node"]] = _step(
                     event, _seconds(began, event.get("ended_at") or entry["at"]), content
                 )
+    if view["status"] in FINISHED:
+        steps = {name: _at_the_end(step) for name, step in steps.items()}
     return Result(
         saga=view["id"],
         workflow=view["workflow"],
@@ -259,6 +262,11 @@ def _step(event: Mapping[str, Any], ended_s: float, content: Callable[[Any], Any
         attempt=event.get("attempt", 0),
         ended_s=ended_s,
     )
+
+
+def _at_the_end(step: Step) -> Step:
+    """A step of a saga that has ended: it goes on no more."""
+    return replace(step, status="stopped") if step.status in ("waiting", "running") else step
 
 
 def _error(view: Mapping[str, Any], children: Sequence[Mapping[str, Any]]) -> str:

@@ -137,7 +137,7 @@ def run(
             elsewhere=plans,
             models=scripted,
         )
-        name, awaited, nodes, choosing = await _register(deployment, registry, known, known.text(workflow))
+        name, awaited, nodes, choosing = await _register(deployment, known, known.text(workflow))
         _check_names("wait for a signal", [*sent, *(signal.name for signal in timed)], awaited)
         for signal in sent:
             if not awaited[signal]:
@@ -215,14 +215,14 @@ def _as_json(what: str, value: Any) -> Any:
 
 
 async def _register(
-    deployment: Deployment, registry: Registry, known: _Documents, text: str
+    deployment: Deployment, known: _Documents, text: str
 ) -> tuple[str, dict[str, bool], dict[str, set[str]], set[str]]:
     """Register a document and, as far as they are known, those of its children.
 
     The workflow's name, the signals that any of them takes, with whether a wait is for it, their nodes with the tools that they call, and those at which a person
     chooses what is done in their place.
     """
-    specs = with_standard(registry).specs()
+    specs = deployment.tools
     graph = compile_document(text, specs, children=known.inputs(), kinds=NODE_KINDS)
     name, done = graph.name, {graph.name}
     await deployment.service().register(text, json_only=False)

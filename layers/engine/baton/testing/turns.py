@@ -16,7 +16,7 @@ from baton.core.models.tool import MODEL
 from baton.core.money import MICRO
 
 _ENDS = frozenset({"step_succeeded", "step_failed", "attempt_failed"})
-_BEGAN = "calls_began"
+_BEGAN, _HANDED = "calls_began", "callback_opened"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,10 @@ def turns_of(
             calls[slot_of(event["node"], tuple(event["iteration"]), f"t{turn}")] = event["calls"]
         elif event["kind"] in _ENDS:
             _end(ends.setdefault(_slot(event), _Ends()), event, content)
+        elif event["kind"] == _HANDED and event.get(
+            "response"
+        ):  # what was held for the answer counts until it is there
+            _spend(ends.setdefault(_slot(event), _Ends()), event)
     found: dict[str, list[Turn]] = {}
     for slot in ends:
         if slot in asked:
@@ -142,6 +146,10 @@ def _end(end: _Ends, event: Mapping[str, Any], content: Callable[[Any], Any]) ->
     end.attempts += 1
     end.output = None if failure else content(event["output"])
     end.error = failure_text(failure) if failure else ""
+    _spend(end, event)
+
+
+def _spend(end: _Ends, event: Mapping[str, Any]) -> None:
     end.cost += event.get("cost", 0)
     for usage in event.get("usage", ()):
         end.read += usage.get("input", 0)

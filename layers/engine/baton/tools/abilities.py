@@ -52,6 +52,7 @@ class Abilities:
     requires_approval: bool = False
     risk: Risk | None = None
     undo: str = ""
+    breaker: str = ""
 
     def fields(
         self, name: str, effect: str, schema: dict[str, Any], hints: Mapping[str, Any]
@@ -80,6 +81,7 @@ class Abilities:
             "requires_approval": _flag("requires_approval", self.requires_approval),
             "risk": _risk(self.risk, effect, takes),
             "undo": _undo(self.undo, effect),
+            "breaker": _breaker(self.breaker, takes),
         }
 
 
@@ -128,6 +130,20 @@ def _key(key: Any, effect: str, schema: dict[str, Any]) -> KeyRule:
     if problem := check_rule(key, schema):
         raise ValueError(f"key: {problem}")
     return key
+
+
+def _breaker(said: Any, takes: Mapping[str, Any]) -> str:
+    if not said:
+        return ""
+    from baton.core.failures.breakers import HOST, name_problem  # few tools have one
+
+    if problem := name_problem(said):
+        raise ValueError(f"breaker: {problem}")
+    if said == HOST and "url" not in takes:
+        raise ValueError(
+            "breaker: `host` is that of the parameter `url`, which this function does not have; give a name"
+        )
+    return str(said)
 
 
 def _repeatable(said: Any, key: KeyRule) -> bool:

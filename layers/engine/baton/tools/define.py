@@ -121,6 +121,7 @@ def tool(
     requires_approval: bool = False,
     risk: Risk | None = None,
     undo: str = "",
+    breaker: str = "",
     registry: Registry | None = None,
 ) -> Callable[[F], F]:
     """Declare a function as a tool; the function itself stays as it was.
@@ -148,6 +149,9 @@ def tool(
     this tool returned, else the argument of the same name; `output` and `input` get the whole of them. A document says `compensate`
     where that is not right.
 
+    breaker: the name of the circuit breaker that holds calls back while the target is down; `tool` for one of its own, `host`
+    for that of the argument `url`.
+
     An `async` function is cancelled at its timeout. A plain one runs in a helper process, which is killed; so it is
     declared where importing the app declares it again, and shares no variables with the worker. A plain one that is
     `pure` runs in a thread of the worker, and may run on after its step has ended.
@@ -174,6 +178,7 @@ def tool(
         requires_approval=requires_approval,
         risk=risk,
         undo=undo,
+        breaker=breaker,
     )
 
     def declare(function: F) -> F:

@@ -139,7 +139,7 @@ class ActiveNode(SparseAnswer):
     iteration: list[int]
     item: str = Field("", description=ITEM)
     label: str = Field("", description=LABEL)
-    state: Literal["joining", "waiting", "child", "ready", "retrying", "asking", "running"]
+    state: Literal["joining", "waiting", "child", "ready", "held", "retrying", "asking", "running"]
     turn: int | None = Field(None, description="Of an agent at work: the number of its turn.")
     calls: int | None = Field(None, description="Of an agent at work: the calls that it has made.")
     tokens: int | None = Field(
@@ -150,8 +150,13 @@ class ActiveNode(SparseAnswer):
     )
     signal: str | None = Field(None, description="The signal it waits for.")
     until: Time | None = Field(None, description="When its wait ends by itself.")
+    breaker: str = Field(
+        "", description="The open circuit breaker that it waits for; `until` is when it asks again."
+    )
     callback: str = Field("", description="The callback it waits for, by an id that is no token.")
-    since: Time | None = Field(None, description="When its work was handed over.")
+    since: Time | None = Field(
+        None, description="When its work was handed over, or its circuit breaker last said no."
+    )
     heard_at: Time | None = Field(
         None, description="The last heartbeat of its work, at first when it was handed over."
     )

@@ -19,7 +19,7 @@ from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
 from baton.core.expressions.spelling import hinted, nearest
-from baton.errors import CorruptLog, EngineFault, Unauthenticated, UnknownEntry, UserError
+from baton.errors import EngineFault, Unauthenticated, Unreadable, UserError
 from baton.ports import Rates
 from baton.runtime.parts import Engine
 from baton.runtime.queries import Queries
@@ -182,7 +182,9 @@ class Api:
 
 
 def _unserved(method: str, path: str) -> Response[str]:
-    allowed = [route.method for route in ROUTES if matches(route.path, path)]
+    # A word in a path comes before a parameter: `/dead-letters/redrive` is that route, not a letter of this name.
+    by_word = [route for route in ROUTES if route.path == path]
+    allowed = [route.method for route in by_word or (one for one in ROUTES if matches(one.path, path))]
     if allowed and method not in allowed:
         detail = f"{method} is not allowed here; {', '.join(allowed)} {'is' if len(allowed) == 1 else 'are'}"
         refusal = problems.of_status(HTTPStatus.METHOD_NOT_ALLOWED, "method-not-allowed", detail)
@@ -200,7 +202,7 @@ def matches(pattern: str, path: str) -> bool:
 
 def _engine_fault(error: EngineFault) -> Response[str]:
     logger.error("engine fault", extra={"fault": repr(error)})
-    if isinstance(error, UnknownEntry | CorruptLog):
+    if isinstance(error, Unreadable):
         detail = f"this saga's log cannot be read by the version that runs here: {error}"
         return problems.of_status(HTTPStatus.INTERNAL_SERVER_ERROR, "unreadable-log", detail)
     return problems.of_status(

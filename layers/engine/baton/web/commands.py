@@ -6,7 +6,9 @@ from http import HTTPStatus
 
 from baton.core.log.events import CancelRequested
 from baton.errors import NotFound
+from baton.runtime.letter_desk import Wanted
 from baton.web.ask import Ask
+from baton.web.letter_requests import DiscardBody, RedriveAllBody, RedriveBody
 from baton.web.replies import Reply
 from baton.web.requests import (
     AnswerBody,
@@ -16,6 +18,7 @@ from baton.web.requests import (
     ConfirmBody,
     ForkBody,
     IntentionBody,
+    OpenBreakerBody,
     RemindBody,
     ResumeBody,
     RollbackBody,
@@ -111,6 +114,34 @@ async def resume(ask: Ask[ResumeBody]) -> Reply:
 
 async def resolve(ask: Ask[None]) -> Reply:
     return Reply(HTTPStatus.ACCEPTED, await ask.service.resolve(ask.path["incident"]))
+
+
+async def open_breaker(ask: Ask[OpenBreakerBody]) -> Reply:
+    opened = await ask.queries.breakers.open(ask.path["breaker"], ask.body.for_s)
+    return Reply(HTTPStatus.ACCEPTED, opened)
+
+
+async def reset_breaker(ask: Ask[None]) -> Reply:
+    return Reply(HTTPStatus.ACCEPTED, await ask.queries.breakers.reset(ask.path["breaker"]))
+
+
+async def redrive(ask: Ask[RedriveBody]) -> Reply:
+    return Reply(
+        HTTPStatus.ACCEPTED, await ask.service.letters.redrive(ask.path["letter"], force=ask.body.force)
+    )
+
+
+async def redrive_all(ask: Ask[RedriveAllBody]) -> Reply:
+    body = ask.body
+    wanted = Wanted(body.saga, body.node, body.reason)
+    answer = await ask.service.letters.redrive_all(
+        wanted, force=body.force, dry_run=body.dry_run, limit=body.limit, cursor=body.cursor
+    )
+    return Reply(HTTPStatus.ACCEPTED, answer)
+
+
+async def discard(ask: Ask[DiscardBody]) -> Reply:
+    return Reply(HTTPStatus.ACCEPTED, await ask.service.letters.discard(ask.path["letter"], ask.body.reason))
 
 
 async def fork(ask: Ask[ForkBody]) -> Reply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
+from baton.runtime.letter_desk import Wanted
 from baton.web.ask import Ask
 from baton.web.replies import Reply
 
@@ -63,6 +64,24 @@ async def explain_node(ask: Ask[None]) -> Reply:
 
 async def list_incidents(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.incidents(**ask.query))
+
+
+async def list_breakers(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.breakers.page(**ask.query))
+
+
+async def show_breaker(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.breakers.show(ask.path["breaker"]))
+
+
+async def list_letters(ask: Ask[None]) -> Reply:
+    query = dict(ask.query)
+    wanted = Wanted(query["saga"], query["node"], query["reason"])
+    return _ok(await ask.service.letters.page(wanted, query["status"], query["limit"], query["cursor"]))
+
+
+async def show_letter(ask: Ask[None]) -> Reply:
+    return _ok(await ask.service.letters.show(ask.path["letter"]))
 
 
 async def list_questions(ask: Ask[None]) -> Reply:

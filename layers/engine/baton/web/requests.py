@@ -308,6 +308,14 @@ class ResumeBody(Body):
     )
 
 
+class OpenBreakerBody(Body):
+    """For how long no call goes through."""
+
+    for_s: Annotated[int, BeforeValidator(_grace), WithJsonSchema(_GRACE_SCHEMA)] = Field(
+        0, description="Seconds, or a duration such as 10m. Left out, until it is reset."
+    )
+
+
 class ForkBody(Body):
     """Where to go on from, in a new branch."""
 

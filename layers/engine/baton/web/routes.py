@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from baton.core.documents.definition import WORKFLOW_NAME
+from baton.core.failures.breakers import NAME_PATTERN as BREAKER_NAME
+from baton.core.letters import STATUSES as LETTERS
 from baton.core.log.status import LISTS
 from baton.core.read.day_costs import BY
 from baton.runtime.incidents import INCIDENT_ID, STATUSES
+from baton.runtime.letter_desk import LETTER_ID
 from baton.runtime.queries import MAX_EVENTS, MAX_LIST
 from baton.runtime.request import SAGA_ID
 from baton.web import commands, reads
 from baton.web.ask import Ask
+from baton.web.letter_requests import DiscardBody, RedriveAllBody, RedriveBody
 from baton.web.parameters import Parameter, day, moment, one_of, whole, words
 from baton.web.replies import Reply
 from baton.web.requests import (
@@ -28,6 +32,7 @@ from baton.web.requests import (
     ConfirmBody,
     ForkBody,
     IntentionBody,
+    OpenBreakerBody,
     RemindBody,
     ResumeBody,
     RollbackBody,
@@ -85,6 +90,9 @@ _SIGNAL = words(
     "name", "[^/]{1,128}", "the name of a signal", "A signal that a node of the workflow waits for."
 )
 _INCIDENT = words("incident", INCIDENT_ID, "the id of an incident", "The `id` of an incident in the list.")
+_BREAKER = words(
+    "breaker", BREAKER_NAME, "the name of a circuit breaker", "The target's name.", example="payments"
+)
 _DIGEST = words(
     "digest",
     "[0-9a-f]{64}",
@@ -115,6 +123,21 @@ _STATUS = one_of(
     tuple(LISTS),
     "A status, or `open` for all that has not ended, or `done` for all that has.",
     hints={"pending": "a list shows a new saga as `running`"},
+)
+_LETTER = words(
+    "letter",
+    LETTER_ID,
+    "the id of a dead letter",
+    "The `id` of a dead letter: that of its saga, if it has one.",
+)
+_LETTERS = one_of("status", LETTERS, "Without it, those that are pending.")
+_LETTERS_OF = words("saga", SAGA_ID, "the id of a saga", "Only that of this saga.")
+_LETTERS_ABOUT = words("node", "[^/]{1,128}", "the name of a node", "Only those about this node.")
+_LETTERS_FOR = words(
+    "reason",
+    ".{1,500}",
+    "at most 500 characters",
+    "Only those with this code, or with these words in their reason.",
 )
 _INCIDENTS = one_of("status", STATUSES, "Only open incidents, or only resolved ones.")
 _OF_WORKFLOW = words(
@@ -297,6 +320,54 @@ ROUTES: tuple[Route[Any], ...] = (
         roles=("operate",),
         summary="Resolve an incident: the caller has done something about it. Repeated, it changes nothing.",
         parameters=(_INCIDENT,), answers={202: "Incident"}, refusals=(404,),
+    ),
+    Route(
+        method="GET", path="/breakers", id="listBreakers", handler=reads.list_breakers, roles=("read",),
+        summary="Circuit breakers of which something is known, by their names.",
+        query=(_LIMIT, _CURSOR), answers={200: "BreakerPage"},
+    ),
+    Route(
+        method="GET", path="/breakers/{breaker}", id="showBreaker", handler=reads.show_breaker, roles=("read",),
+        summary="The state of a circuit breaker, its last failures and transitions.",
+        parameters=(_BREAKER,), answers={200: "Breaker"}, refusals=(404,),
+    ),
+    Route(
+        method="POST", path="/breakers/{breaker}/open", id="openBreaker", handler=commands.open_breaker,
+        roles=("operate",), summary="Open a circuit breaker: no call goes through, for a while or until it is reset.",
+        parameters=(_BREAKER,), body=OpenBreakerBody, answers={202: "Breaker"},
+    ),
+    Route(
+        method="POST", path="/breakers/{breaker}/reset", id="resetBreaker", handler=commands.reset_breaker,
+        roles=("operate",), summary="Close a circuit breaker: calls go through.",
+        parameters=(_BREAKER,), answers={202: "Breaker"}, refusals=(404,),
+    ),
+    Route(
+        method="GET", path="/dead-letters", id="listDeadLetters", handler=reads.list_letters, roles=("operate",),
+        summary="What could not be delivered or read, the oldest first.",
+        query=(_LETTERS, _LETTERS_OF, _LETTERS_ABOUT, _LETTERS_FOR, _LIMIT, _CURSOR), answers={200: "DeadLetterPage"},
+    ),
+    Route(
+        method="POST", path="/dead-letters/redrive", id="redriveDeadLetters", handler=commands.redrive_all,
+        roles=("operate",),
+        summary="Have workers look at the sagas of all pending dead letters that match again, or count these letters.",
+        body=RedriveAllBody, answers={202: "RedrivenPage"},
+    ),
+    Route(
+        method="GET", path="/dead-letters/{letter}", id="showDeadLetter", handler=reads.show_letter, roles=("operate",),
+        summary="One dead letter.",
+        parameters=(_LETTER,), answers={200: "DeadLetter"}, refusals=(404,),
+    ),
+    Route(
+        method="POST", path="/dead-letters/{letter}/redrive", id="redriveDeadLetter", handler=commands.redrive,
+        roles=("operate",),
+        summary="Have a worker look at the letter's saga again. Repeated, it changes nothing until the letter dies again.",
+        parameters=(_LETTER,), body=RedriveBody, answers={202: "DeadLetter"}, refusals=(404, 409),
+    ),
+    Route(
+        method="POST", path="/dead-letters/{letter}/discard", id="discardDeadLetter", handler=commands.discard,
+        roles=("operate",),
+        summary="Take a dead letter off the list; its record stays until it expires. Repeated, it changes nothing.",
+        parameters=(_LETTER,), body=DiscardBody, answers={202: "DeadLetter"}, refusals=(404,),
     ),
     Route(
         method="GET", path="/costs", id="listCosts", handler=reads.list_costs, roles=("operate",),

@@ -24,10 +24,15 @@ if TYPE_CHECKING:
 
     from baton.adapters.dynamo.items import Item, StoredItem
 
-_PUT = "SET #d = :data, #keys = list_append(if_not_exists(#keys, :none), :key) ADD #ver :one"
+_KEYS = "#keys = list_append(if_not_exists(#keys, :none), :key)"
+_PUT = f"SET #d = :data, {_KEYS} REMOVE #was ADD #ver :one"
+# What an item holds before the update, whatever else the update does.
+_PUT_KEEPING = f"SET #d = :data, #was = if_not_exists(#d, :nothing), {_KEYS} ADD #ver :one"
+# The version and the keys stay.
+_DELETE = f"SET {_KEYS} REMOVE #d, #was ADD #ver :one"
 _IS_OTHER = "(attribute_not_exists(#keys) OR NOT contains(#keys, :name))"
-_IS_NONE = "attribute_not_exists(#ver)"
-_IS_THERE = "#ver = :expected"
+_IS_NONE = "attribute_not_exists(#d)"
+_IS_THERE = "#ver = :expected AND attribute_exists(#d)"
 # Half of the keys at once, so that it is done seldom; only if the item has not changed since.
 _FORGET = "SET #keys = :kept"
 _IS_STILL = "#ver = :ver"
@@ -42,29 +47,49 @@ class DynamoEntities:
         self._table = table
 
     def put(
-        self, tenant: str, type: str, id: str, data: Any, *, key: str, expected: int | None = None
+        self,
+        tenant: str,
+        type: str,
+        id: str,
+        data: Any,
+        *,
+        key: str,
+        expected: int | None = None,
+        keeps_before: bool = False,
+    ) -> Written:
+        values: dict[str, UniversalAttributeValueTypeDef] = {
+            ":data": {"B": pack(msgspec.json.encode(data), _BESIDES, ITEM_BYTES)}
+        }
+        if keeps_before:
+            values[":nothing"] = {"NULL": True}
+        where = items.key(items.entity_pk(tenant, type), id)
+        return self._write(where, _PUT_KEEPING if keeps_before else _PUT, key, expected, values)
+
+    def delete(self, tenant: str, type: str, id: str, *, key: str, expected: int) -> Written:
+        return self._write(items.key(items.entity_pk(tenant, type), id), _DELETE, key, expected, {})
+
+    def _write(
+        self,
+        where: Item,
+        update: str,
+        key: str,
+        expected: int | None,
+        values: dict[str, UniversalAttributeValueTypeDef],
     ) -> Written:
         condition = _IS_OTHER
-        values: dict[str, UniversalAttributeValueTypeDef] = {
-            ":data": {"B": pack(msgspec.json.encode(data), _BESIDES, ITEM_BYTES)},
-            ":none": {"L": []},
-            ":key": {"L": [text(key)]},
-            ":name": text(key),
-            ":one": number(1),
-        }
+        values |= {":none": {"L": []}, ":key": {"L": [text(key)]}, ":name": text(key), ":one": number(1)}
         if expected is not None:
             condition += f" AND {_IS_THERE if expected else _IS_NONE}"
         if expected:
             values[":expected"] = number(expected)
-        where = items.key(items.entity_pk(tenant, type), id)
         try:
             with translated():
                 answer = self._client.update_item(
                     TableName=self._table,
                     Key=where,
-                    UpdateExpression=_PUT,
+                    UpdateExpression=update,
                     ConditionExpression=condition,
-                    ExpressionAttributeNames=names_in(_PUT, condition),
+                    ExpressionAttributeNames=names_in(update, condition),
                     ExpressionAttributeValues=values,
                     ReturnValues="UPDATED_NEW",
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
@@ -74,7 +99,7 @@ class DynamoEntities:
         written = answer["Attributes"]
         if len(written["keys"]["L"]) >= KEYS_KEPT:
             self._forget(where, written)
-        return Written(version=int(written["ver"]["N"]), is_new=True)
+        return Written(version=int(written["ver"]["N"]), is_new=True, before=_before(written))
 
     def _forget(self, where: Item, written: StoredItem) -> None:
         try:
@@ -98,9 +123,9 @@ class DynamoEntities:
             answer = self._client.get_item(
                 TableName=self._table, Key=items.key(items.entity_pk(tenant, type), id), ConsistentRead=True
             )
-        if "Item" not in answer:
+        item = answer.get("Item", {})
+        if "d" not in item:
             return None
-        item = answer["Item"]
         return Entity(version=int(item["ver"]["N"]), data=msgspec.json.decode(unpack(item["d"]["B"])))
 
 
@@ -109,5 +134,15 @@ def _as_it_stands(item: Any, key: str) -> Written:
     version = int(item["ver"]["N"]) if "ver" in item else 0
     names: Sequence[str] = [one["S"] for one in item.get("keys", {"L": []})["L"]]
     if key in names:
-        return Written(version=version - (len(names) - 1 - names.index(key)))
-    return Written(version=version, conflict=True)
+        since = len(names) - 1 - names.index(key)
+        return Written(version=version - since, before=None if since else _before(item))
+    return Written(version=version if "d" in item else 0, conflict=True)
+
+
+def _before(item: Any) -> Entity | None:
+    """What the newest write of an item has replaced, if that was kept."""
+    if "was" not in item:
+        return None
+    if "B" not in item["was"]:
+        return Entity(version=0, data=None)
+    return Entity(version=int(item["ver"]["N"]) - 1, data=msgspec.json.decode(unpack(item["was"]["B"])))

@@ -91,14 +91,15 @@ ATTRIBUTES: Mapping[str, str] = {
     "shared": "until when others than its own place are given what came of it; absent: as long as it is there",
     "message": "why it failed (also why a channel never takes a notice)",
     "kind": "class of that failure",
-    # entity
+    # entity and circuit breaker
     "ver": "version: the number of its writes",
     "keys": "idempotency keys of its newest writes, in their order",
+    "was": "what the newest write of an entity has replaced, if that was kept",
     "ttl": "when DynamoDB may delete the item, in epoch seconds; absent: never",
     # question
-    "ask_key": "partition of InboxIndex: tenant, shard, whom the question is for; absent: it is not open any more",
-    "ask_at": "sort key of InboxIndex: when the question expires",
-    "seq": "what a write of the question must not be below: twice the log's version, and one more once it was told",
+    "ask_key": "partition of InboxIndex: tenant, shard, whom the question is for; absent: it is not open any more (also of a dead letter: tenant, status)",
+    "ask_at": "sort key of InboxIndex: when the question expires (also since when a dead letter is pending)",
+    "seq": "what a write of the question must not be below: twice the log's version, and one more once it was told (also how often a dead letter has changed)",
     "labels": "of a head: JSON of what lists show besides; `models`: by name, tokens read and written, micro-dollars",
     "parent": "of a head: not written yet, but projected, because a projection cannot be changed",
 }
@@ -392,4 +393,7 @@ def record_of(item: StoredItem) -> Record:
         data = unpack(item["d"]["B"])
         return Record(int(branch), int(version), data, item_size(item), expires(item))
     except (KeyError, ValueError, CorruptLog) as error:
-        raise CorruptLog(f"entry {item.get('pk')} {item.get('sk')} cannot be read: {error!r}") from error
+        unreadable = CorruptLog(f"entry {item.get('pk')} {item.get('sk')} cannot be read: {error!r}")
+        place = item["sk"]["S"].rpartition("#")[2] if "sk" in item else ""
+        unreadable.version = int(place) if place.isdecimal() else 0
+        raise unreadable from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from baton.adapters.dynamo.budgets import DynamoBudgets
@@ -18,6 +19,9 @@ from baton.adapters.dynamo.rates import DynamoRates
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from baton.adapters.dynamo.breakers import DynamoBreakers
+    from baton.adapters.dynamo.letters import DynamoLetters
+
 
 class DynamoStore:
     """`Store` on one table; `shards` are those of its log."""
@@ -30,7 +34,7 @@ class DynamoStore:
         cell: int = 0,
         status_shards: int | None = None,
     ) -> None:
-        self.cell = cell
+        self.cell, self._client, self._table = cell, client, table
         self.log = DynamoLog(client, table, shards, cell=cell, status_shards=status_shards)
         self.limits = self.log.limits
         self.inbox = DynamoInbox(client, table)
@@ -42,3 +46,17 @@ class DynamoStore:
         self.questions = DynamoQuestions(client, table, self.log.table_of)
         self.entities = DynamoEntities(client, table)
         self.live = DynamoLive(client, self.log.table_of)
+
+    @cached_property
+    def letters(self) -> DynamoLetters:
+        """Imported when there are any: no worker needs them."""
+        from baton.adapters.dynamo.letters import DynamoLetters
+
+        return DynamoLetters(self._client, self._table)
+
+    @cached_property
+    def breakers(self) -> DynamoBreakers:
+        """Loaded with the first call that has a breaker."""
+        from baton.adapters.dynamo.breakers import DynamoBreakers
+
+        return DynamoBreakers(self._client, self._table)

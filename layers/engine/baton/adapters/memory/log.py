@@ -305,6 +305,12 @@ class MemoryLog:
             stream, self._stream = self._stream, []
         return stream
 
+    def pass_on(self, ref: SagaRef, wake: Wake) -> None:
+        """What the stream carries of an item that another port has written."""
+        with self._lock:
+            self._emit(ref, wake)
+        self._deliver()
+
     def heads(self) -> Sequence[Head]:
         """Every head. For tests only: no port has it."""
         with self._lock:

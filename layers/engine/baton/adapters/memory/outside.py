@@ -8,38 +8,79 @@ from __future__ import annotations
 import copy
 import hashlib
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from baton.ports.outside import KEYS_KEPT, Entity, Letter, StoredObject, Written
+
+_NOTHING = Entity(version=0, data=None)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """An entity, None if there is none; how often it was written, the keys of its newest writes, and what the last one has replaced."""
+
+    entity: Entity | None = None
+    version: int = 0
+    keys: tuple[str, ...] = ()
+    before: Entity | None = None
 
 
 class MemoryEntities:
     """`Entities`."""
 
     def __init__(self) -> None:
-        self._stored: dict[tuple[str, str, str], tuple[Entity, list[str]]] = {}
+        self._stored: dict[tuple[str, str, str], _Kept] = {}
         self._lock = threading.Lock()
 
     def put(
-        self, tenant: str, type: str, id: str, data: Any, *, key: str, expected: int | None = None
+        self,
+        tenant: str,
+        type: str,
+        id: str,
+        data: Any,
+        *,
+        key: str,
+        expected: int | None = None,
+        keeps_before: bool = False,
+    ) -> Written:
+        def written(there: _Kept) -> _Kept:
+            before = (there.entity or _NOTHING) if keeps_before else None
+            made = Entity(version=there.version + 1, data=copy.deepcopy(data))
+            return replace(there, entity=made, before=before)
+
+        return self._write((tenant, type, id), written, key, expected)
+
+    def delete(self, tenant: str, type: str, id: str, *, key: str, expected: int) -> Written:
+        return self._write(
+            (tenant, type, id), lambda there: replace(there, entity=None, before=None), key, expected
+        )
+
+    def _write(
+        self,
+        where: tuple[str, str, str],
+        written: Callable[[_Kept], _Kept],
+        key: str,
+        expected: int | None,
     ) -> Written:
         with self._lock:
-            there, keys = self._stored.get((tenant, type, id), (Entity(version=0, data=None), []))
-            if key in keys:
-                return Written(version=there.version - (len(keys) - 1 - keys.index(key)))
-            if expected is not None and expected != there.version:
-                return Written(version=there.version, conflict=True)
-            written = Entity(version=there.version + 1, data=copy.deepcopy(data))
-            keys = [*keys, key]
-            self._stored[tenant, type, id] = (
-                written,
-                keys[KEYS_KEPT // 2 :] if len(keys) >= KEYS_KEPT else keys,
-            )
-            return Written(version=written.version, is_new=True)
+            there = self._stored.get(where, _Kept())
+            if key in there.keys:
+                since = len(there.keys) - 1 - there.keys.index(key)
+                before = None if since else copy.deepcopy(there.before)
+                return Written(version=there.version - since, before=before)
+            now = 0 if there.entity is None else there.version
+            if expected is not None and expected != now:
+                return Written(version=now, conflict=True)
+            keys = (*there.keys, key)
+            kept = keys[KEYS_KEPT // 2 :] if len(keys) >= KEYS_KEPT else keys
+            made = self._stored[where] = replace(written(there), version=there.version + 1, keys=kept)
+            return Written(version=made.version, is_new=True, before=copy.deepcopy(made.before))
 
     def get(self, tenant: str, type: str, id: str) -> Entity | None:
         found = self._stored.get((tenant, type, id))
-        return None if found is None else copy.deepcopy(found[0])
+        return None if found is None else copy.deepcopy(found.entity)
 
 
 class MemoryObjects:
@@ -57,6 +98,9 @@ class MemoryObjects:
 
     def get(self, tenant: str, name: str, sha256: str) -> bytes | None:
         return self._stored.get((tenant, name, sha256))
+
+    def delete(self, tenant: str, name: str, sha256: str) -> None:
+        self._stored.pop((tenant, name, sha256), None)
 
 
 class MemoryMailer:

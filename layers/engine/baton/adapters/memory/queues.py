@@ -6,7 +6,10 @@ import threading
 from collections.abc import Sequence
 
 from baton.adapters.rules import check_delay
-from baton.ports import Clock, Message
+from baton.core.letters import DeadMessage
+from baton.ports import UNKNOWN, Cause, Clock, Message
+
+_HIDDEN_MS = 120_000
 
 
 class MemoryQueue:
@@ -46,16 +49,56 @@ class MemoryQueue:
 
 
 class MemoryDeadLetters:
-    """Dead letters as (body, reason), in `letters`."""
+    """`DeadLetters` and `DeadQueue`. `letters` has all that were ever sent, as (body, reason).
 
-    def __init__(self) -> None:
+    Without a clock, all was sent at once. What is received is hidden for two minutes.
+    """
+
+    def __init__(self, clock: Clock | None = None) -> None:
         self.letters: list[tuple[str, str]] = []
+        self._lock = threading.Lock()
+        self._clock = clock
+        self._waiting: dict[str, tuple[int, DeadMessage]] = {}
 
-    def send(self, body: str, reason: str) -> None:
-        self.letters.append((body, reason))
+    def send(self, body: str, reason: str, cause: Cause = UNKNOWN) -> None:
+        with self._lock:
+            self.letters.append((body, reason))
+            name, now = f"m{len(self.letters)}", self._now()
+            self._waiting[name] = (
+                now,
+                DeadMessage(
+                    id=name,
+                    receipt=name,
+                    body=body,
+                    sent=now,
+                    attempts=cause.attempts,
+                    reason=reason,
+                    code=cause.code,
+                    version=cause.version,
+                    node=cause.node,
+                ),
+            )
 
     def count(self) -> int:
-        return len(self.letters)
+        now = self._now()
+        with self._lock:
+            return sum(visible <= now for visible, _ in self._waiting.values())
+
+    def receive(self, limit: int) -> Sequence[DeadMessage]:
+        now = self._now()
+        with self._lock:
+            found = [one for visible, one in self._waiting.values() if visible <= now][:limit]
+            for one in found:
+                self._waiting[one.id] = (now + _HIDDEN_MS, one)
+        return found
+
+    def delete(self, receipts: Sequence[str]) -> None:
+        with self._lock:
+            for receipt in receipts:
+                self._waiting.pop(receipt, None)
+
+    def _now(self) -> int:
+        return 0 if self._clock is None else self._clock.now()
 
 
 class MemoryInvoker:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from baton.adapters.memory.breakers import MemoryBreakers
 from baton.adapters.memory.budgets import MemoryBudgets
 from baton.adapters.memory.definitions import MemoryDefinitions, MemoryRates
 from baton.adapters.memory.effects import MemoryEffects
 from baton.adapters.memory.inbox import MemoryInbox
+from baton.adapters.memory.letters import MemoryLetters
 from baton.adapters.memory.live import MemoryLive
 from baton.adapters.memory.log import MemoryLog
 from baton.adapters.memory.notices import MemoryIncidents
@@ -38,7 +40,9 @@ class MemoryStore:
         self.effects = MemoryEffects()
         self.budgets = MemoryBudgets()
         self.rates = MemoryRates()
+        self.breakers = MemoryBreakers()
         self.incidents = MemoryIncidents()
         self.questions = MemoryQuestions()
         self.entities = MemoryEntities()
         self.live = MemoryLive(self.log)
+        self.letters = MemoryLetters(self.log, clock)

@@ -89,7 +89,9 @@ class _Reader:
             self.say(
                 pointer,
                 f"a condition is a text or an object, not {type_of(value)}",
-                'write a text such as "output.score >= 80"',
+                'write it as a text: "true"'
+                if value is True
+                else 'write a text such as "output.score >= 80"',
             )
             return None
         kinds = [key for key in value if key in FIELDS]

@@ -125,6 +125,11 @@ class DecisionBuilder(Struct):
     def due_by(self, moment: int) -> None:
         self.due = moment if self.due is None else min(self.due, moment)
 
+    def again_at(self, moment: int) -> None:
+        """A step that waits is tried again then."""
+        self.due_by(moment)
+        self.again = moment if self.again is None else min(self.again, moment)
+
     def lacks(self, error: LackingError) -> None:
         self.needs |= error.needs
         self.entries |= error.entries

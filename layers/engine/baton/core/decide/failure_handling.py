@@ -122,6 +122,14 @@ def stays(context: EvaluationContext, failure: ev.Failure) -> bool:
     return is_said(failure.code, class_, levels) and not any(of(name).undoes for name in entry.ladder)
 
 
+def goes_another_way(context: EvaluationContext, failing: Failing) -> bool:
+    """Whether a failover policy fits that calls something else, or with other arguments. Raises `LackingError`."""
+    node = context.program.node_at(context.state, context.slot)
+    policy, _, _ = _policy(context, node, failing, class_of(failing.failure.code))
+    then = None if policy is None else policy.then
+    return then is not None and bool(then.tool or then.hint or then.arguments)
+
+
 def _above(entry: PolicyEntry, name: str) -> PolicyEntry:
     """With the strategies alone that come after one that has led to nothing, and nothing is repeated."""
     # Where a policy has asked and the ladder would not, the order is the usual one.

@@ -21,11 +21,12 @@ from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.callbacks import callback_of, is_elsewhere, said_of
 from baton.core.log.replans import Replanning
-from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, State, item_of, node_of
+from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, Held, State, item_of, node_of
 from baton.core.log.undos import is_undo
 from baton.core.models.usage import Usage
 
 MONEY, STOPPED, APPROVAL = "money", "stopped", "approval"  # why an attempt comes no further; or FAULT
+HELD = "held"  # why there was none
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -42,7 +43,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     `why` it came no further, where it was not cut off (core/log/events.py): then only its cost counts, and `halt`, if the saga
     has to be parked. `usage`: what models have read and written. `request`: what a person has to approve before the step can go on. `notices`: what is to be sent besides.
     `digest` names the call, where a model may plan an equal one. `kept`: the arguments that are needed to undo it; `by_another`: another saga
-    has done it.
+    has done it. `held`: the circuit breaker that the step waits for.
     """
 
     slot: str
@@ -72,6 +73,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     digest: str = ""
     kept: ev.Value | None = None
     by_another: bool = False
+    held: Held | None = None
 
 
 def refused(outcome: Outcome, why: str) -> Outcome:
@@ -120,7 +122,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     """
     slot = outcome.slot
     if outcome.why:
-        yield from _no_further(program, state, outcome, found)
+        yield from (_held if outcome.why == HELD else _no_further)(program, state, outcome, found)
         return
     if not _is_awaited(program, state, outcome):
         return
@@ -193,6 +195,26 @@ def _linked(
     undo = None if outcome.by_another or node.stays else node.undo.get(tool)
     kept = outcome.kept if undo is not None else None
     return replace(succeeded, prior=state.undo.head, lasting=undo is None, kept=kept)
+
+
+def _held(program: Program, state: State, outcome: Outcome, found: Found) -> Iterator[ev.Event]:
+    """The wait for a circuit breaker; or a failure, about which the document says what is done. Raises `LackingError`."""
+    held, slot = outcome.held, outcome.slot
+    is_bounded = is_undo(slot) or (state.is_stopping and state.undo.can > 0)
+    if held is None or (state.is_stopping and not is_bounded) or not _is_awaited(program, state, outcome):
+        return
+    # Loaded with the first: most steps meet none.
+    from baton.core.decide.held import failure_of, waits
+
+    # What undoes something, or finds out whether there is something to undo, has its own time.
+    context = EvaluationContext(program, state, found, slot)
+    wait = None if is_bounded else waits(context, outcome.attempt, held)
+    if wait is not None:
+        yield wait
+        return
+    failure = failure_of(held, node_of(slot)[0])
+    failure = replace(failure, doubt=True) if is_bounded and not is_undo(slot) else failure
+    yield from settle(program, state, replace(outcome, why="", held=None, failure=failure), found)
 
 
 def _is_awaited(program: Program, state: State, outcome: Outcome) -> bool:

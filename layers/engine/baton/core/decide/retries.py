@@ -82,8 +82,7 @@ def may_try_again(builder: DecisionBuilder, at: Activation) -> bool:
     if failing.ask is not None:
         return _is_answered(builder, at, failing, failing.ask)
     if failing.due_at > builder.now:
-        builder.due_by(failing.due_at)
-        builder.again = failing.due_at if builder.again is None else min(builder.again, failing.due_at)
+        builder.again_at(failing.due_at)
         return False
     return True
 

@@ -118,6 +118,7 @@ def _schedule(builder: DecisionBuilder, slot: str, *, to_begin: bool) -> None:
         and to_begin
         # A step that waits for its next attempt, or for an answer, is not running.
         and (slot not in state.failing or may_try_again(builder, at))
+        and (slot not in state.held or _may_ask_again(builder, slot))
         and (program.caps is None or _may_begin(builder, at))
     ):
         _ask_its_kind(builder, at)
@@ -176,6 +177,14 @@ def _may_begin(builder: DecisionBuilder, at: Activation) -> bool:
     if isinstance(answer, ev.Failure):
         fail(builder, at, answer)
     return answer == ""
+
+
+def _may_ask_again(builder: DecisionBuilder, slot: str) -> bool:
+    """Whether a step that waits for a circuit breaker asks it again now."""
+    until = builder.state.held[slot].until
+    if builder.now < until:
+        builder.again_at(until)
+    return builder.now >= until
 
 
 def _asks_python(condition: Condition) -> bool:

@@ -37,6 +37,7 @@ _NODE = Words(
         "catch": "on_error on_exception catches except rescue error_handler handler_on_error",
         "retry": "retries retry_policy retrier",
         "timeout": "timeout_seconds time_limit deadline max_time",
+        "breaker": "circuit_breaker",
         "compensate": "compensation compensator compensated_by undo rollback inverse",
         "requires_approval": "needs_approval require_approval confirm confirmation interrupt_before",
         "output_schema": "returns output_type result_schema schema response_format response_model json_schema",
@@ -89,7 +90,10 @@ _LOOP = Words(
         "back_to": "to go_to from start",
         "break_path": "next then exit break",
     },
-    said={"until": "write the opposite of it as `while`"},
+    said={
+        "until": "write the opposite of it as `while`",
+        "every interval delay pause sleep backoff": "let a node with `wait: {for: …}` be one of the loop",
+    },
 )
 _CATCH = Words(
     keys={
@@ -136,7 +140,9 @@ WORDS: Mapping[type[BaseModel], Words] = {
             "within": "timeout time_limit",
         }
     ),
-    JoinModel: Words(keys={"wait_for": "type mode policy count need"}),
+    JoinModel: Words(
+        keys={"wait_for": "type mode policy count need"}, said={"any first one": "write `join: any`"}
+    ),
     CatchModel: _CATCH,
     RetryModel: Words(
         keys={

@@ -38,6 +38,7 @@ _PLAIN_WORDS = {
     "list_type": "must be a list",
     "string_type": "must be a string",
     "bool_type": "must be `true` or `false`",
+    "bool_parsing": "must be `true` or `false`",
     "too_short": "a workflow has at least one node",
     "too_long": f"a workflow has at most {MAX_NODES} nodes",
 }

@@ -15,13 +15,20 @@ from baton.core.effects.toolspec import ToolSpec
 
 PREFIX: Final = "std."
 STANDARD: Final = (
-    "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.notify", "std.openapi", "std.pay",
-    "std.pipeline", "std.put_object", "std.search_tools", "std.upsert",
+    "std.delete_resource", "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.named_pipeline", "std.notify",
+    "std.notify_cancelled", "std.openapi", "std.pay", "std.pipeline", "std.put_object", "std.refund", "std.restore",
+    "std.restore_object", "std.search_tools", "std.upsert",
 )  # fmt: skip
 ALL: Final = "std.*"
 SEARCH: Final = "std.search_tools"
-# What looks whether another tool has acted, and what does nothing outside that another cannot do, is there with it.
-_WITH: Final = {"std.find_payment": "std.pay", "std.http_pipeline": "std.http"}
+NAMED: Final = "std.named_pipeline"
+"""Not one of `std.*`: where it is granted, what agents run is kept."""
+# What looks whether another tool has acted, what takes back what that has done, and what does nothing outside that another cannot
+# do, is there with it.
+_WITH: Final = {
+    "std.find_payment": "std.pay", "std.refund": "std.pay", "std.http_pipeline": "std.http", "std.delete_resource": "std.http",
+    "std.restore": "std.upsert", "std.restore_object": "std.put_object", "std.notify_cancelled": "std.notify",
+}  # fmt: skip
 
 _TENANTS = r"[A-Za-z0-9_.:@+=|-]{1,128}(,[A-Za-z0-9_.:@+=|-]{1,128})*"
 _WORD = rf"std\.(\*|{'|'.join(name.removeprefix(PREFIX) for name in STANDARD)})(={_TENANTS})?"
@@ -46,7 +53,9 @@ class Grants(msgspec.Struct, frozen=True):
 
     def allows(self, name: str, tenant: str | None = None) -> bool:
         """Whether this tenant, or without one any tenant, may use the standard tool of this name."""
-        names = {name, _WITH.get(name, name), ALL} if name in STANDARD else set[str]()
+        names = (
+            {name, _WITH.get(name, name), ALL if name != NAMED else NAMED} if name in STANDARD else set[str]()
+        )
         for granted in names & self.tools.keys():
             tenants = self.tools[granted]
             if tenants is None or tenant is None or tenant in tenants:
@@ -54,7 +63,8 @@ class Grants(msgspec.Struct, frozen=True):
         return False
 
 
-EVERYTHING: Final = Grants({ALL: None})
+NOTHING: Final = Grants({})
+EVERYTHING: Final = Grants({ALL: None, NAMED: None})
 
 
 class OfTenants(Mapping[str, ToolSpec]):

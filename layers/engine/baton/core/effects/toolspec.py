@@ -35,6 +35,7 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     the parameter that can be shortened. `sees_key` False: its function has no `Context`, and so no use for a key.
     `repeatable`: an agent that calls it again with equal arguments has it called again. `requires_approval`: a person
     approves every call of it first; `risk`: those that are risky. `undo`: the tool that takes back what a call of this one has done.
+    `breaker`: the circuit breaker of its target (core/failures/breakers.py); empty: none.
     """
 
     name: str
@@ -60,6 +61,7 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     repeatable: bool = False
     risk: Risk | None = None
     undo: str = ""
+    breaker: str = ""
 
     @property
     def may_ask(self) -> bool:

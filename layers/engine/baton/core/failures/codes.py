@@ -81,6 +81,7 @@ _ENGINE: dict[str, Code] = {
     # ---- tools
     "tool_error": Code(UNKNOWN, "The tool raised an error.", "Read the message; the worker's log says where it was raised."),
     "tool_crashed": Code(UNKNOWN, "The process that ran the tool died.", "See whether the tool needs more memory; the worker's log says how it died."),
+    "breaker_open": Code(TRANSIENT, "The target of the call is down, and calls to it are held back.", "Wait: the step goes on when the target answers again. `baton breakers show` says what is wrong; a failover policy for this code says what is done instead."),
     "callback_over": Code(PERMANENT, "Work elsewhere is not waited for any more.", "Stop that work; the message says why."),
     "link_over": Code(PERMANENT, "The link by which a question is answered does not count any more.", "Have people told again: the newest link counts."),
     "heartbeat_timeout": Code(TRANSIENT, "Work elsewhere has given no sign of life in time.", "See whether it still runs there, and whether it sends heartbeats as often as `callback.heartbeat` says."),

@@ -133,7 +133,8 @@ class Node(_Part, frozen=True, kw_only=True):
     which they are tried; `hooks` maps what can be done before a retry to the tool that does it. `approval`: whether a person is
     asked before the tool acts. With a `callback` the tool only hands the work over, and the node waits for the callback.
     `agent`: what an agent is made of. `replan`: what a model may put in the place of a step that has failed. `undo`: by tool that may
-    have done the node's work, what takes that back; `stays`: nothing does.
+    have done the node's work, what takes that back; `stays`: nothing does. `breaker`: what its
+    calls have in common that one circuit breaker guards, in place of what the tool says.
     """
 
     name: str
@@ -174,6 +175,7 @@ class Node(_Part, frozen=True, kw_only=True):
     replan: ReplanParts | None = None
     undo: dict[str, Undo] = {}
     stays: bool = False
+    breaker: str = ""
 
     def inverse(self, tool: str, item: str = "") -> Undo | None:
         """What takes back what a tool has done for the node, or in one of its items."""

@@ -21,6 +21,14 @@ class _Tag(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
+class _Node(msgspec.Struct, frozen=True):
+    node: str = ""
+
+
+class _Nodes(msgspec.Struct, frozen=True):
+    events: tuple[_Node, ...] = ()
+
+
 class _Tags(msgspec.Struct, frozen=True):
     events: tuple[_Tag, ...] = ()
 
@@ -31,6 +39,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Entry).decode
 _decode_format = msgspec.json.Decoder(_Format).decode
+_decode_nodes = msgspec.json.Decoder(_Nodes).decode
 _decode_tags = msgspec.json.Decoder(_Tags).decode
 
 
@@ -62,3 +71,11 @@ def _explain(data: bytes, error: Exception) -> UnknownEntry | CorruptLog:
     except _UNREADABLE:
         pass
     return CorruptLog(f"an entry does not decode: {error}")
+
+
+def node_in(data: bytes) -> str:
+    """The first node that an entry names, whether this version can read it or not; empty where none can be found."""
+    try:
+        return next((event.node for event in _decode_nodes(data).events if event.node), "")
+    except _UNREADABLE:
+        return ""

@@ -16,6 +16,7 @@ from baton.core.log.failure_events import (
     QuestionClaimed,
     QuestionClosed,
     QuestionEscalated,
+    StepHeld,
     StrategyChosen,
 )
 from baton.core.log.open_events import (
@@ -90,6 +91,7 @@ __all__ = [  # what is declared in rooms of its own
     "Revived",
     "Settles",
     "Shown",
+    "StepHeld",
     "StrategyChosen",
     "Token",
     "TurnBegan",
@@ -334,6 +336,7 @@ Event = (
     | StepFailed
     | AttemptFailed
     | StrategyChosen
+    | StepHeld
     | QuestionClosed
     | QuestionEscalated
     | QuestionClaimed

@@ -51,6 +51,15 @@ class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=Tr
     look: bool = False
 
 
+class StepHeld(About, frozen=True, tag="step_held", omit_defaults=True, kw_only=True):
+    """A step waits for a circuit breaker: no attempt was made, and it asks again at `until`. `state`: that of the breaker."""
+
+    breaker: str
+    at: int
+    until: int
+    state: str = "open"
+
+
 class QuestionClosed(About, frozen=True, tag="question_closed", omit_defaults=True, kw_only=True):
     """A question has its answer, or it `expired`. About a step: `retry` (with other arguments, perhaps), `use`, `fail`.
 

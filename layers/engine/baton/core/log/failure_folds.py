@@ -36,6 +36,7 @@ from baton.core.log.state import (
     NOTICES_REMEMBERED,
     UNKNOWN_OUTCOME,
     Failing,
+    Held,
     State,
     slot_of,
     without,
@@ -71,6 +72,7 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
     return replace(
         with_models(pay(state, slot, e.cost), e.usage, e.assumed),
         failing={**state.failing, slot: failing},
+        held=without(state.held, (slot,)),
         recovery=replace(
             without_running(state.recovery, slot),
             consecutive_crashes=0,
@@ -105,6 +107,20 @@ def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
     )
     after = replace(state, failing={**state.failing, slot: failing})
     return after if e.ask is None else inbox.opened(after, e.ask)
+
+
+def step_held(state: State, e: ev.StepHeld) -> State:
+    """It is ready and waits. The time is not counted as one of pauses between attempts."""
+    slot = slot_of(e.node, e.iteration, e.item)
+    before, failing = state.held.get(slot), state.failing.get(slot)
+    if slot not in state.tokens or (before is not None and before.at >= e.at):
+        return state
+    held = Held(breaker=e.breaker, at=e.at, until=e.until, state=e.state)
+    after = replace(state, held={**state.held, slot: held})
+    if failing is None or not failing.history.since:
+        return after
+    history = replace(failing.history, since=failing.history.since + e.until - e.at)
+    return replace(after, failing={**state.failing, slot: replace(failing, history=history)})
 
 
 def question_closed(state: State, e: ev.QuestionClosed) -> State:

@@ -24,6 +24,7 @@ from baton.core.log.failure_folds import (
     question_claimed,
     question_closed,
     question_escalated,
+    step_held,
     strategy_chosen,
 )
 from baton.core.log.lost import carriers
@@ -176,7 +177,7 @@ def _counted(state: State, event: ev.Settles) -> dict[str, Any]:
 def _emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
     """The map without the slots that are `gone`; in a saga of plain steps it is empty."""
     news: dict[str, Any] = {}
-    for name in ("open", "approved", "items", "begun", "first_started_at", "failing", "corrections"):
+    for name in ("open", "approved", "items", "begun", "first_started_at", "failing", "held", "corrections"):
         if known := getattr(state, name):
             news[name] = without(known, gone)
     if state.admitted:
@@ -258,6 +259,7 @@ def _failed(state: State, e: ev.StepFailed) -> State:
         state,
         failure=state.failure or e.failure,
         failing=without(state.failing, (slot,)),
+        held=without(state.held, (slot,)),
         recovery=without_running(state.recovery, slot),
     )
 
@@ -324,6 +326,7 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.StepFailed: _failed,
         ev.AttemptFailed: attempt_failed,
         ev.StrategyChosen: strategy_chosen,
+        ev.StepHeld: step_held,
         ev.QuestionClosed: question_closed,
         ev.QuestionEscalated: question_escalated,
         ev.QuestionClaimed: question_claimed,

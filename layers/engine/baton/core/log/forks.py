@@ -74,6 +74,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         open=kept,
         corrections={},
         undo=_undoable(before.undo, at_cut.undo, fork.cut),
+        held={},
         orphaned_children=(
             *before.orphaned_children,
             *(child for child in running if child.saga not in staying),

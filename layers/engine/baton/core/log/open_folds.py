@@ -20,7 +20,7 @@ def opened(state: State, e: ev.Opens) -> State:
     if slot not in state.tokens or slot in state.open:
         return state
     work = e.work()
-    after = replace(state, open={**state.open, slot: work})
+    after = replace(state, open={**state.open, slot: work}, held=without(state.held, (slot,)))
     return after if work.ask is None else inbox.opened(after, work.ask)
 
 

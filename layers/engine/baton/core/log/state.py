@@ -136,6 +136,15 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     correction: str = ""
 
 
+class Held(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A step that waits for a circuit breaker, since `at`, and asks again at `until`. `state`: that of the breaker."""
+
+    breaker: str
+    at: int
+    until: int
+    state: str = "open"
+
+
 class Segment(msgspec.Struct, frozen=True, array_like=True):
     """The entries `first`..`last` (both included) of `branch` are part of this history."""
 
@@ -291,6 +300,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The version of the entry that has parked it, or did so last."""
     ended: SagaEnded | None = None
     failing: dict[str, Failing] = {}
+    held: dict[str, Held] = {}
+    """Steps that wait for a circuit breaker."""
     corrections: dict[str, tuple[int, ...]] = {}
     """When answers of models were of no use (corrections.py)."""
     recovery: Recovery = Recovery()

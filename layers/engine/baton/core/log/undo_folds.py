@@ -45,6 +45,7 @@ def emptied(state: State) -> dict[str, Any]:
         "begun": {},
         "first_started_at": {},
         "failing": {},
+        "held": {},
         "corrections": {},
         "outputs": {},
         "previous": {},
@@ -132,7 +133,7 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
         failed = (*failed, told)
     news: dict[str, Any] = {
         name: without(getattr(state, name), (slot,))
-        for name in ("tokens", "open", "approved", "begun", "first_started_at", "failing")
+        for name in ("tokens", "open", "approved", "begun", "first_started_at", "failing", "held")
     }
     return replace(
         state,

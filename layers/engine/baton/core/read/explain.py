@@ -18,6 +18,7 @@ from baton.core.read.attempt_history import SHOWN, attempts_view, history
 from baton.core.read.reasons import (
     ASKING,
     CHILD,
+    HELD,
     JOINING,
     READY,
     RETRYING,
@@ -33,7 +34,7 @@ from baton.core.read.wording import choice, counted, listed, moved, said, unhand
 from baton.core.times import iso
 from baton.errors import NotFound
 
-STATES = (*BECAME, READY, RUNNING, RETRYING, ASKING, WAITING, CHILD, JOINING, UNREACHED)
+STATES = (*BECAME, READY, RUNNING, HELD, RETRYING, ASKING, WAITING, CHILD, JOINING, UNREACHED)
 MOST_OPEN = 100
 MOST_CAUSES = 20  # of the chain to a cause: the first of them, and the cause itself
 _SAID = 5  # of edges, of causes, or of what a node waits for, in one sentence

@@ -40,14 +40,19 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "Parked": (COUNT, "sagas that were parked: nothing more begins until a person lets them go on, or their time comes"),
     "RolledBack": (COUNT, "sagas that have undone what they had done"),
     "RollbacksFailed": (COUNT, "sagas of which something could not be undone"),
+    "Held": (COUNT, "times a step was held back by a circuit breaker, without an attempt"),
+    "BreakerOpened": (COUNT, "times a circuit breaker opened"),
     "LoopBlocked": (COUNT, "times an `async` tool held the event loop for longer than `LoopBlockedMs`"),
+    "DeadMessages": (COUNT, "messages that no function could handle, as the reconciler finds them"),
+    "DeadLetters": (COUNT, "dead letters that are pending, 1,000 at most; there are no figures while there are none"),
+    "DeadLetterAge": (MS, "for how long the oldest of them has been pending"),
     "InputTokens": (COUNT, "tokens that a model has read, those that its provider still had inside"),
     "OutputTokens": (COUNT, "tokens that a model has written, reasoning inside"),
     "ModelTime": (MS, "time of an attempt in which a model has answered, whether the answer was of use or not"),
     "Errors": (COUNT, "failures of attempts, and of steps without one"),
 }  # fmt: skip
-"""Every metric: its unit, and what it counts. `Errors` and `Parked` are by code, `LoopBlocked` by tool, those of
-models by model, the others by tool and by workflow."""
+"""Every metric: its unit, and what it counts. `Errors` and `Parked` are by code, `LoopBlocked` by tool, `BreakerOpened` by breaker, those of
+models by model, `Held` by workflow, the others by tool and by workflow."""
 
 _QUIET = frozenset({"Attempts", "Succeeded", "WorkTime"})
 
@@ -129,8 +134,8 @@ class Figures:
                 tally = self._tally(workflow, event.tool, now)
                 tally.add("WorkTime", lasted)
                 tally.ask(event.usage, lasted)
-            elif isinstance(event, ev.Opens) and event.work().ask is not None:
-                self._tally(workflow, "", now).add("Questions")
+            elif metric := _waits_for(event):
+                self._tally(workflow, "", now).add(metric)
             elif isinstance(event, ev.Parked | ev.SagaEnded):
                 self._of_saga(workflow, event, now)
 
@@ -172,6 +177,13 @@ class Figures:
             for (workflow, tool), tally in due.items()
             for document in _documents(tally, now, deployment, workflow, tool)
         ]
+
+
+def _waits_for(event: ev.Event) -> str:
+    """The metric of an event with which a wait begins; empty for any other."""
+    if isinstance(event, ev.StepHeld):
+        return "Held"
+    return "Questions" if isinstance(event, ev.Opens) and event.work().ask is not None else ""
 
 
 def _metric_of(strategy: str) -> str:

@@ -25,7 +25,7 @@ def open_question_view(
     """A question that waits for an answer: for whom it is, and what an answer may change."""
     node, iteration = node_of(slot)
     failing = state.failing.get(slot)
-    tool = None if failing is None else tools.get(tool_asked_about(program.nodes[node], failing))
+    tool = None if failing is None else tools.get(tool_asked_about(program.node_at(state, slot), failing))
     return question_view(node, iteration, ask) | {
         "for": [_person(one) for one in may_answer(state, ask)],
         "claim": _claim(state, ask),

@@ -13,11 +13,11 @@ from baton.core.log.lost import unrescued
 from baton.core.log.state import slot_of
 from baton.core.read.attempt_history import is_asking, outlook
 from baton.core.read.timeline import DROPPED, FAILED, SKIPPED, Arrival, End, Moment, Place, Story
-from baton.core.read.wording import condition_words, listed, moved, opened, said, some, unhandled
+from baton.core.read.wording import condition_words, held, listed, moved, opened, said, some, unhandled
 from baton.core.times import iso
 
 READY, WAITING, CHILD, JOINING, UNREACHED = "ready", "waiting", "child", "joining", "unreached"
-RETRYING, ASKING, RUNNING = "retrying", "asking", "running"
+RETRYING, ASKING, RUNNING, HELD = "retrying", "asking", "running", "held"
 _NO_TAILS: frozenset[str] = frozenset()
 
 
@@ -203,6 +203,8 @@ class Reasons:
             return self._program.kinds[self._program.nodes[place.node].kind].word(place.opened.work())
         if self.at_work(place):
             return RUNNING
+        if place.held is not None:
+            return HELD
         if place.attempts:
             return ASKING if is_asking(place) else RETRYING
         return JOINING if self._turn(place) == WAITS else READY
@@ -222,6 +224,8 @@ class Reasons:
         turn = self._turn(place)
         if turn == WAITS:
             return f"waits for its edges from {listed(self.missing(place))}"
+        if place.held is not None and self._story.state.parked is None:
+            return f"waits for {held(place.held)}"
         if place.attempts and (is_asking(place) or self._story.state.parked is None):
             return outlook(place)
         if self._story.state.parked is not None:
@@ -241,6 +245,8 @@ class Reasons:
             return f"was waiting for {opened(self._program, place)}"
         if self._turn(place) == WAITS:
             return f"was waiting for its edges from {listed(self.missing(place))}"
+        if place.held is not None:
+            return f"was waiting for {held(place.held)}"
         failed = outlook(place)
         return f"{failed}; it was not done" if failed else "was not done"
 

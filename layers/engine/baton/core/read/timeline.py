@@ -27,6 +27,7 @@ BECAME = (RAN, PASSED, WAITED, ANSWERED, SKIPPED, FAILED, DROPPED)
 _OfPlace = (
     ev.AttemptFailed
     | ev.StrategyChosen
+    | ev.StepHeld
     | ev.QuestionClosed
     | ev.ReplanEnded
     | ev.QuestionEscalated
@@ -107,7 +108,7 @@ class Place(Struct, gc=False):
 
     `label`: what an item is called. `said`: what its node says of it.
 
-    `attempts` are those that failed before the last. `moves`: what has happened to a question besides its answer.
+    `attempts` are those that failed before the last. `held`: the circuit breaker that it waits for now. `moves`: what has happened to a question besides its answer.
     """
 
     node: str
@@ -121,6 +122,7 @@ class Place(Struct, gc=False):
     answer: ev.QuestionClosed | None = None
     end: End | None = None
     attempts: list[Attempt] = []
+    held: ev.StepHeld | None = None
     moves: list[ev.QuestionEscalated | ev.QuestionClaimed] = []
 
     @property
@@ -238,6 +240,7 @@ class Story:
         place = self.places.get(slot_of(event.node, event.iteration, event.item))
         if place is None:
             return
+        place.held = event if isinstance(event, ev.StepHeld) else None
         if isinstance(event, ev.ReplanEnded):
             place.opened = None
         elif isinstance(event, ev.QuestionEscalated | ev.QuestionClaimed):
@@ -248,7 +251,7 @@ class Story:
             and place.slot not in after.open
         ):
             place.opened = None  # what it asked for is approved: it goes on
-        elif after.failing is not before.failing:
+        elif after.failing is not before.failing and not isinstance(event, ev.StepHeld):
             _try(place, event, when)
         elif place.opened is not None and isinstance(event, ev.QuestionClosed):
             place.answer = event

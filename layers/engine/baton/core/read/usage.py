@@ -387,7 +387,7 @@ def _times(state: State) -> list[int]:
         return [state.parked.until] if state.parked.until else []
     asked = [failing.ask.expires_at if failing.ask else failing.due_at for failing in state.failing.values()]
     waits = [work.due for work in state.open.values() if work.due is not None]
-    return [*waits, *(time for time in asked if time)]
+    return [*waits, *(held.until for held in state.held.values()), *(time for time in asked if time)]
 
 
 def fork_of(entry: ev.Entry) -> ev.Forked | None:

@@ -172,8 +172,12 @@ def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
     kind, work = program.kinds[program.nodes[node].kind], state.open.get(slot)
     if state.has_begun(slot):
         what = kind.active if work is None else kind.word(work)
+    elif slot in state.failing and state.failing[slot].ask is not None:
+        what = "asking"
+    elif slot in state.held:
+        what = "held"
     elif slot in state.failing:
-        what = "asking" if state.failing[slot].ask is not None else "retrying"
+        what = "retrying"
     elif program.turn(state, slot) != WAITS:
         what = "ready"
     shown: dict[str, Any] = {**_place(state, program, slot), "state": what}
@@ -181,6 +185,9 @@ def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
         shown["most_rounds"] = rounds
     if work is not None:
         shown |= kind.open_view(program.nodes[node], work)
+    if what == "held":
+        held = state.held[slot]
+        shown |= {"breaker": held.breaker, "since": iso(held.at), "until": iso(held.until)}
     if what == "joining":
         arrived = state.tokens[slot]
         shown["waits_for"] = [src for src in program.nodes[node].before if src not in arrived]

@@ -131,6 +131,11 @@ def opened(program: Program, place: Place) -> str:
     return program.kinds[program.nodes[place.node].kind].words(place.opened) + asked_since(place.moves)
 
 
+def held(event: ev.StepHeld) -> str:
+    """The circuit breaker that a node waits for."""
+    return f"breaker `{event.breaker}`, which is {event.state.replace('_', '-')}; next probe at {iso(event.until)}"
+
+
 def asked_since(moves: Sequence[ev.QuestionEscalated | ev.QuestionClaimed]) -> str:
     """What has happened to a question since it was asked; of much, the last."""
     more = len(moves) - _LISTED

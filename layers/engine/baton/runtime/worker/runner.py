@@ -30,7 +30,7 @@ from baton.core.decide.outcomes import refused
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
 from baton.core.log.inbox import before_the_end
-from baton.errors import CorruptLog, EngineFault, RowsRefused, UnknownEntry
+from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
 from baton.ports import Head, Message, SagaRef
 from baton.runtime.deadline import Deadline
 from baton.runtime.history import History
@@ -101,7 +101,7 @@ class Runner:
         except Superseded:
             return SUPERSEDED
         except Exception as error:
-            is_unreadable = isinstance(error, UnknownEntry | CorruptLog)
+            is_unreadable = isinstance(error, Unreadable)
             if run is not None:  # else it was its own log that could not be read
                 await self._rescue(run)
             await steps.end()
@@ -113,6 +113,7 @@ class Runner:
             self._p.live.drop(ref)
             await steps.end()
             await self._p.ledger.drain(ref)
+            await self._p.steps.drain()
 
     async def _give_up(self, ref: SagaRef, pause: int, run: Run | None = None) -> None:
         """Give the lease back after a fault, or else say in the log that it will run out without a death; best effort.
@@ -175,7 +176,8 @@ class Runner:
         if lease.dead is not None and not _gave_up(lease.dead, entries):
             # Before the entry: a worker that stood still meanwhile learns from the entry that it is too late.
             dead = lease.dead
-            assumed = await self._p.ledger.revived(history.state, program.graph, dead.until, dead.owner)
+            holders = (dead.owner, *_silent_deaths(dead, entries))
+            assumed = await self._p.ledger.revived(history.state, program.graph, dead.until, holders)
             await self._record_death(lease, history, assumed)
         await self._check_money(lease, history, program)
         return program
@@ -387,3 +389,9 @@ def _gave_up(dead: Head, entries: Sequence[ev.Entry]) -> bool:
     """Whether the holder of a lease that ran out has said that it would. It has written nothing after that."""
     mine = [entry for entry in entries if (entry.epoch, entry.invocation) == (dead.epoch, dead.owner)]
     return bool(mine) and isinstance(mine[-1].events[-1], ev.GaveUp)
+
+
+def _silent_deaths(dead: Head, entries: Sequence[ev.Entry]) -> tuple[str, ...]:
+    """The worker that wrote last, if another has died since without a word: it may have died before that, and no entry says so."""
+    last = next((one for one in reversed(entries) if one.epoch), None)
+    return (last.invocation,) if last is not None and last.epoch < dead.epoch else ()

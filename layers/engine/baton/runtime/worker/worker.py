@@ -14,13 +14,14 @@ from enum import Enum, auto
 import msgspec
 from msgspec import Struct
 
-from baton.errors import CorruptLog, EngineFault, PoisonMessage, UnknownEntry
-from baton.ports import DeadLetters, Invoker, Message, Queue, SagaRef
+from baton.errors import EngineFault, PoisonMessage, Unreadable
+from baton.ports import Cause, DeadLetters, Invoker, Message, Queue
 from baton.runtime.context import Invocation
 from baton.runtime.deadline import Turn
 from baton.runtime.lease import EXPIRED, HELD, WAKE_LEFT
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.turns import end_in_turn
+from baton.runtime.wakes import read_message
 from baton.runtime.worker.runner import Runner
 
 logger = logging.getLogger("baton.worker")
@@ -57,18 +58,6 @@ class Delivery(Struct, frozen=True):
         return task.result() is _Verdict.AGAIN or (task.result() is _Verdict.HELD and is_redelivered)
 
 
-def read_message(body: str) -> Message:
-    """Raises `PoisonMessage` for a message that no delivery will make readable."""
-    try:
-        message = msgspec.json.decode(body, type=Message)
-        SagaRef.parse(message.saga)
-    except (msgspec.DecodeError, ValueError) as error:
-        raise PoisonMessage(f"not a wake: {error}") from error
-    if message.v < 0:
-        raise PoisonMessage(f"not a wake: version {message.v}")
-    return message
-
-
 class Worker:
     """The worker function's job."""
 
@@ -92,7 +81,8 @@ class Worker:
             try:
                 message = read_message(delivery.body)
             except PoisonMessage as error:
-                burial = self._bury(parts, delivery.body, str(error))
+                cause = Cause(code=error.cause, attempts=delivery.receives)
+                burial = self._bury(parts, delivery.body, str(error), cause)
                 work.append(([delivery], asyncio.create_task(burial)))
                 continue
             known = wakes.get(message.saga)
@@ -100,7 +90,8 @@ class Worker:
                 wakes[message.saga] = message
             of.setdefault(message.saga, []).append(delivery)
         for saga, wake in wakes.items():
-            run = self._run(parts, runner, wake, alone=len(wakes) == 1)
+            receives = max(delivery.receives for delivery in of[saga])
+            run = self._run(parts, runner, wake, receives, alone=len(wakes) == 1)
             work.append((of[saga], asyncio.create_task(run)))
         try:
             if work:
@@ -134,16 +125,19 @@ class Worker:
         if late:
             await asyncio.wait(late, timeout=limits.answer_ms / 4_000)
 
-    async def _run(self, parts: Parts, runner: Runner, message: Message, *, alone: bool) -> _Verdict:
+    async def _run(
+        self, parts: Parts, runner: Runner, message: Message, receives: int, *, alone: bool
+    ) -> _Verdict:
         """One saga. Never raises, so that others are unharmed."""
         try:
             ending = await runner.run(message, alone=alone)
             if ending == EXPIRED:
                 await parts.call(self._invoker.invoke, [message])
-        except (UnknownEntry, CorruptLog) as error:
+        except Unreadable as error:
             logger.exception("saga left as it was", extra={"saga": message.saga})
             body = msgspec.json.encode(message).decode()
-            return await self._bury(parts, body, f"{type(error).__name__}: {error}")
+            cause = Cause(code=error.cause, version=error.version, node=error.node, attempts=receives)
+            return await self._bury(parts, body, f"{type(error).__name__}: {error}", cause)
         except EngineFault as error:
             logger.warning(
                 "engine fault, to be delivered again", extra={"saga": message.saga, "fault": repr(error)}
@@ -155,11 +149,11 @@ class Worker:
         logger.info("saga %s", ending, extra={"saga": message.saga, "ending": ending})
         return _Verdict.HELD if ending in (HELD, WAKE_LEFT) else _Verdict.DONE
 
-    async def _bury(self, parts: Parts, body: str, reason: str) -> _Verdict:
+    async def _bury(self, parts: Parts, body: str, reason: str, cause: Cause) -> _Verdict:
         """Send a message to the dead letters with its reason; if that fails, it is delivered again."""
         logger.error("dead letter", extra={"reason": reason, "body": body[:500]})
         try:
-            await parts.call(self._dead_letters.send, body, reason)
+            await parts.call(self._dead_letters.send, body, reason, cause)
         except Exception:  # whatever the queue has against it must not harm the other messages of the batch
             logger.exception("no dead letter, to be delivered again")
             return _Verdict.AGAIN

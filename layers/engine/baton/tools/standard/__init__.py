@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
-from baton.core.effects.grants import EVERYTHING, PREFIX, Grants, OfTenants, off
+from baton.core.effects.grants import EVERYTHING, NAMED, NOTHING, PREFIX, Grants, OfTenants, off
 from baton.core.effects.toolspec import ToolSpec
 from baton.ports import StepFailure
 from baton.tools.define import Registry, Tool
@@ -21,18 +21,22 @@ __all__ = ["PREFIX", "Services", "standard_tools", "with_standard"]
 
 
 def standard_tools(
-    services: Services = NOWHERE, beside: Callable[[], Mapping[str, ToolSpec]] | None = None
+    services: Services = NOWHERE,
+    beside: Callable[[], Mapping[str, ToolSpec]] | None = None,
+    grants: Grants = NOTHING,
 ) -> Registry:
     """Their registry. Without services they can be compiled against, and not run.
 
-    beside: all the tools there are; without it these.
+    beside: all the tools there are; without it these. grants: for which tenants pipelines are kept.
     """
-    from baton.tools.standard import http, notify, openapi, pay, pipelines, search, stored
+    from baton.tools.standard import http, named, notify, openapi, pay, pipelines, search, stored
 
     registry = Registry()
-    for module in (http, notify, openapi, pay, stored, pipelines):
+    for module in (http, notify, openapi, pay, stored, named):
         module.declare(registry, services)
-    search.declare(registry, beside or registry.specs)
+    is_granted = partial(grants.allows, NAMED)
+    pipelines.declare(registry, services, named.rememberer(services, is_granted))
+    search.declare(registry, beside or registry.specs, partial(named.names_of, services))
     return registry
 
 
@@ -56,7 +60,7 @@ class _Both(Registry):
     @cached_property
     def _standard(self) -> Registry:
         granted = Registry()
-        for name, tool in standard_tools(self._services, self.specs).items():
+        for name, tool in standard_tools(self._services, self.specs, self._grants).items():
             if self._grants.allows(name):
                 granted.add(_guarded(tool, self._grants))
         return granted

@@ -1,4 +1,4 @@
-"""`std.http`: a request to a service outside, with the step's idempotency key as a header.
+"""`std.http`: a request to a service outside, with the step's idempotency key as a header; `std.delete_resource` deletes what one has created.
 
 How bytes travel, and where to, is the adapter's. What an answer means to a step is here.
 """
@@ -24,6 +24,7 @@ MOST_REDIRECTS = 5
 _SEE_OTHER = 303
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _NOT_MODIFIED = 304
+_GONE = frozenset({404, 410})
 # Headers that a later step may need. Cookies are not among them.
 KEPT = (
     "content-language", "content-type", "etag", "expires", "last-modified", "link", "location", "retry-after",
@@ -50,7 +51,40 @@ class Answered(BaseModel):
     body: Any
 
 
+class Deleted(BaseModel):
+    """`found`: it was there until then; otherwise it had gone before."""
+
+    status: int
+    found: bool
+
+
 def declare(registry: Registry, services: Services) -> None:
+    @tool("std.delete_resource", registry=registry, domain="external_api", timeout="60s")
+    async def delete_resource(
+        url: str, context: StepContext, base: str = "", headers: dict[str, str] | None = None
+    ) -> Deleted:
+        """Delete what a request has created, by its address. What is not there (404, 410) is deleted already.
+
+        base: the address of that request, to which `url` may be relative.
+        """
+        where = _whole(base, url)
+        try:
+            answer = await followed(
+                services,
+                context,
+                "DELETE",
+                where,
+                headers_of(headers or {}),
+                b"",
+                context.idempotency_key,
+                None,
+            )
+        except StepFailure as error:
+            if error.status not in _GONE:
+                raise
+            return Deleted(status=error.status, found=False)
+        return Deleted(status=answer.status, found=True)
+
     @tool("std.http", registry=registry, domain="external_api")
     async def http(
         url: str,
@@ -141,6 +175,14 @@ def _joined(url: str, answer: HttpAnswer) -> str:
         message = f"{host_of(url)} redirects to an address that does not begin with https://"
         raise StepFailure("permission_denied", message, status=answer.status)
     return there
+
+
+def _whole(base: str, url: str) -> str:
+    """Raises `StepFailure`."""
+    try:
+        return urljoin(base, url).partition("#")[0]
+    except ValueError as error:
+        raise StepFailure("input_invalid", "`url` is no address, or `base` is none") from error
 
 
 def headers_of(given: dict[str, str]) -> dict[str, str]:

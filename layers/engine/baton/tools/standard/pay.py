@@ -1,13 +1,13 @@
-"""`std.pay` and `std.find_payment`: a payment in two phases against a payment service that speaks HTTP.
+"""`std.pay`, `std.find_payment` and `std.refund`: a payment in two phases against a payment service that speaks HTTP.
 
-Reserve, execute, confirm; or reserve, be refused, release. Each phase has an idempotency key of its own, made of the
+Reserve, execute, confirm; or reserve, be refused, release; later perhaps refund. Each phase has an idempotency key of its own, made of the
 step's, so that the next attempt after a crash, wherever it was, finds what was done and goes on from there. What the
 service has to understand is in docs/tools.md.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -22,7 +22,9 @@ from baton.tools.standard.kit import Services, exchange, read_json, refused
 from baton.tools.standard.signed import signed
 
 RESERVED, EXECUTED, CONFIRMED, RELEASED = "reserved", "executed", "confirmed", "released"
-STATUSES = frozenset({RESERVED, EXECUTED, CONFIRMED, RELEASED})
+REFUNDED = "refunded"
+STATUSES = frozenset({RESERVED, EXECUTED, CONFIRMED, RELEASED, REFUNDED})
+OF_A_REFUND: Final = "/refund"  # at the end of the reference of a refund
 REFUSED = "refused"
 
 # Refusals that say nothing of the payment: unknown caller, another request under way, too early, too often.
@@ -35,6 +37,7 @@ Money = Annotated[
 ]
 Currency = Annotated[str, Field(pattern="^[A-Z]{3}$", description="ISO 4217, such as EUR.")]
 Account = Annotated[str, Field(min_length=1, max_length=200)]
+Reference = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Payment(BaseModel):
@@ -48,6 +51,17 @@ class Payment(BaseModel):
     reference: str
 
 
+class Refund(BaseModel):
+    """All of a payment was paid back. `reference` is the refund's own, and cannot be refunded."""
+
+    refund: str
+    status: Literal["refunded"] = "refunded"
+    payment: str
+    amount: int
+    currency: str
+    reference: str
+
+
 class _Reservation(msgspec.Struct):
     """What the service says of a reservation; more than that is not looked at."""
 
@@ -57,6 +71,7 @@ class _Reservation(msgspec.Struct):
     currency: str
     to: str
     payment: str = ""
+    refund: str = ""
     reason: str = ""
 
 
@@ -66,7 +81,7 @@ class _Reservations(msgspec.Struct):
 
 def declare(registry: Registry, services: Services) -> None:
     @tool(
-        "std.pay", registry=registry, effect="once", verify="std.find_payment", domain="external_api",
+        "std.pay", registry=registry, effect="once", verify="std.find_payment", undo="std.refund", domain="external_api",
         risk=Risk(action=PAYMENT, amount="amount", currency="currency", minor=True),
     )  # fmt: skip
     async def pay(
@@ -90,6 +105,15 @@ def declare(registry: Registry, services: Services) -> None:
         found = await _Desk(services, context, service).find()
         return {"happened": False} if found is None else {"happened": True, "result": found.model_dump()}
 
+    # Its keys are made of the payment's reference: whichever step asks, and however often, it is one refund.
+    @tool("std.refund", registry=registry, domain="external_api", timeout="2m")
+    async def refund(reference: Reference, context: StepContext, service: str = "") -> Refund:
+        """Pay all of a payment back, once. A refund itself is not paid back.
+
+        reference: that of the payment, as `std.pay` has given it.
+        """
+        return await _Desk(services, context, service).refund(reference)
+
 
 class _Desk:
     """The payment service, as one step sees it."""
@@ -111,13 +135,19 @@ class _Desk:
     async def pay(self, wanted: dict[str, Any]) -> Payment:
         """Raises `StepFailure`; `business_rule` for a payment that was refused, and whose reservation is released."""
         # First what there is: a service may well repeat its first answer to a key, however long ago that was true.
-        known = await self._known()
+        known = await self._known(self._key)
+        if any(one.status == REFUNDED for one in known):
+            raise StepFailure(
+                "business_rule", f"{self._host}: this payment was made and refunded", happened=False
+            )
         made = next((one for one in known if one.status != RELEASED), None)
         number = 1 + sum(one.status == RELEASED for one in known)
         if number > MOST_RESERVATIONS:
             raise StepFailure("business_rule", f"{self._host} has refused this payment {number - 1} times")
         if made is None:
-            made = await self._reservation("/reservations", number, "reserve", wanted)
+            made = await self._reservation(
+                "/reservations", f"{self._key}-reserve-{number}", "reserve", wanted
+            )
         self._same(made, wanted)
         if made.status == RESERVED:
             made = await self._execute(made, number)
@@ -125,10 +155,35 @@ class _Desk:
 
     async def find(self) -> Payment | None:
         """The payment of this key, confirmed; None if no money was moved."""
-        for one in await self._known():
+        for one in await self._known(self._key):
             if one.status in (EXECUTED, CONFIRMED):
                 return await self._finished(one)
         return None
+
+    async def refund(self, reference: str) -> Refund:
+        """Raises `StepFailure`; `business_rule` where there is nothing to refund, or the service refuses."""
+        if reference.endswith(OF_A_REFUND):
+            raise StepFailure(
+                "business_rule", "this is a refund, and a refund is not refunded", happened=False
+            )
+        known = await self._known(reference)
+        made = next((one for one in known if one.status in (EXECUTED, CONFIRMED, REFUNDED)), None)
+        if made is None:
+            raise StepFailure(
+                "business_rule", f"{self._host}: nothing was paid with this reference", happened=False
+            )
+        if made.status != REFUNDED:
+            made = await self._reservation(
+                f"/reservations/{_part(made.id)}/refund", f"{reference}-refund-1", "refund", {}
+            )
+        if made.status != REFUNDED:
+            raise StepFailure(
+                "invalid_response", f"{self._host} says `{made.status}` where it should have refunded"
+            )
+        return Refund(
+            refund=made.refund or made.id, payment=made.payment or made.id, amount=made.amount, currency=made.currency,
+            reference=reference + OF_A_REFUND,
+        )  # fmt: skip
 
     async def _finished(self, made: _Reservation) -> Payment:
         """The payment, confirmed. A service that refuses to confirm it says nothing of the money: that was moved."""
@@ -139,9 +194,9 @@ class _Desk:
             what = f"the payment `{made.payment or made.id}` was executed, but is not confirmed: "
             raise _in_doubt(error, what if moved else "") from error
 
-    async def _known(self) -> list[_Reservation]:
-        """All reservations of this step, as they stand."""
-        answer = await self._send("GET", f"/reservations?reference={_part(self._key)}", "", None)
+    async def _known(self, reference: str) -> list[_Reservation]:
+        """All reservations of a payment, as they stand."""
+        answer = await self._send("GET", f"/reservations?reference={_part(reference)}", "", None)
         try:
             made = msgspec.json.decode(answer.body, type=_Reservations).reservations
         except msgspec.DecodeError as error:
@@ -153,7 +208,7 @@ class _Desk:
     async def _execute(self, made: _Reservation, number: int) -> _Reservation:
         path = f"/reservations/{_part(made.id)}"
         try:
-            done = await self._reservation(f"{path}/execute", number, "execute", {})
+            done = await self._reservation(f"{path}/execute", f"{self._key}-execute-{number}", "execute", {})
         except StepFailure as error:
             if not 400 <= error.status < 500 or error.status in _LATER:
                 raise _in_doubt(error) from error
@@ -164,15 +219,17 @@ class _Desk:
             why, status = f"{self._host}: {done.reason or 'no reason was given'}", 0
         # Not before it is certain that nothing was moved. Should this fail, the next attempt is refused again, by the
         # same key, and releases.
-        await self._reservation(f"{path}/release", number, "release", {})
+        await self._reservation(f"{path}/release", f"{self._key}-release-{number}", "release", {})
         message = f"the payment was refused and its reservation is released: {why}"
         raise StepFailure("business_rule", message, status=status, happened=False)
 
     async def _confirm(self, made: _Reservation) -> _Reservation:
-        return await self._reservation(f"/reservations/{_part(made.id)}/confirm", 1, "confirm", {})
+        return await self._reservation(
+            f"/reservations/{_part(made.id)}/confirm", f"{self._key}-confirm-1", "confirm", {}
+        )
 
-    async def _reservation(self, path: str, number: int, phase: str, body: dict[str, Any]) -> _Reservation:
-        answer = await self._send("POST", path, f"{self._key}-{phase}-{number}", body)
+    async def _reservation(self, path: str, key: str, phase: str, body: dict[str, Any]) -> _Reservation:
+        answer = await self._send("POST", path, key, body)
         try:
             made = msgspec.json.decode(answer.body, type=_Reservation)
         except msgspec.DecodeError as error:

@@ -5,7 +5,7 @@ What the steps do is in core/pipelines/. Requests are sent here, by `std.http`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -34,14 +34,21 @@ class Pipelined(BaseModel):
     notes: list[str]
 
 
-def declare(registry: Registry, services: Services) -> None:
+def declare(
+    registry: Registry, services: Services, remember: Callable[[StepContext, Any, Mapping[str, Any]], str]
+) -> None:
+    """remember: gives the name of steps that have been run, once they have one (named.py)."""
+
     # A plain function that is pure: it runs in a thread of the worker, and so holds up no other step.
     @tool("std.pipeline", registry=registry, effect="pure")
     def pipe(
         steps: Steps, data: Data, context: StepContext, preview: Preview = 5
     ) -> Pipelined:  # by its tenant it is guarded
         """Filter, sort, select, group, join and transform tables: a list of steps, each on the result of the one before."""
-        return _run(_read(steps, data, requests=False), data, {}, services.most_bytes, preview)
+        made = of_steps(steps, data, services.most_bytes, preview)
+        if name := remember(context, steps, data):
+            made.notes.append(f'these steps have a name: `std.named_pipeline` with `name`: "{name}"')
+        return made
 
     @tool("std.http_pipeline", registry=registry, domain="external_api")
     async def pipe_answers(
@@ -57,6 +64,11 @@ def declare(registry: Registry, services: Services) -> None:
             place: await _answer(registry, fields, context, place) for place, fields in plan.requests.items()
         }
         return await services.stored(_run, plan, given, answers, services.most_bytes, preview)
+
+
+def of_steps(steps: Any, data: Mapping[str, Any], most_bytes: int, preview: int) -> Pipelined:
+    """What steps without requests make of data. Raises `StepFailure`."""
+    return _run(_read(steps, data, requests=False), data, {}, most_bytes, preview)
 
 
 def _read(steps: Any, data: Mapping[str, Any], *, requests: bool) -> pipeline.Plan:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field
 
-from baton.core.effects.grants import SEARCH, tools_for
+from baton.core.effects.grants import NAMED, SEARCH, tools_for
 from baton.core.effects.toolspec import ToolSpec
 from baton.ports import StepContext
 from baton.tools.define import Registry, tool
@@ -45,8 +45,12 @@ class Search(BaseModel):
     found: int
 
 
-def declare(registry: Registry, beside: Callable[[], Mapping[str, ToolSpec]]) -> None:
-    """beside: all the tools there are."""
+def declare(
+    registry: Registry,
+    beside: Callable[[], Mapping[str, ToolSpec]],
+    pipelines: Callable[[StepContext], Mapping[str, Mapping[str, Any]]],
+) -> None:
+    """beside: all the tools there are. pipelines: those that have a name, for callers who may use them."""
 
     @tool(SEARCH, registry=registry, effect="pure")
     def search_tools(query: Query, context: StepContext, limit: Limit = 10, among: Among = None) -> Search:
@@ -55,8 +59,14 @@ def declare(registry: Registry, beside: Callable[[], Mapping[str, ToolSpec]]) ->
         names = known if among is None else [name for name in among if name in known]
         wanted = set(_words(query))
         rated = [(_rating(known[name], wanted), name) for name in names]
-        best = sorted((-rating, name) for rating, name in rated if rating)
-        return Search(tools=[_found(known[name]) for _, name in best[:limit]], found=len(best))
+        best = [(-rating, name, _found(known[name])) for rating, name in rated if rating]
+        if NAMED in names:
+            kept = [_named(known[NAMED], name, one) for name, one in pipelines(context).items()]
+            best += [
+                (-rating, one.description, one) for one in kept if (rating := _fit(one.description, wanted))
+            ]
+        best.sort(key=lambda one: one[:2])
+        return Search(tools=[one for *_, one in best[:limit]], found=len(best))
 
 
 def _words(text: str) -> list[str]:
@@ -65,11 +75,20 @@ def _words(text: str) -> list[str]:
 
 def _rating(spec: ToolSpec, wanted: set[str]) -> int:
     """How well a tool fits; 0: not at all."""
-    name, said = _words(spec.name), _words(spec.description)
-    return sum(
-        _OF_NAME * any(_same(word, one) for one in name) + any(_same(word, one) for one in said)
-        for word in wanted
-    )
+    return _OF_NAME * _fit(spec.name, wanted) + _fit(spec.description, wanted)
+
+
+def _fit(text: str, wanted: Collection[str]) -> int:
+    """How many of the words are in a text."""
+    said = _words(text)
+    return sum(any(_same(word, one) for one in said) for word in wanted)
+
+
+def _named(spec: ToolSpec, name: str, kept: Mapping[str, Any]) -> FoundTool:
+    """A pipeline with a name. What it is described by are its operations and inputs, and no words of a model."""
+    does = ", ".join(op.removeprefix("table_") for op in kept["ops"])
+    described = f'A pipeline: {does}. It takes `name`: "{name}", and as `data`: {", ".join(kept["inputs"])}.'
+    return _found(spec).model_copy(update={"description": described})
 
 
 def _same(word: str, other: str) -> bool:

@@ -64,9 +64,13 @@ def _skippable(graph: Graph) -> Iterator[str]:
 
 
 def _too_long(graph: Graph, invocation_ms: int) -> Iterator[str]:
+    """One for each time that is too long: often it is that of one tool, which many nodes call."""
+    by_timeout: dict[int, list[str]] = {}
     for node in graph.nodes:
         if node.timeout_ms > invocation_ms:
-            yield (
-                f"`{node.name}` may take {lasting(node.timeout_ms)}, and an invocation of the worker lasts "
-                f"{lasting(invocation_ms)}: an attempt is cut off with it. Lower the timeout, or raise `WorkerTimeout`"
-            )
+            by_timeout.setdefault(node.timeout_ms, []).append(node.name)
+    for timeout_ms, names in by_timeout.items():
+        yield (
+            f"{listed(names)} may take {lasting(timeout_ms)}, and an invocation of the worker lasts "
+            f"{lasting(invocation_ms)}: an attempt is cut off with it. Lower the timeout, or raise `WorkerTimeout`"
+        )

@@ -128,6 +128,7 @@ class Agent(AsksModel):
                 name=name,
                 kind=self.kind,
                 arguments={"tools": [spec.name for spec in specs]},
+                breaker=node.breaker or "",
                 **{key: value for key, value in step.items() if key != "failover"},
             ),
             calls=tuple(call_of(compiler, self.kind, name, spec, agent.tools) for spec in specs),

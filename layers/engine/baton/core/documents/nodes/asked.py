@@ -19,6 +19,7 @@ from baton.core.documents.parts.models import (
     spoken,
     step_of,
 )
+from baton.core.failures.breakers import HOST, TOOL
 from baton.core.models.tool import MODEL, model_tool
 from baton.errors import Problem
 
@@ -61,6 +62,13 @@ class AsksModel(NodeDocument):
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
         yield from unlike_choice(name, node.branch, node.output_schema)
+        if node.breaker in (HOST, TOOL):
+            message = (
+                f"`{node.breaker}` is about a tool; a model has neither its own breaker nor an argument `url`"
+            )
+            yield Problem(
+                f"/nodes/{name}/breaker", message, "write a name, such as that of the model's provider"
+            )
 
 
 class AskedModel(AsksModel):
@@ -98,7 +106,8 @@ class AskedModel(AsksModel):
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
         asking: ModelModel = self.of(node)
         step = step_of(asking, node.timeout, compiler.attempts(name, model_tool()), context="prompt")
-        return {"kind": self.kind, "arguments": given(asking.name, asking), **step}
+        own = {"kind": self.kind, "breaker": node.breaker or ""}
+        return {**own, "arguments": given(asking.name, asking), **step}
 
     def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
         return f"asks {node.get('model', '')}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 COMMON = ("after", "when", "branch", "loop", "join", "catch", "output_schema", "limits", "description")
 AT_AN_END = ("after", "when", "join", "description")
 # Fields only of nodes whose work can be done again.
-FAILING = ("retry", "on_failure", "failover")
+FAILING = ("retry", "on_failure", "failover", "breaker")
 # Fields only of nodes that call a tool.
 APPROVAL, REPLAN = "requires_approval", "replan"
 # A field only of nodes that do what can be undone.

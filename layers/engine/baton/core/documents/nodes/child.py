@@ -89,7 +89,8 @@ class Child(NodeDocument):
             f"/nodes/{name}/{COMPENSATE}", node.compensate, "the child undoes what it has done"
         )
         if child.partition("@")[0] == compiler.workflow:
-            yield Problem(f"/nodes/{name}/workflow", "a workflow that always starts itself never ends")
+            hint = "go round again with a `loop`, or name another workflow that starts this one"
+            yield Problem(f"/nodes/{name}/workflow", "a workflow cannot start itself", hint)
         schema = compiler.children.get(child)
         types = Schema(schema, schema).resolved().types() if isinstance(schema, dict) else {"object"}
         if "object" not in types:

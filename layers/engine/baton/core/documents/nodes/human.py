@@ -199,7 +199,12 @@ class Human(NodeDocument):
             "expires": "timeout expires_in deadline until ttl",
             "risk": "risk_level severity criticality impact",
             "escalate": FAMILIAR,
-        }
+        },
+        said={
+            "default default_answer default_option": (
+                "give an option of a decision `default: true`, or let `escalate` decide"
+            )
+        },
     )
     definitions: ClassVar[Mapping[str, dict[str, Any]]] = {"humanAudience": AUDIENCE}
 

@@ -24,6 +24,7 @@ from baton.core.documents.parts.fields import Given
 from baton.core.effects.approvals import Approval
 from baton.core.effects.risk import ASKING, Rules, least
 from baton.core.expressions.durations import lasting
+from baton.core.failures.breakers import HOST
 from baton.core.graph.graph import CallbackTimes
 from baton.core.limits import LONGEST_INVOCATION_MS
 from baton.core.log.answers import APPROVE, REJECT
@@ -86,6 +87,9 @@ class Task(NodeDocument):
             yield Problem(
                 f"/nodes/{name}/callback", message, "give its function a parameter `context: Context`"
             )
+        if node.breaker == HOST and "url" not in spec.parameters.get("properties", {}):
+            message = f"`host` is that of the argument `url`, which `{spec.name}` does not have"
+            yield Problem(f"/nodes/{name}/breaker", message, "write a name of your own, or `tool`")
         if node.replan is not None:
             yield from replan_problems(compiler, f"/nodes/{name}/{REPLAN}", node.replan, spec)
             if node.callback is not None:
@@ -114,6 +118,7 @@ class Task(NodeDocument):
             "arguments": {**node.with_, **compiler.among(spec)},
             "timeout_ms": node.timeout or spec.timeout_ms,
             "callback": _times(node),
+            "breaker": node.breaker or "",
             "domain": spec.domain,
             "cost": spec.cost,
             "approval": approval,

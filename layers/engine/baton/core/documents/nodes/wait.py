@@ -90,7 +90,13 @@ class WaitModel(Model):
     @model_validator(mode="after")
     def _one_way(self) -> WaitModel:
         if sum(value is not None for value in (self.for_, self.until, self.signal)) != 1:
-            raise refuse("write exactly one of `for` (a duration), `until` (a time) and `signal` (a name)")
+            is_at_most = self.signal is not None and self.for_ is not None
+            raise refuse(
+                "write exactly one of `for` (a duration), `until` (a time) and `signal` (a name)",
+                "the longest time to wait for a signal is its `timeout`: write that in place of `for`"
+                if is_at_most
+                else "",
+            )
         if self.timeout is not None and self.signal is None:
             raise refuse("`timeout` goes with `signal`")
         return self

@@ -87,6 +87,13 @@ class BranchModel(Model):
         examples=["give_up"],
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_list(cls, value: Any) -> Any:
+        if isinstance(value, list):
+            raise refuse("must be an object", "write `branch: {rules: […]}`")
+        return value
+
     @model_validator(mode="after")
     def _one_way(self) -> BranchModel:
         if bool(self.rules) == bool(self.choose is not None or self.among):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, StringConstraints
 from pydantic.types import JsonValue
 
 from baton.core.documents.parts.approval import ApprovalModel
@@ -28,6 +28,7 @@ from baton.core.documents.parts.fields import (
     refuse,
 )
 from baton.core.documents.parts.replan import ReplanModel
+from baton.core.failures.breakers import NAME_PATTERN, name_problem
 
 
 def _schema_or_name(value: Any) -> Any:
@@ -42,6 +43,13 @@ def _schema(value: Any) -> Any:
     return value
 
 
+def _breaker(value: Any) -> Any:
+    if problem := name_problem(value):
+        raise refuse(*problem.split("; "))
+    return value
+
+
+BreakerName = Annotated[str, BeforeValidator(_breaker), StringConstraints(pattern=f"^{NAME_PATTERN}$")]
 Schema = Annotated[dict[str, JsonValue] | bool, BeforeValidator(_schema), Given, defined("jsonSchema")]
 SchemaOrName = Annotated[
     dict[str, JsonValue] | bool | str | None,
@@ -95,6 +103,12 @@ class NodeModel(Model):
         description="Policies that are asked first, in their order: the first that fits the failure is taken.",
         examples=[[{"name": "full", "when": {"code": "no_tables"}, "then": {"tool": "delivery.order"}}]],
         json_schema_extra={"default": []},
+    )
+    breaker: Annotated[BreakerName | None, Given] = Field(
+        default=None,
+        description="The name of the circuit breaker around its calls, in place of the tool's own; nodes and tools with one name share "
+        "it. `tool` is one for the tool, `host` one for the host of its argument `url`, `none` none.",
+        examples=["payments", "host"],
     )
     replan: Annotated[ReplanModel | None, Given] = Field(
         default=None,

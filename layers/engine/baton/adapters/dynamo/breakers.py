@@ -1,0 +1,92 @@
+"""`Breakers` on DynamoDB: an item for each target in one partition of its tenant, put under the condition of its version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from baton.adapters.aws import ConditionFailed, translated
+from baton.adapters.dynamo import items
+from baton.adapters.dynamo.items import names_in, number, text
+from baton.adapters.dynamo.limits import ITEM_BYTES
+from baton.adapters.dynamo.requests import query
+from baton.adapters.rules import pack, unpack
+from baton.core.failures.breakers import Breaker
+from baton.errors import CorruptLog
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from baton.adapters.dynamo.items import Item, StoredItem
+
+KEPT_MS = 30 * 86_400_000
+_IS_NEW = "attribute_not_exists(#pk)"
+_IS_AS_SEEN = "#ver = :seen"
+_OF_TENANT = "#pk = :pk"
+_AFTER = f"{_OF_TENANT} AND #sk > :after"
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Breaker).decode
+
+
+class DynamoBreakers:
+    """`Breakers` on one table."""
+
+    def __init__(self, client: DynamoDBClient, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def read_breaker(self, tenant: str, target: str) -> Breaker | None:
+        with translated():
+            answer = self._client.get_item(TableName=self._table, Key=items.key(_pk(tenant), target))
+        return breaker_of(answer["Item"]) if "Item" in answer else None
+
+    def write_breaker(self, tenant: str, target: str, breaker: Breaker, now: int) -> Breaker | None:
+        seen = breaker.version - 1
+        condition = _IS_AS_SEEN if seen else _IS_NEW
+        values = {"ExpressionAttributeValues": {":seen": number(seen)}} if seen else {}
+        item: Item = {
+            **items.key(_pk(tenant), target),
+            "ver": number(breaker.version),
+            "ttl": items.ttl(now + KEPT_MS),
+        }
+        item["d"] = {"B": pack(_encode(breaker), items.item_size(item) + len("d"), ITEM_BYTES)}
+        try:
+            with translated():
+                self._client.put_item(
+                    TableName=self._table,
+                    Item=item,
+                    ConditionExpression=condition,
+                    ExpressionAttributeNames=names_in(condition),
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                    **values,  # type: ignore[arg-type]
+                )
+        except ConditionFailed as refused:
+            return breaker_of(refused.item) if refused.item else Breaker()
+        return None
+
+    def all(self, tenant: str, after: str = "", limit: int = 100) -> Sequence[tuple[str, Breaker]]:
+        condition = _AFTER if after else _OF_TENANT
+        values = {":pk": text(_pk(tenant)), **({":after": text(after)} if after else {})}
+        request = {
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeNames": names_in(condition),
+            "ExpressionAttributeValues": values,
+        }
+        found = query(self._client, self._table, request, limit)
+        return [(item["sk"]["S"], breaker_of(item)) for item in found]
+
+
+def _pk(tenant: str) -> str:
+    """Where the circuit breakers of a tenant are, the target as sort key."""
+    return f"T#{tenant}#BREAKERS"
+
+
+def breaker_of(item: StoredItem) -> Breaker:
+    """Raises `CorruptLog`."""
+    try:
+        return _decode(unpack(item["d"]["B"]))
+    except (KeyError, ValueError, CorruptLog) as error:
+        raise CorruptLog(f"breaker {item.get('sk')} cannot be read: {error!r}") from error

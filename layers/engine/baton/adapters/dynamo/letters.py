@@ -1,0 +1,144 @@
+"""`Letters` on DynamoDB: an item beside each saga's log, found by its tenant and status in InboxIndex.
+
+While a letter is pending, DueIndex has it in a lane of its own, which is how the reconciler finds the letters of all tenants.
+A redrive writes `wake` into the letter of a saga, so that the stream carries it as any other wake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from baton.adapters.aws import ConditionFailed, translated
+from baton.adapters.clock import SystemClock
+from baton.adapters.dynamo import items
+from baton.adapters.dynamo.items import names_in, number, text
+from baton.adapters.dynamo.limits import ITEM_BYTES
+from baton.adapters.dynamo.requests import query
+from baton.adapters.rules import is_over, pack, unpack
+from baton.core.letters import PENDING, Letter
+from baton.ports import Clock, SagaRef, Wake
+from baton.ports.letters import MOST_COUNTED, Outstanding
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from baton.adapters.dynamo.items import Item, StoredItem
+
+DEAD = "DEAD"  # the sort key of a saga's letter
+_LANE = items.due_shard("dead", 0)
+
+_IS_NONE = "attribute_not_exists(#pk) OR #ttl <= :now"
+_IS_AS_SEEN = "#seq = :seen"
+_LISTED = "#ask_key = :key"
+_DEAD = "#due_shard = :lane"
+_LONGEST_KEY = 2_048  # bytes of a partition key
+
+SYSTEM = SystemClock()
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Letter).decode
+
+
+class DynamoLetters:
+    """The letters of one deployment, in its own table."""
+
+    def __init__(self, client: DynamoDBClient, table: str, clock: Clock = SYSTEM) -> None:
+        self._client = client
+        self._table = table
+        self._clock = clock
+
+    def read(self, tenant: str, id: str) -> Letter | None:
+        with translated():
+            found = self._client.get_item(TableName=self._table, Key=_key(tenant, id), ConsistentRead=True)
+        if "Item" not in found or is_over(items.expires(found["Item"]), self._clock.now()):
+            return None
+        return _letter(found["Item"])
+
+    def write(self, letter: Letter, seen: int, wake: Wake | None = None) -> bool:
+        item = _item(letter)
+        if len(item["pk"]["S"].encode()) > _LONGEST_KEY:
+            raise ValueError(f"no table takes the key of {letter.id[:80]!r}")
+        if wake is not None:
+            item["wake"] = text(items.wake_text(wake))
+        condition = _IS_AS_SEEN if seen else _IS_NONE
+        values = {":seen": number(seen)} if seen else {":now": number(self._clock.now() // 1_000)}
+        try:
+            with translated():
+                self._client.put_item(
+                    TableName=self._table,
+                    Item=item,
+                    ConditionExpression=condition,
+                    ExpressionAttributeNames=names_in(condition),
+                    ExpressionAttributeValues=values,
+                )
+        except ConditionFailed:
+            return False
+        return True
+
+    def listed(
+        self, tenant: str, status: str, limit: int, after: Letter | None = None
+    ) -> tuple[Sequence[Letter], bool]:
+        key = text(_listed_at(tenant, status))
+        request: dict[str, Any] = {
+            "TableName": self._table,
+            "IndexName": items.INBOX_INDEX,
+            "KeyConditionExpression": _LISTED,
+            "ExpressionAttributeNames": names_in(_LISTED),
+            "ExpressionAttributeValues": {":key": key},
+            "Limit": limit,
+        }
+        if after is not None:
+            # A position, not an item: it may have moved on since.
+            place = {**_key(tenant, after.id), "ask_key": key, "ask_at": number(after.since)}
+            request["ExclusiveStartKey"] = place
+        while True:
+            with translated():
+                page = self._client.query(**request)
+            now = self._clock.now()
+            found = [letter for letter in map(_letter, page["Items"]) if not is_over(letter.expires, now)]
+            if found or "LastEvaluatedKey" not in page:
+                return found, "LastEvaluatedKey" in page
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    def outstanding(self) -> Outstanding:
+        request: dict[str, Any] = {
+            "IndexName": items.DUE_INDEX,
+            "KeyConditionExpression": _DEAD,
+            "ExpressionAttributeNames": names_in(_DEAD),
+            "ExpressionAttributeValues": {":lane": text(_LANE)},
+        }
+        found = list(query(self._client, self._table, request, MOST_COUNTED))
+        return Outstanding(len(found), int(found[0]["due_at"]["N"]) if found else 0)
+
+
+def _key(tenant: str, id: str) -> Item:
+    """Whose id is that of a saga lies beside its log."""
+    if "~" in id:
+        return items.key(f"T#{tenant}#LETTERS", id)
+    return items.key(items.saga_pk(SagaRef(tenant, id)), DEAD)
+
+
+def _listed_at(tenant: str, status: str) -> str:
+    return f"T#{tenant}#DEAD#{status}"
+
+
+def _item(letter: Letter) -> Any:
+    item = {
+        **_key(letter.tenant, letter.id),
+        "ask_key": text(_listed_at(letter.tenant, letter.status)),
+        "ask_at": number(letter.since),
+        "seq": number(letter.number),
+        "ttl": items.ttl(letter.expires),
+    }
+    if letter.status == PENDING:
+        item["due_shard"] = text(_LANE)
+        item["due_at"] = number(letter.since)
+    item["d"] = {"B": pack(_encode(letter), items.item_size(item) + 1, ITEM_BYTES)}
+    return item
+
+
+def _letter(item: StoredItem) -> Letter:
+    return _decode(unpack(item["d"]["B"]))

@@ -1,0 +1,227 @@
+"""The commands about dead letters: dlq list, show, redrive, discard."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from baton.cli.numbers import Whole
+from baton.cli.people import LISTED
+from baton.cli.shared import Shared, console, gathered, json_option, print_json, terminal_width
+from baton.client.exits import REFUSED, USAGE, Failed
+from baton.client.program import typed
+
+if TYPE_CHECKING:
+    from baton.client.api import Api
+
+_SHOWN = (
+    "status",
+    "saga",
+    "node",
+    "version",
+    "code",
+    "reason",
+    "source",
+    "messages",
+    "attempts",
+    "first_at",
+    "last_at",
+)
+_SHOWN_BELOW = ("redrives", "redrives_left", "decided_at", "decided_by", "why", "expires_at", "message")
+_saga = click.option("--saga", metavar="SAGA", help="Only that of this saga.")
+_node = click.option("--node", metavar="NODE", help="Only those about this node.")
+_reason = click.option(
+    "--reason", metavar="TEXT", help="Only those with this code, or with this text in their reason."
+)
+
+
+@click.group(short_help="List, redrive or discard what could not be delivered or read.")
+def dlq() -> None:
+    """Dead letters: sagas whose wakes no worker could handle, and messages that name no saga.
+
+    The reconciler moves them here from the dead-letter queues, once a minute.
+    """
+
+
+@dlq.command("list", short_help="List dead letters, the oldest first.")
+@click.option(
+    "--status",
+    type=click.Choice(["pending", "redriven", "discarded"]),
+    default="pending",
+    show_default=True,
+    help="Only these.",
+)
+@_saga
+@_node
+@_reason
+@click.option(
+    "--limit", type=Whole(min=1), default=LISTED, show_default=True, help="At most this many dead letters."
+)
+@click.option("--all", "everything", is_flag=True, help="All of them, however many.")
+@click.option(
+    "--cursor", metavar="CURSOR", help="Go on where an earlier list stopped: `next` of its --json answer."
+)
+@json_option
+@click.pass_obj
+def list_letters(
+    shared: Shared,
+    status: str,
+    saga: str | None,
+    node: str | None,
+    reason: str | None,
+    limit: int,
+    everything: bool,
+    cursor: str | None,
+    as_json: bool,
+) -> None:
+    """List dead letters, the oldest first. With --json: {"dead_letters": […], "next": CURSOR or null}."""
+    filters = {"status": status, **_wanted(saga, node, reason)}
+    most = None if everything else limit
+    found, after = shared.call(lambda api: gathered(api.dead_letters(filters, most, cursor), "dead letter"))
+    if as_json:
+        print_json({"dead_letters": found, "next": after})
+        return
+    from baton.cli.tables import letter_rows
+
+    for line in letter_rows(found, terminal_width()):
+        console().print(line)
+    if not found:
+        click.echo(f"no dead letters are {status}", err=True)
+    elif status == "pending":
+        click.echo("Mend the cause, then: " + typed("dlq redrive LETTER"), err=True)
+    if after:
+        click.echo("There are more: --limit N or --all.", err=True)
+
+
+@dlq.command("show", short_help="Show a dead letter.")
+@click.argument("letter")
+@json_option
+@click.pass_obj
+def show_letter(shared: Shared, letter: str, as_json: bool) -> None:
+    """Show a dead letter. LETTER is its id: that of its saga, if it has one."""
+    found = shared.call(lambda api: api.dead_letter(letter))
+    if as_json:
+        print_json(found)
+        return
+    for name in (*_SHOWN, *_SHOWN_BELOW):
+        if found.get(name) is not None:
+            click.echo(f"{name.replace('_', ' '):14} {_plain(found[name])}")
+
+
+@dlq.command("redrive", short_help="Have workers look at dead sagas again.")
+@click.argument("letters", metavar="[LETTER]...", nargs=-1)
+@_saga
+@_node
+@_reason
+@click.option("--all", "everything", is_flag=True, help="All that are pending.")
+@click.option("--dry-run", is_flag=True, help="Only say how many it would be.")
+@click.option("--force", is_flag=True, help="Those, too, that were redriven as often as they may.")
+@click.option("--yes", is_flag=True, help="Do not ask before more than one is redriven.")
+@json_option
+@click.pass_obj
+def redrive(
+    shared: Shared,
+    letters: tuple[str, ...],
+    saga: str | None,
+    node: str | None,
+    reason: str | None,
+    everything: bool,
+    dry_run: bool,
+    force: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Have a worker look at each saga again, once the cause is mended.
+
+    Give the ids of dead letters, or say which pending ones with --saga, --node, --reason or --all. A saga that still
+    cannot be brought on makes its letter pending again; after three redrives it needs --force.
+    """
+    wanted = _wanted(saga, node, reason)
+    if bool(letters) == bool(wanted or everything):
+        raise Failed(USAGE, "which dead letters? give their ids, or --saga, --node, --reason or --all")
+    if letters and dry_run:
+        raise Failed(USAGE, "--dry-run is for --saga, --node, --reason and --all: ids are counted already")
+    if letters:
+        _redrive_each(shared, letters, force=force, as_json=as_json)
+    else:
+        _redrive_matching(shared, {**wanted, "force": force}, dry_run=dry_run, yes=yes, as_json=as_json)
+
+
+def _redrive_each(shared: Shared, letters: tuple[str, ...], *, force: bool, as_json: bool) -> None:
+    done: list[dict[str, Any]] = []
+    try:
+        done.extend(shared.call(partial(_redriven, letter=one, force=force)) for one in letters)
+    finally:  # those before one that is refused are redriven
+        if as_json:
+            print_json({"dead_letters": done})
+        else:
+            for one in done:
+                click.echo(f"{one['id']}  is redriven, {one['redrives_left']} redrives are left")
+
+
+def _redrive_matching(
+    shared: Shared, body: dict[str, Any], *, dry_run: bool, yes: bool, as_json: bool
+) -> None:
+    if dry_run or not yes:
+        counted = shared.call(lambda api: api.redrive_all({**body, "dry_run": True, "limit": 1_000}))
+        many = f"{counted['matched']}{' or more' if counted['next'] else ''}"
+        if dry_run:
+            print_json(counted) if as_json else click.echo(f"{many} would be redriven")
+            return
+        if counted["matched"] > 1:
+            click.confirm(f"Redrive {many} dead letters?", abort=True, err=True)
+    total = shared.call(lambda api: _redrive_all(api, body))
+    if as_json:
+        print_json(total)
+    else:
+        click.echo(f"{total['redriven']} of {total['matched']} are redriven")
+        for one in total["refused"]:
+            click.echo(f"{one['id']}  {_plain(one['why'])}", err=True)
+    if total["refused"]:
+        raise SystemExit(REFUSED)
+
+
+@dlq.command("discard", short_help="Say that a dead letter is not to be redriven.")
+@click.argument("letter")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is kept with the letter.")
+@json_option
+@click.pass_obj
+def discard(shared: Shared, letter: str, reason: str, as_json: bool) -> None:
+    """Take a dead letter off the list of what is pending.
+
+    Its record stays for 30 days: who discarded it, when and why. It can still be redriven.
+    """
+    found = shared.call(lambda api: api.discard(letter, reason))
+    if as_json:
+        print_json(found)
+    else:
+        click.echo(f"{letter}  is discarded, by {found.get('decided_by')}")
+
+
+async def _redriven(api: Api, *, letter: str, force: bool) -> dict[str, Any]:
+    return await api.redrive(letter, force=force)
+
+
+async def _redrive_all(api: Api, wanted: dict[str, Any]) -> dict[str, Any]:
+    """All that are wanted, request by request, added up."""
+    total: dict[str, Any] = {"matched": 0, "redriven": 0, "refused": []}
+    cursor: str | None = ""
+    while cursor is not None:
+        answer = await api.redrive_all({**wanted, "cursor": cursor})
+        for name in total:
+            total[name] += answer[name]
+        cursor = answer["next"]
+    return total
+
+
+def _wanted(saga: str | None, node: str | None, reason: str | None) -> dict[str, str]:
+    given = {"saga": saga, "node": node, "reason": reason}
+    return {name: value for name, value in given.items() if value}
+
+
+def _plain(value: Any) -> str:
+    from baton.client.text import plain
+
+    return plain(str(value))

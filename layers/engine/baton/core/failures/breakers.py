@@ -1,0 +1,258 @@
+"""Circuit breakers as data: whether a call may go to its target now, and what its outcome makes of the breaker.
+
+One breaker is for one target of one tenant. Nothing is stored or awaited here: the record is a port (ports/breakers.py), the
+cache of a process is in runtime/breaking.py.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from baton.core.failures.codes import TRANSIENT, class_of
+
+CLOSED, OPEN, HALF_OPEN = "closed", "open", "half_open"
+BREAKER_OPEN = "breaker_open"
+"""The code of a failure in place of a wait, where a document says what is done instead."""
+
+TOOL, HOST, OFF = "tool", "host", "none"
+"""Words in place of a name: the target is the tool, or the host of its argument `url`; or there is no breaker."""
+
+NAME_PATTERN = "[a-z0-9][a-z0-9_.-]{0,63}"
+_is_name = re.compile(NAME_PATTERN).fullmatch
+_HOST = re.compile(r"https?://(?:[^/?#@]*@)?(\[[0-9a-f:.]+\]|[^/?#:]+)(?::(\d+))?", re.IGNORECASE)
+
+MOST_MOVES = 20
+MOST_FAILED = 20
+_SILENT = frozenset(
+    {BREAKER_OPEN, "rate_limited", "deadlock", "file_locked", "element_not_found", "heartbeat_timeout"}
+)
+"""Codes that go away by themselves and say nothing of the target: others may call it."""
+
+
+class BreakerTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """When breakers open and close.
+
+    Open: after `failures` within `window_ms`, if they are at least `percent` of the calls that were reported with them. Then no
+    call is made for `pause_ms`, twice as long after each probe that fails, up to `longest_pause_ms`. Then `probes` calls are let
+    through at a time; the breaker closes when as many have had an answer.
+    """
+
+    failures: int = 5
+    window_ms: int = 60_000
+    percent: int = 50
+    pause_ms: int = 30_000
+    longest_pause_ms: int = 300_000
+    probes: int = 1
+    spread_ms: int = 60_000
+
+
+class Failed(msgspec.Struct, frozen=True, array_like=True):
+    """A report of one process: so many failures with this code among so many calls, the last of them at `at`."""
+
+    at: int
+    code: str
+    count: int
+    calls: int
+    by: str
+
+
+class Move(msgspec.Struct, frozen=True, array_like=True):
+    """A change of the state, and why. `by`: the operator, or the invocation."""
+
+    at: int
+    to: str
+    why: str
+    by: str
+
+
+class Probe(msgspec.Struct, frozen=True, array_like=True):
+    """A call that was let through. It is over at `until`, whatever became of it."""
+
+    by: str
+    until: int
+
+
+class Breaker(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One breaker. Times are epoch ms; the default is one of which nothing was ever told.
+
+    `version` counts its writes. `since`: when `state` began. `until`: no probe before; 0 while open: not before an operator
+    says so. `rounds`: how often it has opened without closing. `passed`: probes that had an answer since it became half-open.
+    """
+
+    version: int = 0
+    state: str = CLOSED
+    since: int = 0
+    until: int = 0
+    rounds: int = 0
+    failed: tuple[Failed, ...] = ()
+    probes: tuple[Probe, ...] = ()
+    passed: int = 0
+    moves: tuple[Move, ...] = ()
+
+
+# ---- what a target is ---------------------------------------------------------------------------------------------
+
+
+def target_of(said: str, tool: str, arguments: Any) -> str:
+    """The name of the breaker for one call: empty if there is none. `said` is what the tool or the document says."""
+    if said in ("", OFF):
+        return ""
+    if said == TOOL:
+        return tool
+    return host_of(arguments) if said == HOST else said
+
+
+def host_of(arguments: Any) -> str:
+    """The host, and the port if there is one, of the argument `url`; empty where there is none."""
+    url = arguments.get("url") if isinstance(arguments, dict) else None
+    found = _HOST.match(url) if isinstance(url, str) else None
+    if found is None:
+        return ""
+    host, port = found.group(1).lower().strip("[]").replace(":", "-"), found.group(2)
+    name = f"{host}-{port}" if port else host
+    return name if _is_name(name) else ""
+
+
+def name_problem(said: Any) -> str:
+    """What is wrong with the name of a breaker; empty: nothing."""
+    if isinstance(said, str) and _is_name(said):
+        return ""
+    return f"`{str(said)[:100]}` names no breaker; write 1 to 64 lower-case letters, digits, `_`, `.` and `-`"
+
+
+def speaks_of_target(code: str, kind: str = "", status: int = 0) -> bool:
+    """Whether a failure says that the target is down, and not that the call was wrong."""
+    if code in _SILENT or 400 <= status < 500:
+        return False
+    return status >= 500 or code == "database_down" or (kind or class_of(code)) == TRANSIENT
+
+
+# ---- may a call go through? -----------------------------------------------------------------------------------------
+
+
+def may_pass(breaker: Breaker) -> bool:
+    """Whether calls go through as if there were no breaker."""
+    return breaker.state == CLOSED
+
+
+def may_probe(breaker: Breaker, terms: BreakerTerms, now: int) -> bool:
+    """Whether there is room for a probe now."""
+    if breaker.state == OPEN:
+        return 0 < breaker.until <= now
+    live = sum(probe.until > now for probe in breaker.probes)
+    return breaker.state == HALF_OPEN and live + breaker.passed < terms.probes
+
+
+def next_look(breaker: Breaker, terms: BreakerTerms, now: int, draw: float) -> int:
+    """When a step that was refused asks again. `draw` of [0, 1) spreads those that wait for the same breaker."""
+    spread = min(pause_of(breaker, terms), terms.spread_ms)
+    # A probe is quick to end; of one that an operator has opened, nothing is known.
+    known = breaker.until if breaker.state == OPEN and breaker.until else now + spread // 4
+    return max(known, now) + 1_000 + round(spread * draw)
+
+
+def pause_of(breaker: Breaker, terms: BreakerTerms) -> int:
+    """How long it stays open, by how often it has opened in a row."""
+    pause = terms.pause_ms << min(max(breaker.rounds - 1, 0), 20)
+    return min(pause, max(terms.longest_pause_ms, terms.pause_ms))
+
+
+def is_quiet(breaker: Breaker, terms: BreakerTerms, now: int) -> bool:
+    """Whether nothing is wrong with the target as far as is known: then no process looks at the record."""
+    return breaker.state == CLOSED and not _recent(breaker, terms, now)
+
+
+# ---- what changes it ------------------------------------------------------------------------------------------------
+# Each returns the breaker as it is to be written, or the same one where nothing is to be written.
+
+
+def reported(
+    breaker: Breaker, reports: tuple[Failed, ...], terms: BreakerTerms, now: int, draw: float
+) -> Breaker:
+    """With failures of calls that no probe has made. A report that is there already counts once."""
+    if breaker.state != CLOSED:
+        return breaker  # they were under way when it opened
+    known = {(one.at, one.code, one.by) for one in breaker.failed}
+    new = tuple(one for one in reports if (one.at, one.code, one.by) not in known)
+    if not new:
+        return breaker
+    after = replace(breaker, failed=(*breaker.failed, *new)[-MOST_FAILED:])
+    recent = _recent(after, terms, now)
+    failures, calls = sum(one.count for one in recent), sum(one.calls for one in recent)
+    if failures < terms.failures or failures * 100 < max(calls, failures) * terms.percent:
+        return _next(after)
+    why = f"{failures} of {max(calls, failures)} calls failed, the last with `{new[-1].code}`"
+    return _opened(after, why, new[-1].by, terms, now, draw)
+
+
+def probed(breaker: Breaker, by: str, until: int, terms: BreakerTerms, now: int) -> Breaker:
+    """With a probe of `by`, if there is room for it. Probes whose time is over are forgotten."""
+    if any(probe.by == by for probe in breaker.probes) or not may_probe(breaker, terms, now):
+        return breaker
+    live = tuple(probe for probe in breaker.probes if probe.until > now)
+    after = replace(breaker, probes=(*live, Probe(by, until)))
+    if breaker.state == HALF_OPEN:
+        return _next(after)
+    return _moved(replace(after, passed=0, until=0), HALF_OPEN, "a call is let through", by, now)
+
+
+def judged(
+    breaker: Breaker, by: str, verdict: str | None, terms: BreakerTerms, now: int, draw: float
+) -> Breaker:
+    """With the end of the probe of `by`: the code of its failure, an empty text for an answer, None if it says nothing."""
+    if breaker.state != HALF_OPEN or all(probe.by != by for probe in breaker.probes):
+        return breaker  # it is over, or an operator has decided
+    rest = tuple(probe for probe in breaker.probes if probe.by != by)
+    after = replace(breaker, probes=rest)
+    if verdict is None:
+        return _next(after)
+    if verdict:
+        failed = (*after.failed, Failed(now, verdict, 1, 1, by))[-MOST_FAILED:]
+        after = replace(after, failed=failed)
+        return _opened(after, f"a call that was let through failed with `{verdict}`", by, terms, now, draw)
+    after = replace(after, passed=after.passed + 1)
+    if after.passed < terms.probes:
+        return _next(after)
+    return _closed(after, "the target answers", by, now)
+
+
+def forced_open(breaker: Breaker, by: str, until: int, now: int) -> Breaker:
+    """Opened by an operator, until a moment or (0) until it is reset."""
+    after = replace(breaker, until=until, probes=(), passed=0, rounds=max(breaker.rounds, 1))
+    return _moved(after, OPEN, "opened by an operator", by, now)
+
+
+def reset(breaker: Breaker, by: str, now: int) -> Breaker:
+    """Closed by an operator: its failures so far count no more."""
+    return _closed(breaker, "reset by an operator", by, now)
+
+
+def _closed(breaker: Breaker, why: str, by: str, now: int) -> Breaker:
+    # The failures stay to be read, and no longer count: see `_recent`.
+    after = replace(breaker, probes=(), passed=0, until=0, rounds=0)
+    return _moved(after, CLOSED, why, by, now)
+
+
+def _opened(breaker: Breaker, why: str, by: str, terms: BreakerTerms, now: int, draw: float) -> Breaker:
+    after = replace(breaker, rounds=breaker.rounds + 1, probes=(), passed=0)
+    pause = pause_of(after, terms)
+    return _moved(replace(after, until=now + pause + round(pause * draw / 5)), OPEN, why, by, now)
+
+
+def _moved(breaker: Breaker, to: str, why: str, by: str, now: int) -> Breaker:
+    moves = (*breaker.moves, Move(now, to, why, by))[-MOST_MOVES:]
+    return _next(replace(breaker, state=to, since=now, moves=moves))
+
+
+def _next(breaker: Breaker) -> Breaker:
+    return replace(breaker, version=breaker.version + 1)
+
+
+def _recent(breaker: Breaker, terms: BreakerTerms, now: int) -> list[Failed]:
+    """The failures that count: of the window, and since it has closed last."""
+    first = max(now - terms.window_ms, breaker.since)
+    return [one for one in breaker.failed if one.at > first]

@@ -1,0 +1,77 @@
+"""Circuit breakers as lines of text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from baton.cli.breaker_lines import breaker_lines, breaker_rows
+from baton.core.failures.breakers import Breaker, BreakerTerms, Failed, forced_open, judged, probed, reported
+from baton.runtime.breaker_desk import breaker_view
+from tests.cli.conftest import Baton, FakeApi
+
+NOW = 1_790_000_000_000
+TERMS = BreakerTerms(failures=2, pause_ms=30_000)
+
+
+def views() -> list[dict[str, Any]]:
+    opened = reported(Breaker(), (Failed(NOW, "timeout", 2, 3, "i-1"),), TERMS, NOW, 0.0)
+    probing = probed(opened, "p", NOW + 99_000, TERMS, NOW + 40_000)
+    closed = judged(probing, "p", "", TERMS, NOW + 41_000, 0.0)
+    forced = forced_open(Breaker(), "ann", 0, NOW)
+    named = {"payments": opened, "a": probing, "b": closed, "c": forced, "d": Breaker(version=1)}
+    return [breaker_view(name, there) for name, there in named.items()]
+
+
+def test_a_list_has_a_line_for_each() -> None:
+    assert breaker_rows(views()) == [
+        "payments  open       since 2026-09-21 14:13:20, next probe at 2026-09-21 14:13:50",
+        "a         half-open  since 2026-09-21 14:14:00, 1 probe under way",
+        "b         closed     since 2026-09-21 14:14:01",
+        "c         open       since 2026-09-21 14:13:20, until an operator resets it",
+        "d         closed",
+    ]
+    assert breaker_rows([]) == []
+
+
+def test_one_is_shown_with_its_failures_and_changes() -> None:
+    assert breaker_lines(views()[2]) == [
+        "breaker   b",
+        "state     closed  since 2026-09-21 14:14:01",
+        "failures  2026-09-21 14:13:20  timeout, 2 of 3 calls",
+        "changes   2026-09-21 14:14:01  closed: the target answers (p)",
+        "          2026-09-21 14:14:00  half-open: a call is let through (p)",
+        "          2026-09-21 14:13:20  open: 2 of 3 calls failed, the last with `timeout` (i-1)",
+    ]
+
+
+def test_of_much_the_newest_is_shown() -> None:
+    there = Breaker()
+    for number in range(15):
+        there = forced_open(there, f"u{number}", 0, NOW + number)
+    lines = breaker_lines(breaker_view("x", there))
+    assert len(lines) == 13
+    assert lines[-1] == "          … and 5 before"
+
+
+def test_the_command_lists_shows_opens_and_resets(api: FakeApi, baton: Baton) -> None:
+    one = views()[0]
+    api.on("GET /breakers", (200, {"breakers": views()[:2], "next": None}))
+    api.on("GET /breakers/payments", (200, one))
+    api.on("POST /breakers/payments/open", (202, one))
+    api.on("POST /breakers/payments/reset", (202, one))
+    assert baton("breakers").stdout.splitlines() == breaker_rows(views()[:2])
+    assert json.loads(baton("breakers", "--json").stdout) == {"breakers": views()[:2]}
+    assert baton("breakers", "show", "payments").stdout.splitlines() == breaker_lines(one)
+    assert baton("breakers", "open", "payments", "--for", "10m").stdout.splitlines() == breaker_lines(one)
+    assert json.loads(baton("breakers", "reset", "payments", "--json").stdout) == one
+
+
+def test_the_command_says_what_is_missing(baton: Baton) -> None:
+    assert "give the NAME of a breaker" in baton("breakers", "show").stderr
+    assert "--for goes with open" in baton("breakers", "reset", "payments", "--for", "10m").stderr
+
+
+def test_none_is_said_to_be_none(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /breakers", (200, {"breakers": [], "next": None}))
+    assert baton("breakers").stdout == "no call with a breaker has failed for 30 days\n"

@@ -1,0 +1,119 @@
+"""`baton dlq`: what it sends, shows and refuses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from baton.client.exits import REFUSED
+from tests.cli.conftest import Baton, FakeApi
+
+LETTER: dict[str, Any] = {
+    "id": "s1",
+    "status": "pending",
+    "saga": "s1",
+    "node": "pay",
+    "version": 4,
+    "code": "unreadable_log",
+    "reason": "CorruptLog: an entry\ndoes not decode",
+    "source": "wakes",
+    "messages": 2,
+    "attempts": 3,
+    "first_at": "2026-01-01T00:00:00.000Z",
+    "last_at": "2026-01-01T01:00:00.000Z",
+    "redrives": 1,
+    "redrives_left": 2,
+    "decided_by": "ada",
+    "message": "{}",
+}
+ANSWER = {"matched": 2, "redriven": 2, "refused": [], "next": None}
+
+
+def test_a_list_is_filtered_and_shown_as_a_table(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /dead-letters", (200, {"dead_letters": [LETTER], "next": None}))
+    result = baton("dlq", "list", "--saga", "s1", "--node", "pay", "--reason", "decode")
+    assert result.exit_code == 0, result.output
+    assert "unreadable_log: CorruptLog: an entry\\ndoes not decode" in " ".join(result.output.split())
+    (asked,) = api.of("GET", "/dead-letters")
+    assert asked.query == {
+        "status": "pending",
+        "saga": "s1",
+        "node": "pay",
+        "reason": "decode",
+        "limit": asked.query["limit"],
+    }
+
+
+def test_a_list_for_programs_goes_on_to_its_end(api: FakeApi, baton: Baton) -> None:
+    pages: list[Any] = [
+        (200, {"dead_letters": [LETTER], "next": "more"}),
+        (200, {"dead_letters": [LETTER], "next": None}),
+    ]
+    api.on("GET /dead-letters", *pages)
+    result = baton("dlq", "list", "--all", "--json")
+    assert json.loads(result.stdout) == {"dead_letters": [LETTER, LETTER], "next": None}
+
+
+def test_a_letter_is_shown_with_all_that_is_known(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /dead-letters/s1", (200, LETTER))
+    shown = baton("dlq", "show", "s1").output
+    assert "redrives left" in shown
+    assert json.loads(baton("dlq", "show", "s1", "--json").stdout) == LETTER
+
+
+def test_letters_are_redriven_one_by_one_and_those_before_a_refusal_are_told(
+    api: FakeApi, baton: Baton
+) -> None:
+    api.on("POST /dead-letters/s1/redrive", (202, LETTER))
+    api.on("POST /dead-letters/message~1/redrive", (409, {"title": "No", "detail": "it names no saga"}))
+    result = baton("dlq", "redrive", "s1", "message~1", "--force")
+    assert result.exit_code != 0
+    assert "s1  is redriven, 2 redrives are left" in result.output
+    assert "it names no saga" in result.stderr
+    assert api.of("POST", "/dead-letters/s1/redrive")[0].json == {"force": True}
+
+
+def test_many_can_be_counted_alone(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /dead-letters/redrive", (202, ANSWER | {"redriven": 0}))
+    counted = baton("dlq", "redrive", "--reason", "unreadable_log", "--dry-run")
+    assert counted.output == "2 would be redriven\n"
+    (asked,) = api.of("POST", "/dead-letters/redrive")
+    assert (asked.json["dry_run"], asked.json["reason"]) == (True, "unreadable_log")
+
+
+def test_what_was_refused_is_named_and_is_no_success(api: FakeApi, baton: Baton) -> None:
+    refused = {"id": "s9", "why": "it was redriven 3 times"}
+    api.on(
+        "POST /dead-letters/redrive",
+        (202, {"matched": 1, "redriven": 1, "refused": [], "next": "more"}),
+        (202, {"matched": 1, "redriven": 0, "refused": [refused], "next": None}),
+    )
+    result = baton("dlq", "redrive", "--all", "--yes")
+    assert "1 of 2 are redriven" in result.output
+    assert "s9  it was redriven 3 times" in result.stderr
+    assert result.exit_code == REFUSED
+    assert [asked.json["cursor"] for asked in api.of("POST", "/dead-letters/redrive")] == ["", "more"]
+
+
+def test_before_many_are_redriven_a_person_is_asked(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /dead-letters/redrive", (202, ANSWER | {"redriven": 0}))
+    result = baton("dlq", "redrive", "--all")
+    assert result.exit_code != 0, "there is no answer"
+    assert "Redrive 2 dead letters?" in result.stderr
+    assert [asked.json["dry_run"] for asked in api.of("POST", "/dead-letters/redrive")] == [True]
+
+
+@pytest.mark.parametrize("words", [[], ["s1", "--all"], ["s1", "--dry-run"], ["s1", "--node", "pay"]])
+def test_it_is_said_which_letters_in_one_way(api: FakeApi, baton: Baton, words: list[str]) -> None:
+    assert baton("dlq", "redrive", *words).exit_code == 2
+    assert api.asked == []
+
+
+def test_a_letter_is_discarded_with_a_reason(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /dead-letters/s1/discard", (202, LETTER | {"status": "discarded"}))
+    assert baton("dlq", "discard", "s1").exit_code == 2
+    result = baton("dlq", "discard", "s1", "--reason", "a test")
+    assert result.output == "s1  is discarded, by ada\n"
+    assert api.of("POST", "/dead-letters/s1/discard")[0].json == {"reason": "a test"}

@@ -1,0 +1,137 @@
+"""The dinner fails over, on the real engine and against the services: each case of `make failover`, in virtual time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import anyio._backends._asyncio  # noqa: F401  # httpx imports it with the first request, which takes long enough to be told of
+import httpx
+import pytest
+
+from baton import StepFailure
+from baton.demo.failover import CASES, DELIVERY, HOME, NONE, TABLES, WAITLIST, Case, judge
+from baton.testing import Result, run
+from sagas import outside
+
+URLS = {TABLES: "TABLE_STACK_URL", DELIVERY: "OPEN_DELIVERY_URL"}
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outside, "TOTAL_S", 0.15)
+
+
+def switch(services: dict[str, str], case: Case) -> None:
+    for service, places in case.faults.items():
+        for place, faults in places.items():
+            httpx.put(f"{services[URLS[service]]}/faults/{place}", json=list(faults)).raise_for_status()
+
+
+def dinner(services: dict[str, str], case: Case, **more: Any) -> Result:
+    switch(services, case)
+    return run("dinner", case.given, **more)
+
+
+def books(services: dict[str, str]) -> list[dict[str, Any]]:
+    return [httpx.get(f"{url}/books").json() for url in services.values()]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.fault)
+def test_a_fault_of_the_tables_leads_another_way_and_leaves_the_books_right(
+    services: dict[str, str], case: Case
+) -> None:
+    result = dinner(services, case)
+    outcome = judge(case, result.view, result.entries, books(services))
+    assert outcome.problems == [], result
+    assert outcome.attempts
+    assert len(outcome.trace) == 32
+    assert result.questions == []
+    assert result.took_s < 60
+
+
+def named(fault: str) -> Case:
+    (case,) = [case for case in CASES if case.fault == fault]
+    return case
+
+
+PAID = named("answers 503 once the deposit is paid")
+
+
+@pytest.mark.parametrize("moment", ["before", "during", "after"])
+@pytest.mark.parametrize("node", ["give_back", "order_dinner"])
+def test_a_worker_that_dies_while_it_goes_another_way_gives_back_and_orders_once(
+    services: dict[str, str], node: str, moment: str
+) -> None:
+    result = dinner(services, PAID, kills={node: moment})
+    assert judge(PAID, result.view, result.entries, books(services)).problems == [], result
+    assert result.output["evening"][0] == "Given back: 1 table(s), 32.00 refunded"
+
+
+def test_an_evening_in_which_nothing_fails_gives_nothing_back(services: dict[str, str]) -> None:
+    as_planned = Case("is well", "Kiel", {}, NONE)
+    result = dinner(services, as_planned)
+    assert result.output["way"] == "table"
+    assert "give_back" not in result.way
+    outcome = judge(as_planned, result.view, result.entries, books(services))
+    assert (outcome.problems, outcome.way, outcome.attempts) == ([], NONE, 0)
+
+
+def test_a_deposit_whose_answer_is_nonsense_is_looked_for_and_not_paid_again(
+    services: dict[str, str],
+) -> None:
+    """No other way is needed: the money has moved, and the table is there."""
+    fault = {"kind": "nonsense", "operations": ["deposit"]}
+    case = Case("takes the deposit", "Kiel", {TABLES: {"kiel": [fault]}}, NONE)
+    result = dinner(services, case)
+    assert result.output["way"] == "table"
+    assert judge(case, result.view, result.entries, books(services)).problems == []
+
+
+def test_where_there_is_no_waitlist_either_dinner_comes_home(services: dict[str, str]) -> None:
+    """The service is full, and breaks down before the guest is on its list."""
+    faults: list[dict[str, Any]] = [{"kind": "full"}, {"kind": "unavailable", "operations": ["waitlist"]}]
+    case = Case("is full", "Kiel", {TABLES: {"kiel": [faults[1], faults[0]]}}, HOME)
+    result = dinner(services, case)
+    assert result.way[-4:] == ["waitlist", "quote_dinner", "order_dinner", "itinerary"]
+    assert judge(case, result.view, result.entries, books(services)).problems == []
+
+
+# ---- what the judgement finds ------------------------------------------------------------------------------------
+
+
+def test_a_dinner_that_went_another_way_than_it_should_does_not_pass(services: dict[str, str]) -> None:
+    result = dinner(services, PAID)
+    other = replace(PAID, way=WAITLIST)
+    assert judge(other, result.view, result.entries, books(services)).problems == [
+        "the document says waitlist, and the way taken is delivery",
+        "in the books stands order 1: it should be waitlist 1",
+    ]
+
+
+def test_a_fault_that_was_not_met_does_not_pass(services: dict[str, str]) -> None:
+    result = dinner(services, named("answers 503"))
+    case = replace(named("answers 503"), undone=("hold",))
+    (problem,) = judge(case, result.view, result.entries, books(services)).problems
+    assert problem.startswith("no hold was made and given back")
+
+
+def test_a_table_that_is_given_up_and_still_held_does_not_pass(services: dict[str, str]) -> None:
+    """A document that forgets it, as when `give_back` is not there."""
+    case = named("holds a table, and answers nonsense")
+    nothing = {"holds": [], "refunded_cents": 0, "orders": []}
+    result = dinner(services, case, stand_ins={"dinner.give_back": lambda **_: nothing})
+    assert judge(case, result.view, result.entries, books(services)).problems == [
+        "in the books stands hold 1, order 1: it should be order 1",
+        "no hold was made and given back: the fault was not met where it should be",
+    ]
+
+
+def test_a_saga_that_does_not_complete_does_not_pass(services: dict[str, str]) -> None:
+    def closed(**_: Any) -> None:
+        raise StepFailure("closed", "no kitchen is open", kind="permanent")
+
+    result = dinner(services, named("answers 503"), stand_ins={"delivery.quote": closed})
+    outcome = judge(named("answers 503"), result.view, result.entries, books(services))
+    assert (outcome.status, outcome.way) == ("failed", NONE)
+    assert outcome.problems[0] == "it should be completed and is failed: closed: no kitchen is open"

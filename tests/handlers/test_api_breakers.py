@@ -1,0 +1,62 @@
+"""Circuit breakers over HTTP: what is shown of them, and what an operator does."""
+
+from __future__ import annotations
+
+from baton.core.failures.breakers import Breaker, BreakerTerms, Failed, reported
+from tests.handlers.http import Http
+
+TERMS = BreakerTerms(failures=2)
+
+
+def break_down(http: Http, name: str = "payments", tenant: str = "acme") -> None:
+    now = http.engine.clock.now()
+    there = reported(Breaker(), (Failed(now, "timeout", 2, 3, "i-1"),), TERMS, now, 0.0)
+    assert http.engine.store.breakers.write_breaker(tenant, name, there, now) is None
+
+
+def test_a_caller_sees_state_failures_and_transitions(http: Http) -> None:
+    break_down(http)
+    shown = http.get("/breakers/payments").body
+    assert shown["state"] == "open"
+    assert shown["next_probe_at"] > shown["since"]
+    assert (shown["opened"], shown["probes"]) == (1, 0)
+    assert [(one["code"], one["count"], one["calls"]) for one in shown["failures"]] == [("timeout", 2, 3)]
+    assert [(one["to"], one["why"]) for one in shown["transitions"]] == [
+        ("open", "2 of 3 calls failed, the last with `timeout`")
+    ]
+    assert http.get("/breakers").body == {"breakers": [shown], "next": None}
+
+
+def test_breakers_are_listed_in_pages_and_each_tenant_sees_its_own(http: Http) -> None:
+    for name in ("b", "a", "c"):
+        break_down(http, name)
+    break_down(http, "d", tenant="globex")
+    first = http.get("/breakers", query={"limit": "2"}).body
+    assert [one["name"] for one in first["breakers"]] == ["a", "b"]
+    rest = http.get("/breakers", query={"limit": "2", "cursor": first["next"]}).body
+    assert [one["name"] for one in rest["breakers"]] == ["c"]
+    assert rest["next"] is None
+
+
+def test_one_that_nothing_is_known_of_is_not_found(http: Http) -> None:
+    assert "no call with it has failed" in http.get("/breakers/payments").problem(404, "not-found")["detail"]
+    http.post("/breakers/payments/reset", {}, roles="operate").problem(404, "not-found")
+
+
+def test_an_operator_opens_and_resets_one(http: Http) -> None:
+    opened = http.post("/breakers/payments/open", {}, roles="operate")
+    assert (opened.status, opened.body["state"], opened.body["next_probe_at"]) == (202, "open", None)
+    opened = http.post("/breakers/payments/open", {"for_s": "10m"}, roles="operate")
+    assert opened.body["next_probe_at"] is not None
+    closed = http.post("/breakers/payments/reset", {}, roles="operate")
+    assert (closed.status, closed.body["state"]) == (202, "closed")
+    by = [(one["to"], one["by"], one["why"]) for one in closed.body["transitions"]]
+    assert by[0][0::2] == ("closed", "reset by an operator")
+    assert http.get("/breakers/payments").body == closed.body
+
+
+def test_only_an_operator_may(http: Http) -> None:
+    break_down(http)
+    for deed in ("open", "reset"):
+        http.post(f"/breakers/payments/{deed}", {}, roles="run").problem(403, "forbidden")
+    http.get("/breakers/Payments").problem(404, "not-found")

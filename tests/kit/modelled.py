@@ -1,0 +1,23 @@
+"""The scenarios with models, and those of what models are for: by their names, how each is driven."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.kit.calling_off import called_off
+from tests.kit.elsewhere import handed
+from tests.kit.forgetting import forgets
+from tests.kit.replanning import chosen, replans
+from tests.kit.thinking import ponders, thinks, watched
+
+MODELLED: Mapping[str, Any] = {
+    "handed": handed,
+    "thinks": thinks,
+    "ponders": ponders,
+    "forgets": forgets,
+    "watched": watched,
+    "replans": replans,
+    "chosen": chosen,
+    "called-off": called_off,
+}

@@ -1,0 +1,199 @@
+"""Patterns of instances, states, cancellation, loops, triggers and ends: what is at work at a time, and what is stopped.
+
+The documents are the YAML files beside this one; docs/patterns.md is made of them. How they are run is in run_patterns.py.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.errors import InvalidInput
+from tests.patterns.run_patterns import play
+
+CALLED = ["call 1", "call 2", "call 3"]
+
+
+# ---- instances -------------------------------------------------------------------------------------------------
+
+
+def test_wcp12_nothing_waits_for_the_instances() -> None:
+    _, diary = play(12, {"guests": ["Ann", "Bo"]})
+    assert diary.begun["invite Ann"] == diary.begun["invite Bo"] == diary.begun["cook"]
+    assert diary.ended["cook"] < diary.ended["invite Ann"] == diary.ended["invite Bo"]
+    assert len(diary.begun) == 4
+
+
+def test_wcp13_three_instances_run_at_once_and_are_joined() -> None:
+    _, diary = play(13)
+    assert diary.most_at_once() == 3
+    assert diary.begun["file"] == [diary.ended["sign 2"]] == [7]
+
+
+@pytest.mark.parametrize(("parcels", "bills_at"), [(["A"], 3), (["A", "B"], 7), (["A", "B", "C"], 7)])
+def test_wcp14_as_many_instances_run_as_the_input_asks_for(parcels: list[str], bills_at: int) -> None:
+    _, diary = play(14, {"parcels": parcels})
+    assert diary.begun.keys() == {f"send {parcel}" for parcel in parcels} | {"bill"}
+    assert diary.begun["bill"] == [bills_at]
+    with pytest.raises(InvalidInput):
+        play(14, {"parcels": ["A", "B", "C", "D"]})
+
+
+def test_wcp26_instances_that_have_not_ended_are_withdrawn_and_nothing_follows() -> None:
+    result, diary = play(26, signals=[("30s", "enough", None)])
+    assert (list(diary.ended), list(diary.stopped)) == (["call 1"], ["call 2", "call 3"])
+    assert result.steps["call_1"].output == "call 1"
+    assert result.steps["sum_up"].status == "skipped"
+    _, diary = play(26)
+    assert diary.order == [*CALLED, "sum_up"]
+
+
+def test_wcp27_instances_that_have_not_ended_are_withdrawn_and_the_saga_goes_on() -> None:
+    result, diary = play(27, signals=[("30s", "enough", None)])
+    assert list(diary.stopped) == ["call 2", "call 3"]
+    assert result.output == ["call 1", None, None]
+    assert diary.begun["sum_up"] == [diary.stopped["call 2"]]
+    result, _ = play(27)
+    assert result.output == CALLED
+
+
+# ---- states ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("signals", "follows"),
+    [
+        ([("1h", "accepted", None)], "sell"),
+        ([("1h", "declined", None)], "thank"),
+        ([], "withdraw"),
+    ],
+)
+def test_wcp16_what_comes_first_decides_and_the_other_choices_are_withdrawn(
+    signals: list[tuple[str, str, None]], follows: str
+) -> None:
+    result, diary = play(16, signals=signals)
+    assert diary.order == ["offer", follows]
+    assert [step.status for step in result.steps.values()].count("skipped") == 4
+
+
+def test_wcp17_one_task_is_at_work_at_a_time_in_an_order_that_is_allowed() -> None:
+    result, diary = play(17)
+    assert diary.most_at_once() == 1
+    assert diary.order.index("pick") < diary.order.index("pack") < diary.order.index("send") == 3
+    assert sorted(result.way) == ["bill", "pack", "pick", "send"]
+
+
+def test_wcp18_the_task_runs_while_the_milestone_lasts_and_does_not_touch_the_other_branch() -> None:
+    _, early = play(18, signals=[("0s", "change", "it")])
+    _, while_it_lasts = play(18, signals=[("30s", "change", "it")])
+    _, never = play(18)
+    assert early.begun["rebook"] == [early.ended["open"]]
+    assert 30 <= while_it_lasts.begun["rebook"][0] < 36
+    assert "rebook" not in never.begun
+    assert never.begun["refuse"] == [never.ended["sell"]]
+    for diary in (early, while_it_lasts, never):
+        assert (diary.begun["close"], diary.stopped) == ([61], {})
+
+
+def test_wcp18_what_comes_when_the_milestone_is_over_finds_its_wait_withdrawn() -> None:
+    result, diary = play(18, signals=[("61500ms", "change", "it")])
+    assert "rebook" not in diary.begun
+    assert (result.steps["change"].status, result.steps["may_change"].status) == ("skipped", "skipped")
+
+
+def test_wcp39_one_section_is_entered_at_a_time_and_left_before_the_next() -> None:
+    _, diary = play(39)
+    first, second = (
+        ("bread", "cake")
+        if diary.begun["heat for bread"] < diary.begun["heat for cake"]
+        else ("cake", "bread")
+    )
+    assert diary.begun[f"bake {first}"] == [diary.ended[f"heat for {first}"]]
+    assert diary.begun[f"heat for {second}"][0] >= diary.ended[f"bake {first}"]
+    assert diary.begun["lay the table"] == diary.begun[f"heat for {first}"]
+
+
+def test_wcp40_each_task_runs_once_and_alone() -> None:
+    _, diary = play(40)
+    assert diary.most_at_once() == 1
+    assert {what: len(begun) for what, begun in diary.begun.items()} == dict.fromkeys(
+        ["arrive", "weigh", "measure", "label", "store"], 1
+    )
+    assert (diary.order[0], diary.order[-1]) == ("arrive", "store")
+
+
+# ---- cancellation ----------------------------------------------------------------------------------------------
+
+
+def test_wcp19_the_signal_stops_the_task_while_its_tool_runs() -> None:
+    result, diary = play(19, signals=[("30s", "called_off", None)])
+    assert diary.begun["clear the table"] == [diary.stopped["cook"]]
+    assert 30 <= diary.stopped["cook"] <= 35
+    assert result.way == ["called_off", "served"]
+    _, diary = play(19)
+    assert (diary.stopped, diary.ended["cook"]) == ({}, 300)
+
+
+def test_wcp20_a_whole_saga_is_cancelled_and_nothing_of_it_goes_on() -> None:
+    result, diary = play(20, signals=[("30s", "called_off", "sorry")])
+    (child,) = result.children
+    assert (result.output, child["status"], child["active"]) == ("sorry", "cancelled", [])
+    assert (list(diary.stopped), diary.order) == (["cook"], ["cook"])
+
+
+def test_wcp25_all_that_leads_to_the_join_alone_is_stopped_and_nothing_else() -> None:
+    result, diary = play(25, signals=[("30s", "called_off", None)])
+    assert sorted(diary.stopped) == ["label", "wrap"]
+    assert "pack" not in diary.begun
+    assert diary.begun["close"] == [diary.stopped["wrap"]]
+    assert (result.status, diary.ended["bill"]) == ("completed", 121)
+
+
+# ---- loops and recursion ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "way"),
+    [
+        ({"good_after": 1, "banned": False}, ["write 0", "write 1", "publish"]),
+        ({"good_after": 9, "banned": False}, ["write 0", "write 1", "write 2", "give_up"]),
+        ({"good_after": 9, "banned": True}, ["write 0", "reject"]),
+    ],
+)
+def test_wcp10_a_loop_is_left_from_several_of_its_nodes(given: dict[str, object], way: list[str]) -> None:
+    assert play(10, given)[1].order == way
+
+
+def test_wcp21_a_loop_asks_after_each_round_or_before() -> None:
+    _, none = play(21, {"pages": 0, "stamps": 0})
+    assert none.order == ["print 0", "send"]
+    _, some = play(21, {"pages": 3, "stamps": 2})
+    assert some.order == ["print 0", "print 1", "print 2", "stamp 0", "stamp 1", "send"]
+
+
+def test_wcp22_a_workflow_runs_within_itself() -> None:
+    result, _ = play(22, {"boxes": 3})
+    assert result.output == {"left": 2, "inner": {"left": 1, "inner": {"left": 0, "inner": None}}}
+    assert [child["workflow"] for child in result.children].count("recursion") == 2
+
+
+# ---- triggers and ends -----------------------------------------------------------------------------------------
+
+
+def test_wcp24_signals_that_come_too_early_are_kept_in_their_order() -> None:
+    _, diary = play(24, signals=[("1s", "guest", "Ann"), ("2s", "guest", "Bo")])
+    assert diary.begun["serve Ann and Bo"] == [diary.ended["cook"]] == [30]
+
+
+def test_wcp11_the_saga_is_complete_when_nothing_is_left_to_do() -> None:
+    result, diary = play(11)
+    assert result.status == "completed"
+    assert result.took_s == diary.ended["ask_how_it_was"] > 3 * 86_400
+    assert diary.stopped == {}
+
+
+def test_wcp43_the_saga_ends_at_once_and_what_is_left_is_stopped() -> None:
+    result, diary = play(43)
+    assert (result.status, result.output) == ("completed", "found")
+    assert result.took_s == diary.stopped["call"] == 5
+    assert result.steps["guests"].status == "stopped"
+    assert "cook" not in diary.begun

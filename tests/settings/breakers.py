@@ -1,0 +1,29 @@
+"""What the limits of circuit breakers change, for test_each_limit_matters.py."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.kit.down import PATIENT, Target, add_down
+from tests.kit.world import World
+
+
+async def calls_until_one_opens(world: World) -> int:
+    """Of a target that is down, by a step that tries again and again."""
+    return len((await _down(world, 20)).calls)
+
+
+async def minutes_until_a_probe(world: World) -> int:
+    """After it has opened; a step that waits may come somewhat later."""
+    before, probe = (at for at, _ in (await _down(world, 3_600)).calls[4:6])
+    return round(probe - before) // 60
+
+
+async def _down(world: World, seconds: float) -> Target:
+    target = Target(down=((0, 1e9),))
+    add_down(world.registry, target)
+    world.tools = world.registry.specs()
+    registered = await world.service().register(PATIENT, json_only=False)
+    await world.service().start(registered.definition.name, {}, "")
+    await asyncio.sleep(seconds)
+    return target

@@ -1,0 +1,80 @@
+"""A target that is down for a while, many sagas that call it, and everything that can go wrong with its circuit breaker."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cache
+
+import pytest
+
+from baton.core.failures.breakers import CLOSED, OPEN
+from tests.kit.breaker_bugs import BREAKER_BUGS
+from tests.kit.breaking import BREAKERS, CALLS, PROBES, STATE, OfBreakers, endure
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, NO_ANSWER, STALL, THROTTLE, Plan
+
+pytestmark = [pytest.mark.simulation, pytest.mark.timeout(240)]
+
+FATES = (CRASH_BEFORE, CRASH_AFTER, NO_ANSWER, LATE, STALL, FREEZE, HANG, THROTTLE)
+
+
+def test_few_calls_reach_a_target_that_is_down_and_every_saga_completes_after_it() -> None:
+    ordeal = endure(sagas=60)
+    assert ordeal.broken == []
+    assert ordeal.breaker is not None
+    assert (ordeal.breaker.moves[0].to, ordeal.breaker.state) == (OPEN, CLOSED)
+
+
+@cache
+def _writes() -> list[int]:
+    plain = endure()
+    assert plain.broken == []
+    return [number for number, name in enumerate(plain.plan.writes, 1) if name == "write_breaker"]
+
+
+@pytest.mark.parametrize("fate", FATES)
+def test_whatever_becomes_of_each_write_of_the_breaker(fate: str) -> None:
+    # A store that hangs holds nothing up: for five seconds calls go through.
+    excused = {PROBES} if fate in (HANG, LATE) else ()
+    for number in _writes():
+        ordeal = endure(plan=Plan({number: fate}), excused=excused)
+        assert ordeal.broken == [], f"{fate} at write {number}: {ordeal.plan.at}"
+
+
+@pytest.mark.parametrize("fate", [HANG, THROTTLE])
+def test_a_store_without_an_answer_holds_no_call_up(fate: str) -> None:
+    """Then there is no breaker: steps fail as they would without one, and a saga begun when the target is up is quick."""
+    ordeal = endure(sagas=6, down_s=0, plan=OfBreakers(fate=fate))
+    assert ordeal.broken == []
+    assert not {*BREAKERS} & {*ordeal.plan.writes, *ordeal.plan.reads}, "nothing is asked of it"
+    ordeal = endure(sagas=6, down_s=2, plan=OfBreakers(fate=fate), excused={CALLS, PROBES})
+    assert ordeal.broken == []
+    assert ordeal.breaker is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_clocks_three_seconds_apart(seed: int) -> None:
+    ordeal = endure(sagas=20, seed=seed, skew_ms=3_000)
+    assert ordeal.broken == []
+
+
+def test_processes_that_have_nothing_cached() -> None:
+    ordeal = endure(sagas=20, is_warm=False)
+    assert ordeal.broken == []
+
+
+def test_those_that_wait_do_not_come_in_one_second() -> None:
+    ordeal = endure(sagas=200, down_s=100)
+    assert ordeal.broken == []
+    by_second = Counter(int(until) for _, until in ordeal.held)
+    assert max(by_second.values()) < len(ordeal.held) / 8
+    assert STATE not in ordeal.oracles
+
+
+@pytest.mark.parametrize("bug", BREAKER_BUGS, ids=lambda bug: bug.__name__)
+def test_a_planted_bug_is_found(bug: Callable[[], AbstractContextManager[None]]) -> None:
+    runs = (Plan(), *(Plan({number: CRASH_AFTER}) for number in _writes()))
+    with bug():
+        found = (endure(plan=plan).oracles for plan in runs)
+        assert any(BREAKER_BUGS[bug] in oracles for oracles in found)
