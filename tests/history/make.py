@@ -44,7 +44,7 @@ from tests.history.lasting import lasting
 from tests.history.questions import escalated, questions
 from tests.history.replanning import replanned
 from tests.history.thinking import pondered, thought
-from tests.history.undoing import undone
+from tests.history.undoing import OF_UNDOING
 
 HERE = Path(__file__).parent
 
@@ -366,7 +366,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     **OF_CALLBACKS,
     "questions": questions,
     "approved": approved,
-    "undone": undone,
+    **OF_UNDOING,
     "escalated": escalated,
     "thought": thought,
     "pondered": pondered,

@@ -8,7 +8,7 @@ from baton.core.failures.policy import ANY, FAIL, Change
 from baton.core.failures.retry import RetryChange
 from baton.core.graph.graph import Node, Undo
 from baton.core.log import events as ev
-from tests.core.build import Saga, done, failed, program, task
+from tests.core.build import Saga, child, done, failed, program, task
 
 
 def undone() -> Saga:
@@ -31,3 +31,23 @@ def undone() -> Saga:
     saga.go()
     saga.go(done("c#undo"))
     return saga
+
+
+def undone_child() -> Saga:
+    """A child that has completed undoes what it has done, and then its parent does."""
+    retry = Change(last=FAIL, retry=RetryChange(max_attempts=1))
+    inverse = Node(name="a", kind="task", tool="cancel", arguments={}, failures={ANY: retry})
+    a = replace(task("a"), undo={"t": Undo(step=inverse)})
+    saga = Saga(program(a, child("b", "a"), task("c", "b")))
+    saga.go(done("a"))
+    opened = saga.state.children["b"]
+    saga.put(ev.ChildReported(slot="b", child=opened.saga, status="completed", undoable=True))
+    saga.go()
+    saga.go(failed("c", "sold_out"))
+    saga.put(ev.ChildUndone(node="b", item="undo", child=opened.saga, cost=3))
+    saga.go()
+    saga.go(done("a#undo"))
+    return saga
+
+
+OF_UNDOING = {"undone": undone, "undone-child": undone_child}
