@@ -52,8 +52,11 @@ def test_a_saga_that_was_rolled_back_has_failed() -> None:
         figures.heard("dinner", (ev.SagaEnded(status=status),), 0)
     (row,) = made.rows()
     assert (row["completed"], row["failed"], row["left"]) == (1, 3, -1)
-    (found,) = (one for one in figures.take(60_000, 60_000, "f") if "SagasFailed" in one)
-    assert (found["SagasCompleted"], found["SagasFailed"]) == (1, 3)
+    figures.heard("dinner", (ev.SagaEnded(status="rolled_back", undone=ev.Undone()),), 0)
+    told = figures.take(60_000, 60_000, "f")
+    (found,) = (one for one in told if "SagasFailed" in one)
+    assert (found["SagasCompleted"], found["SagasFailed"]) == (1, 4)
+    assert sum(one.get("RolledBack", 0) for one in told) == 1, "this, too, with an error budget"
 
 
 def test_ends_are_counted_where_there_is_a_budget() -> None:

@@ -38,6 +38,8 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "Questions": (COUNT, "people who were asked"),
     "Escalations": (COUNT, "failures of steps that became incidents"),
     "Parked": (COUNT, "sagas that were parked: nothing more begins until a person lets them go on, or their time comes"),
+    "RolledBack": (COUNT, "sagas that have undone what they had done"),
+    "RollbacksFailed": (COUNT, "sagas of which something could not be undone"),
     "Held": (COUNT, "times a step was held back by a circuit breaker, without an attempt"),
     "BreakerOpened": (COUNT, "times a circuit breaker opened"),
     "SagasCompleted": (COUNT, "sagas that completed; with an error budget only"),
@@ -149,7 +151,11 @@ class Figures:
         if isinstance(event, ev.Parked):
             parked = self._tally(workflow, "", now).parked
             parked[event.code] = parked.get(event.code, 0) + 1
-        elif self._counts_ends and event.status in _ENDS:
+            return
+        if event.undone is not None:
+            is_all = event.status == "rolled_back"
+            self._tally(workflow, "", now).add("RolledBack" if is_all else "RollbacksFailed")
+        if self._counts_ends and event.status in _ENDS:
             self._tally(workflow, "", now).add(_ENDS[event.status])
 
     def _tally(self, workflow: str, tool: str, now: int) -> Tally:
