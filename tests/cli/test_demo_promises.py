@@ -237,6 +237,35 @@ def the_old_table_was_not_given_back(evidence: Evidence) -> str:
     return "of the guest's evening stand"
 
 
+def no_evening_fell_through(evidence: Evidence) -> str:
+    evidence.course.falling = ""
+    return "no evening fell through"
+
+
+def what_was_undone_stands(evidence: Evidence) -> str:
+    for effect in of_the_falling(evidence):
+        effect["undone_by"] = None
+    return f"saga {evidence.course.falling} fell through, and of it stand"
+
+
+def it_fell_through_before_it_was_paid(evidence: Evidence) -> str:
+    for effect in of_the_falling(evidence):
+        if effect["kind"] == "deposit":
+            effect["kind"] = "another"
+    return f"saga {evidence.course.falling} fell through before its deposit was paid"
+
+
+def a_step_could_not_be_undone(evidence: Evidence) -> str:
+    ended = first(evidence.logs[evidence.course.falling], "saga_ended")
+    ended["undone"] = {"failed": [{"slot": "hold", "version": 3}]}
+    return f"saga {evidence.course.falling}: 1 step could not be undone"
+
+
+def of_the_falling(evidence: Evidence) -> list[dict[str, Any]]:
+    effects = [effect for book in evidence.books for effect in book["effects"]]
+    return [one for one in effects if one["identity"].get("reference") == evidence.course.falling]
+
+
 def it_took_too_long(evidence: Evidence) -> str:
     evidence.course.ended_ms = evidence.course.asked_to_end_by_ms + 1
     return "took longer than 100 s"
@@ -268,6 +297,10 @@ BREAKAGES: list[Callable[[Evidence], str]] = [
     the_guest_has_the_old_table,
     the_guest_was_not_heard,
     the_old_table_was_not_given_back,
+    no_evening_fell_through,
+    what_was_undone_stands,
+    it_fell_through_before_it_was_paid,
+    a_step_could_not_be_undone,
     the_agent_had_no_turns,
     a_turn_was_asked_again_after_its_answer,
     a_turn_was_paid_for_twice_although_no_worker_had_died,
@@ -310,6 +343,7 @@ def test_the_table_shows_every_figure_and_the_verdict() -> None:
         "approvals",
         "agent's turns",
         "plans confirmed",
+        "undone",
         "log writes per step",
         "hand-over p50 / p95",
         "AWS per million steps",
