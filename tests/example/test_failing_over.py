@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from baton import StepFailure
-from baton.demo.failover import CASES, DELIVERY, HOME, NONE, TABLES, WAITLIST, Case, judge
+from baton.demo.failover import CASES, DELIVERY, HOME, NONE, TABLES, UNDONE, WAITLIST, Case, judge
 from baton.testing import Result, run
 from sagas import outside
 
@@ -86,6 +86,17 @@ def test_a_deposit_whose_answer_is_nonsense_is_looked_for_and_not_paid_again(
     result = dinner(services, case)
     assert result.output["way"] == "table"
     assert judge(case, result.view, result.entries, books(services)).problems == []
+
+
+@pytest.mark.parametrize("kill", [None, "before", "after"])
+def test_an_evening_whose_cake_is_sold_out_takes_back_its_table_its_deposit_and_its_wine(
+    services: dict[str, str], kill: str | None
+) -> None:
+    """As one of the demo. A worker that dies when it has paid knows nothing of the deposit, which is refunded all the same."""
+    sold_out = {DELIVERY: {"kiel/cherry-cake": [{"kind": "full", "operations": ["order"]}]}}
+    case = Case("is well", "Kiel", sold_out, UNDONE, ("hold", "deposit", "order"))
+    result = dinner(services, case, kills={"deposit": kill} if kill else {})
+    assert judge(case, result.view, result.entries, books(services)).problems == [], result
 
 
 def test_where_there_is_no_waitlist_either_dinner_comes_home(services: dict[str, str]) -> None:
