@@ -92,7 +92,7 @@ def play(api: FakeApi, plan: Plan, workers: Workers) -> tuple[Scenario, Screen]:
     return asyncio.run(run()), screen
 
 
-def test_the_evening_that_falls_through_is_not_cancelled_and_is_the_one_whose_cake_is_sold_out(
+def test_the_evening_that_falls_through_is_not_cancelled_and_is_the_one_whose_snack_is_sold_out(
     api: FakeApi,
 ) -> None:
     done = [saga(0, "completed", 14)], [saga(1, "completed", 14)]

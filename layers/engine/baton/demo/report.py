@@ -145,7 +145,7 @@ def _undone(undone: Undoing) -> str:
     if not undone.sagas:
         return "no evening fell through"
     return (
-        f"steps of {counted(undone.sagas, 'evening')} whose cake was sold out; in the services' own books "
+        f"steps of {counted(undone.sagas, 'evening')} that fell through at its end; in the services' own books "
         f"{counted(undone.effects, 'effect')} {_were(undone.effects)} taken back, {undone.deposits} of them a deposit that was refunded"
     )
 

@@ -25,7 +25,7 @@ FIRST_EVENING = datetime(2026, 12, 1, 19, 30, tzinfo=UTC)
 CITIES = ("Lisbon", "Porto", "Bergen", "Graz", "Ghent")
 # The one evening whose party is so large that a person is asked before its table is held.
 LARGE, LARGE_PARTY = 3, 9
-# The one evening that falls through: its cake is sold out, when its table is held and its deposit paid.
+# The one evening that falls through: what is to be brought to its bar is sold out, when everything else is booked and paid.
 FALLING = 2
 # The one evening that an agent plans. No other is in its city, so that no other takes its table.
 GUEST = {"at": FIRST_EVENING.isoformat()}
@@ -252,8 +252,13 @@ def evening(n: int) -> dict[str, Any]:
 def fault() -> tuple[str, list[dict[str, Any]]]:
     """What is wrong at open-delivery: the place, and the fault there, because of which one evening falls through."""
     falling = evening(FALLING)
-    sold_out = {"kind": "full", "operations": ["order"], "at": falling["at"]}
-    return f"{falling['city'].lower()}/cherry-cake", [sold_out]
+    sold_out = {"kind": "full", "operations": ["order"], "at": _bar_at(falling["at"])}
+    return f"{falling['city'].lower()}/dumplings", [sold_out]
+
+
+def _bar_at(at: str) -> str:
+    """When the guests are at the bar, three hours later."""
+    return (datetime.fromisoformat(at) + timedelta(hours=3)).isoformat()
 
 
 def _now_ms() -> int:
