@@ -93,18 +93,28 @@ def find_transitions() -> Transitions:
 
 
 def _explore(program: Program, found: dict[tuple[str, str], set[str]]) -> None:
-    lives = [Life(State(), {})]
+    """What has gone on from a fork comes last: most of it is as what has gone on from no fork, and is known then."""
+    lives, forked = [Life(State(), {})], list[Life]()
     known: set[str] = set()
-    while lives:
+    while lives or forked:
+        if not lives:
+            life = forked.pop()
+            if (shape := _shape(life.state)) not in known:
+                known.add(shape)
+                lives.append(life)
+            continue
         life = lives.pop()
         for entry in _moves(program, life):
             for kind, before, after in _statuses(program, life, entry):
                 found.setdefault((kind, before), set()).add(after)
             state = _next(life, entry)
             if (shape := _shape(state)) not in known:
-                known.add(shape)
                 past = {} if state.ended else {status_of(state, program): state}
-                lives.append(Life(state, {**past, **life.past}))
+                if isinstance(entry.events[-1], ev.Forked):
+                    forked.append(Life(state, {**past, **life.past}))
+                else:
+                    known.add(shape)
+                    lives.append(Life(state, {**past, **life.past}))
 
 
 def _next(life: Life, entry: ev.Entry) -> State:
@@ -133,9 +143,8 @@ def _statuses(program: Program, life: Life, entry: ev.Entry) -> Iterator[tuple[s
 
 
 def _shape(state: State) -> str:
-    """What two lives must differ in for a different future: no times, no counters of the past."""
+    """What two lives must differ in for a different future: no times, no counters of the past, no number of a branch."""
     shape = (
-        state.lineage.branch,
         sorted((slot, sorted(arrived.items())) for slot, arrived in state.tokens.items()),
         sorted(state.open),
         sorted(state.held),

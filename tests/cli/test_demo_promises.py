@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -313,6 +314,22 @@ BREAKAGES: list[Callable[[Evidence], str]] = [
 
 def test_the_recorded_run_kept_every_promise() -> None:
     assert judged(recorded()) == []
+
+
+def test_a_deposit_whose_worker_was_killed_and_whose_saga_was_called_off_may_be_in_no_log() -> None:
+    """Nothing goes on with that saga, which would look for it; that it does not stand is another promise."""
+    evidence = recorded()
+    called_off = next(
+        saga
+        for saga, log in evidence.logs.items()
+        if "." in saga and first(log, "saga_ended")["status"] == "cancelled"
+    )
+    log = evidence.logs[called_off]
+    for entry in log:
+        entry["events"] = [one for one in entry["events"] if one.get("tool") != "table.deposit"]
+    kill = evidence.course.kills[-1]
+    evidence.course.kills[-1] = replace(kill, saga=called_off, effect="deposit")
+    assert judged(evidence) == []
 
 
 @pytest.mark.parametrize("break_it", BREAKAGES, ids=lambda function: function.__name__)

@@ -101,6 +101,8 @@ def test_a_step_that_succeeds_at_its_third_attempt_is_one_success_and_two_retrie
         "Parked": 0,
         "Held": 0,
         "BreakerOpened": 0,
+        "SagasCompleted": 0,
+        "SagasFailed": 0,
         "LoopBlocked": 0,
         "DeadMessages": 0,
         "DeadLetters": 0,

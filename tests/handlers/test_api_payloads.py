@@ -46,6 +46,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "claim": (202, ""),
     "cost": (200, ""),
     "discard-dead-letter": (202, ""),
+    "error-budgets": (200, ""),
     "events": (200, ""),
     "explain": (200, ""),
     "explain-node": (200, ""),

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from baton.cli.breakers import breakers
+from baton.cli.breakers import breakers, error_budget
 from baton.cli.catalog import node_types, tools
 from baton.cli.check import check
 from baton.cli.completion import completion
@@ -37,7 +37,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         *(start, intend, list_sagas, show, events, live, value, explain, cost, budget),
         *(cancel, signal, inbox, answer, claim, remind, resume, fork),
     ),
-    "Incidents": (incidents, resolve, breakers, dlq),
+    "Incidents": (incidents, resolve, breakers, error_budget, dlq),
     "Shell": (completion,),
 }
 

@@ -136,6 +136,15 @@ class Api(LetterCalls):
         """`GET /budget`."""
         return await self._get("/budget", has="spent_usd")
 
+    async def error_budgets(self, day: str | None = None) -> list[dict[str, Any]]:
+        """`GET /error-budgets`, its pages."""
+        pages: list[dict[str, Any]] = []
+        query = {"day": day} if day else {}
+        while not pages or pages[-1]["next"] is not None:
+            pages.append(await self._get("/error-budgets", query, has="workflows"))
+            query = {"day": pages[0]["day"], "cursor": pages[-1]["next"]}
+        return pages
+
     def breakers(self) -> AsyncIterator[tuple[list[dict[str, Any]], str | None]]:
         """`GET /breakers`, all pages."""
         return self._pages("/breakers", "breakers", {}, None, None)

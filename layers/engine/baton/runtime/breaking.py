@@ -1,7 +1,7 @@
 """Circuit breakers around the calls of one invocation; loaded with the first call that has one.
 
-A healthy call costs nothing: the record of a target is read only where its failures are known of, by this process or by the
-step. What a record means is in core/failures/breakers.py. A store that gives no answer holds nothing up: calls go through.
+A healthy call waits for nothing: where no failures of a target are known of, by this process or by the step, its record is read
+beside a call, once a minute, so that an operator's word is heard. What a record means is in core/failures/breakers.py. A store that gives no answer holds nothing up: calls go through.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ logger = logging.getLogger("baton.breakers")
 
 FRESH_MS = 5_000
 """How old what a process knows of a breaker may be, where it matters."""
+GLANCE_MS = 60_000
+"""How often a process reads the record of a target of which it knows no failures, beside a call that does not wait for it."""
 SILENT_MS = 5_000
 """How long the store is not asked again after it has given no answer."""
 WRITE_EVERY_MS = 1_000
@@ -106,6 +108,9 @@ class Breaking:
                     slot=step.slot, attempt=step.attempt, started_at=now, ended_at=end, why=HELD, held=answer
                 )
             probe = answer
+        elif now - known.read_at >= GLANCE_MS and now >= known.silent_until:
+            known.read_at = now
+            self._soon(place, known, self._look(place, known))
         verdict: str | None = None
         try:
             outcome = await attempt()

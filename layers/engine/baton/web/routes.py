@@ -368,6 +368,11 @@ ROUTES: tuple[Route[Any], ...] = (
         query=(_BY, _DAY, _CURSOR), answers={200: "CostPage"},
     ),
     Route(
+        method="GET", path="/error-budgets", id="listErrorBudgets", handler=reads.list_error_budgets, roles=("read",),
+        summary="How many sagas of each workflow have failed on a day, and how many more may.",
+        query=(_DAY, _CURSOR), answers={200: "ErrorBudgetPage"},
+    ),
+    Route(
         method="GET", path="/budget", id="showBudget", handler=reads.show_budget, roles=("read",),
         summary="What the caller's sagas have spent today, and may spend.",
         answers={200: "Budget"},

@@ -40,6 +40,8 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "Parked": (COUNT, "sagas that were parked: nothing more begins until a person lets them go on, or their time comes"),
     "Held": (COUNT, "times a step was held back by a circuit breaker, without an attempt"),
     "BreakerOpened": (COUNT, "times a circuit breaker opened"),
+    "SagasCompleted": (COUNT, "sagas that completed; with an error budget only"),
+    "SagasFailed": (COUNT, "sagas that failed; with an error budget only"),
     "LoopBlocked": (COUNT, "times an `async` tool held the event loop for longer than `LoopBlockedMs`"),
     "DeadMessages": (COUNT, "messages that no function could handle, as the reconciler finds them"),
     "DeadLetters": (COUNT, "dead letters that are pending, 1,000 at most; there are no figures while there are none"),
@@ -52,7 +54,9 @@ METRICS: Mapping[str, tuple[str, str]] = {
 """Every metric: its unit, and what it counts. `Errors` and `Parked` are by code, `LoopBlocked` by tool, `BreakerOpened` by breaker, those of
 models by model, `Held` by workflow, the others by tool and by workflow."""
 
-_QUIET = frozenset({"Attempts", "Succeeded", "WorkTime"})
+_QUIET = frozenset({"Attempts", "Succeeded", "WorkTime", "SagasCompleted"})
+
+_ENDS = {"completed": "SagasCompleted", "failed": "SagasFailed"}
 
 Document = dict[str, Any]
 
@@ -100,7 +104,8 @@ class Tally:
 class Figures:
     """Adds up the figures of entries until they are taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, counts_ends: bool = False) -> None:
+        self._counts_ends = counts_ends
         self._tallies: dict[tuple[str, str], Tally] = {}
 
     def heard(self, workflow: str, events: Iterable[ev.Event], now: int) -> None:
@@ -132,11 +137,19 @@ class Figures:
                 tally = self._tally(workflow, event.tool, now)
                 tally.add("WorkTime", lasted)
                 tally.ask(event.usage, lasted)
-            elif metric := _waits_for(event):
+            elif metric := self._counted_by(event):
                 self._tally(workflow, "", now).add(metric)
             elif isinstance(event, ev.Parked):
                 parked = self._tally(workflow, "", now).parked
                 parked[event.code] = parked.get(event.code, 0) + 1
+
+    def _counted_by(self, event: ev.Event) -> str:
+        """The metric that counts an event of which nothing else matters: a wait that begins, or an end; empty for any other."""
+        if isinstance(event, ev.StepHeld):
+            return "Held"
+        if isinstance(event, ev.SagaEnded):
+            return _ENDS.get(event.status, "") if self._counts_ends else ""
+        return "Questions" if isinstance(event, ev.Opens) and event.work().ask is not None else ""
 
     def _tally(self, workflow: str, tool: str, now: int) -> Tally:
         return self._tallies.setdefault((workflow, tool), Tally(now))
@@ -170,13 +183,6 @@ class Figures:
         ]
 
 
-def _waits_for(event: ev.Event) -> str:
-    """The metric of an event with which a wait begins; empty for any other."""
-    if isinstance(event, ev.StepHeld):
-        return "Held"
-    return "Questions" if isinstance(event, ev.Opens) and event.work().ask is not None else ""
-
-
 def _metric_of(strategy: str) -> str:
     # Loaded with the first failure: most entries have none.
     from baton.core.failures.strategies.registry import of
@@ -203,6 +209,15 @@ def _failed_attempt(tally: Tally, event: ev.AttemptFailed | ev.StepFailed) -> No
 def _documents(tally: Tally, now: int, deployment: str, workflow: str, tool: str) -> Iterator[Document]:
     named = {"function": deployment, "workflow": workflow} | ({"tool": tool} if tool else {})
     sets = [["function", "workflow"], *([["function", "tool"]] if tool else [])]
+    if ends := {name: tally.sums.pop(name) for name in _ENDS.values() if name in tally.sums}:
+        # A rate needs both of its figures: what is missing is no zero to CloudWatch.
+        values: dict[str, int | list[int]] = {**dict.fromkeys(_ENDS.values(), 0), **ends}
+        yield document(
+            now,
+            {"function": deployment, "workflow": workflow},
+            [["function"], ["function", "workflow"]],
+            values,
+        )
     # What is missing is no zero to CloudWatch: a rate needs both of its figures.
     sums: dict[str, int | list[int]] = (
         {"Retries": 0, **tally.sums} if "Attempts" in tally.sums else {**tally.sums}
