@@ -179,11 +179,15 @@ class Api(LetterCalls):
         """`GET /sagas/{id}/explain/{node}`."""
         return await self._get_of(saga, "explain", node, has="iterations")
 
-    async def cancel(self, saga: str, reason: str, mode: str, grace_s: float | None = None) -> dict[str, Any]:
+    async def cancel(
+        self, saga: str, reason: str, mode: str, grace_s: float | None = None, *, undo: bool = False
+    ) -> dict[str, Any]:
         """`POST /sagas/{id}/cancel`; repeating it changes nothing."""
         body: dict[str, Any] = {"reason": reason, "mode": mode}
         if grace_s is not None:
             body["grace_s"] = grace_s
+        if undo:
+            body["undo"] = True
         return await self._send_to(saga, "cancel", body=body, key=new_key())
 
     async def signal(
@@ -219,6 +223,10 @@ class Api(LetterCalls):
         """`POST /sagas/{id}/forks`."""
         body = {"version": version, "reason": reason}
         return await self._send_to(saga, "forks", body=body, key=key or new_key())
+
+    async def rollback(self, saga: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
+        """`POST /sagas/{id}/rollback`."""
+        return await self._send_to(saga, "rollback", body=dict(body), key=key or new_key())
 
     # ---- questions and incidents
 

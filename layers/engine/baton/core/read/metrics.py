@@ -38,6 +38,8 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "Questions": (COUNT, "people who were asked"),
     "Escalations": (COUNT, "failures of steps that became incidents"),
     "Parked": (COUNT, "sagas that were parked: nothing more begins until a person lets them go on, or their time comes"),
+    "RolledBack": (COUNT, "sagas that have undone what they had done"),
+    "RollbacksFailed": (COUNT, "sagas of which something could not be undone"),
     "Held": (COUNT, "times a step was held back by a circuit breaker, without an attempt"),
     "BreakerOpened": (COUNT, "times a circuit breaker opened"),
     "SagasCompleted": (COUNT, "sagas that completed; with an error budget only"),
@@ -139,9 +141,16 @@ class Figures:
                 tally.ask(event.usage, lasted)
             elif metric := self._counted_by(event):
                 self._tally(workflow, "", now).add(metric)
-            elif isinstance(event, ev.Parked):
-                parked = self._tally(workflow, "", now).parked
-                parked[event.code] = parked.get(event.code, 0) + 1
+            elif isinstance(event, ev.Parked | ev.SagaEnded):
+                self._of_saga(workflow, event, now)
+
+    def _of_saga(self, workflow: str, event: ev.Parked | ev.SagaEnded, now: int) -> None:
+        if isinstance(event, ev.Parked):
+            parked = self._tally(workflow, "", now).parked
+            parked[event.code] = parked.get(event.code, 0) + 1
+        elif event.undone is not None:
+            is_all = event.status == "rolled_back"
+            self._tally(workflow, "", now).add("RolledBack" if is_all else "RollbacksFailed")
 
     def _counted_by(self, event: ev.Event) -> str:
         """The metric that counts an event of which nothing else matters: a wait that begins, or an end; empty for any other."""
