@@ -367,14 +367,14 @@ def test_the_table_shows_every_figure_and_the_verdict() -> None:
     ):
         assert f"  {name} " in text
     assert "4 completed, 1 cancelled, 1 rolled_back" in text
-    assert "2 in doubt after a kill, looked up before anything" in " ".join(text.split())
-    assert "2 had been made, and were not made again" in " ".join(text.split())
+    assert "1 in doubt after a kill, looked up before anything" in " ".join(text.split())
+    assert "1 had been made, and was not made again" in " ".join(text.split())
     assert "4 after service_unavailable, 2 after rate_limited" in text
     assert "4 failed and were told to the model, 2" in text
-    assert "4,273 tokens for $0.00171" in text
+    assert "4,275 tokens for $0.00171" in text
     assert "6 answers to 8 requests, none of them for a turn" in " ".join(text.split())
     assert "the table for four, with its deposit" in " ".join(text.split())
-    assert "3 effects were taken back, 1 of them a deposit that was refunded" in " ".join(text.split())
+    assert "7 effects were taken back, 1 of them a deposit that was refunded" in " ".join(text.split())
     assert "Hold a table for 9 in Graz?" in text
     assert "Approved by grace, over the API, after" in text
     assert "All sagas ended as they should, and nothing was done twice." in text

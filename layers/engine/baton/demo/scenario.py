@@ -175,15 +175,12 @@ class Scenario:
         return [kill for kill in self.course.kills if not self.course.is_planned(kill.saga)]
 
     async def _kill_planning(self) -> None:
-        """SIGKILL the worker of the guest's evening, once: when a service has held a table for it.
-
-        Not later: a deposit that is in doubt when the guest's other wish cancels the saga is refunded with its table, and is in no log.
-        """
+        """SIGKILL the worker of the guest's evening, once: when a service has held a table for it, or later, at the next effect."""
         if any(map(self.course.is_planned, (kill.saga for kill in self.course.kills))) or not self._busy():
             return
         for effect in await self._books.unanswered():
             saga = str(effect["identity"].get("reference"))
-            if not self.course.is_planned(saga) or effect["kind"] != HELD:
+            if not self.course.is_planned(saga):
                 continue
             process = self._busy().get(await self._holder(saga))
             if process is not None and effect in await self._books.unanswered():
