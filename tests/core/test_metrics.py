@@ -99,6 +99,8 @@ def test_a_step_that_succeeds_at_its_third_attempt_is_one_success_and_two_retrie
         "Questions": 0,
         "Escalations": 0,
         "Parked": 0,
+        "RolledBack": 0,
+        "RollbacksFailed": 0,
         "Held": 0,
         "BreakerOpened": 0,
         "SagasCompleted": 0,

@@ -73,6 +73,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "remind": (202, ""),
     "reset-breaker": (202, ""),
     "resolve-incident": (202, ""),
+    "rollback": (200, ""),
     "resume": (409, "not-allowed-now"),
     "show": (200, ""),
     "show-breaker": (200, ""),

@@ -12,7 +12,7 @@ from baton.client.text import counted, epoch_ms
 from baton.core.log.state import slot_of
 from baton.core.models.tool import MODEL
 from baton.demo.evidence import Evidence
-from baton.demo.figures import LOOKED_UP, PAYMENT, Figures, events_of
+from baton.demo.figures import LOOKED_UP, PAYMENT, ROLLED_BACK, Figures, events_of
 
 OK = 200
 WANTED_PARTY = 6
@@ -39,6 +39,7 @@ def broken(evidence: Evidence, figures: Figures) -> list[str]:
         _asked_first,
         _planned,
         _changed,
+        _undone,
         _paid_once,
         _several_invocations,
         _kills_survived,
@@ -52,7 +53,7 @@ def _all_ended(evidence: Evidence, figures: Figures) -> Iterator[str]:
     if not course.cancelled:
         yield "no saga was cancelled on the way"
     for saga in evidence.sagas:
-        wanted = "cancelled" if saga["id"] == course.cancelled else "completed"
+        wanted = {course.cancelled: "cancelled", course.falling: ROLLED_BACK}.get(saga["id"], "completed")
         if saga.get("status") != wanted:
             why = saga.get("error") or saga.get("reason") or ""
             yield f"saga {saga['id']} should be {wanted} and is {saga.get('status')} {why}".rstrip()
@@ -186,6 +187,27 @@ def _changed(evidence: Evidence, figures: Figures) -> Iterator[str]:
     )
     if standing != Counter(dict.fromkeys(EVENING, 1)):
         yield f"of the guest's evening stand {dict(standing)}: it should be each of {', '.join(EVENING)} once"
+
+
+def _undone(evidence: Evidence, figures: Figures) -> Iterator[str]:
+    """The evening that fell through had paid for a table, and has nothing any more: by its own report and by the books."""
+    falling = evidence.course.falling
+    if not falling:
+        yield "no evening fell through"
+        return
+    mine = [
+        effect
+        for book in evidence.books
+        for effect in book["effects"]
+        if effect["identity"].get("reference") == falling and effect["kind"] != CANCEL
+    ]
+    if standing := Counter(effect["kind"] for effect in mine if effect["undone_by"] is None):
+        yield f"saga {falling} fell through, and of it stand {dict(standing)}"
+    if PAYMENT not in {effect["kind"] for effect in mine}:
+        yield f"saga {falling} fell through before its {PAYMENT} was paid: no refund was exercised"
+    for event in events_of(evidence.logs.get(falling, ())):
+        if event["kind"] == "saga_ended" and (event.get("undone") or {}).get("failed"):
+            yield f"saga {falling}: {counted(len(event['undone']['failed']), 'step')} could not be undone"
 
 
 def _paid_once(evidence: Evidence, figures: Figures) -> Iterator[str]:

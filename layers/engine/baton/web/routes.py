@@ -35,6 +35,7 @@ from baton.web.requests import (
     OpenBreakerBody,
     RemindBody,
     ResumeBody,
+    RollbackBody,
     SignalBody,
     StartBody,
 )
@@ -296,6 +297,12 @@ ROUTES: tuple[Route[Any], ...] = (
         method="POST", path="/sagas/{saga}/forks", id="forkSaga", handler=commands.fork, roles=("operate",),
         summary="Go on from an earlier version of the log in a new branch; a known key makes no second one.",
         parameters=(_SAGA,), body=ForkBody, has_key=True, answers={202: "Accepted"}, refusals=(404, 409),
+    ),
+    Route(
+        method="POST", path="/sagas/{saga}/rollback", id="rollBackSaga", handler=commands.rollback, roles=("operate",),
+        summary="Undo what a saga has done, or say what would be undone; a known key makes no second rollback.",
+        parameters=(_SAGA,), body=RollbackBody, has_key=True,
+        answers={200: "RollbackPlan", 202: "RollbackAccepted"}, refusals=(404, 409),
     ),
     Route(
         method="GET", path="/questions", id="listQuestions", handler=reads.list_questions,
