@@ -108,9 +108,9 @@ class Working:
         return next(self._moments)
 
 
-def test_a_document_is_refused_for_the_time_that_a_processor_has_worked_for_it_and_not_for_that_of_others() -> (
-    None
-):
+def test_a_document_is_refused_for_what_a_processor_has_worked_and_not_for_what_it_has_waited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def main() -> None:
         world = Metered(make_registry(Books()))
         reads = world.store.definitions.get
@@ -123,7 +123,7 @@ def test_a_document_is_refused_for_the_time_that_a_processor_has_worked_for_it_a
 
         world.meter = Working(1)
         await notes(world, CHILD % ("n", TYPED))
-        world.store.definitions.get = slow  # type: ignore[method-assign]
+        monkeypatch.setattr(world.store.definitions, "get", slow)
         assert await notes(world, PARENT % "child@1") == ()
         world.meter = Working(2_001)
         with pytest.raises(InvalidDefinition) as refused:

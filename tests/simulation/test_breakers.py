@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.simulation, pytest.mark.timeout(240)]
 
 FATES = (CRASH_BEFORE, CRASH_AFTER, NO_ANSWER, LATE, STALL, FREEZE, HANG, THROTTLE)
 # The shorter outage has a probe that fails and one that closes the breaker.
-ORDEAL = {"sagas": 12, "down_s": 300} if os.environ.get("BATON_CRASH_POINTS") else {"sagas": 8, "down_s": 100}
+SAGAS, DOWN_S = (12, 300) if os.environ.get("BATON_CRASH_POINTS") else (8, 100)
 
 
 def test_few_calls_reach_a_target_that_is_down_and_every_saga_completes_after_it() -> None:
@@ -34,7 +34,7 @@ def test_few_calls_reach_a_target_that_is_down_and_every_saga_completes_after_it
 
 @cache
 def _writes() -> list[int]:
-    plain = endure(**ORDEAL)
+    plain = endure(SAGAS, DOWN_S)
     assert plain.broken == []
     assert plain.breaker is not None
     assert [move.to for move in plain.breaker.moves].count(HALF_OPEN) >= 2
@@ -46,7 +46,7 @@ def test_whatever_becomes_of_each_write_of_the_breaker(fate: str) -> None:
     # A store that hangs holds nothing up: for five seconds calls go through.
     excused = {PROBES} if fate in (HANG, LATE) else ()
     for number in _writes():
-        ordeal = endure(**ORDEAL, plan=Plan({number: fate}), excused=excused)
+        ordeal = endure(SAGAS, DOWN_S, plan=Plan({number: fate}), excused=excused)
         assert ordeal.broken == [], f"{fate} at write {number}: {ordeal.plan.at}"
 
 
@@ -84,5 +84,5 @@ def test_those_that_wait_do_not_come_in_one_second() -> None:
 def test_a_planted_bug_is_found(bug: Callable[[], AbstractContextManager[None]]) -> None:
     runs = (Plan(), *(Plan({number: CRASH_AFTER}) for number in _writes()))
     with bug():
-        found = (endure(**ORDEAL, plan=plan).oracles for plan in runs)
+        found = (endure(SAGAS, DOWN_S, plan=plan).oracles for plan in runs)
         assert any(BREAKER_BUGS[bug] in oracles for oracles in found)
