@@ -6,8 +6,11 @@ from typing import Any
 
 from baton.core.log import events as ev
 from baton.core.read.explain import explain, way
+from baton.core.read.places import Moment
+from baton.core.read.reasons import Reasons
+from baton.core.read.undo_places import see
 from tests.core.build import Saga, done, failed, program, task
-from tests.core.test_undoing import undoable
+from tests.core.test_undoing import AT_ONCE, undoable
 from tests.core.told import ROOM, story, why
 
 
@@ -77,3 +80,49 @@ def test_a_completed_saga_that_is_rolled_back_says_by_whom() -> None:
     saga.go()
     saga.go(done("a#undo"))
     assert told(saga)["end"] == "`ada` has the saga rolled back: changed; 1 step undone"
+
+
+def test_a_failed_saga_that_is_rolled_back_keeps_what_it_has_failed_with() -> None:
+    saga = Saga(program(undoable("a"), task("b", "a", failures=AT_ONCE)))
+    saga.go(done("a"))
+    saga.go(failed("b"))
+    assert told(saga)["end"] == "the saga failed: `b`: tool_error: it broke"
+    saga.put(ev.Forked(cut=saga.state.version, branch=1, by="ada", at=saga.now, undo=True, key="k"))
+    saga.go()
+    saga.go(done("a#undo"))
+    assert why(saga, "b").startswith("`b` failed")
+    assert [one["node"] for one in told(saga)["steps"]] == ["a", "b", "a"]
+
+
+def test_a_child_and_what_the_story_does_not_know_are_told_too() -> None:
+    saga = rolled_back()
+    saga.go(done("c#undo"))
+    saga.go(done("a#undo"))
+    known = story(saga)
+    now = Moment(99, saga.now)
+    for event in (
+        ev.UndoBegan(reason="", at=0, by="ada"),
+        ev.UndoStepBegan(node="b", item="undo", at=0, version=3, child="k1"),
+        ev.ChildUndone(node="b", item="undo", child="k1", failure=ev.Failure("gone", "")),
+        ev.ChildUndone(node="b", item="undo", child="k1"),  # twice
+        ev.UndoStepBegan(node="e", item="undo-t1", at=0, version=3, tool="x"),
+        ev.ChildUndone(node="e", item="undo-t1", child="k1"),
+        ev.UndoPassed(node="e", item="t9", version=3),
+    ):
+        see(known, event, now)
+    assert (known.places["b"].fate, known.places["b#undo"].said) == (
+        "could not be undone: gone",
+        "by child k1",
+    )
+    assert known.places["e#undo-t1"].said == "by no tool"
+    known.places["b"].label = "turn 1"
+    see(known, ev.UndoStepBegan(node="b", item="undo", at=0, version=3, child="k1"), now)
+    see(known, ev.ChildUndone(node="b", item="undo", child="k1"), now)
+    assert (known.places["b"].fate, known.places["b#undo"].label) == (
+        "undone by child k1",
+        "undo of turn 1",
+    )
+    known.end = (ev.SagaEnded(status="rolled_back", undone=ev.Undone()), now)
+    stopped = Reasons(known).stopped()
+    assert stopped is not None
+    assert stopped.text.endswith("; nothing was undone")

@@ -186,8 +186,7 @@ class Story:
         if is_undo(slot):
             from baton.core.read import undo_places
 
-            if isinstance(event, ev.StepSucceeded | ev.StepFailed):
-                undo_places.settle(self, event, event.became, failure_of(event), when)
+            undo_places.settle(self, event, event.became, failure_of(event), when)
             return
         if slot not in before.tokens or self.places[slot].end is not None:
             return  # what fails the saga leaves its tokens

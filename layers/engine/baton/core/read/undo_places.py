@@ -5,7 +5,7 @@ For the story of a saga in timeline.py, which loads this with the first event ab
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
@@ -13,6 +13,8 @@ from baton.core.log.state import owner_of, slot_of
 from baton.core.log.undos import undone_item
 from baton.core.read.places import FAILED, RAN, Arrival, End, Moment, Place
 from baton.core.read.wording import said
+
+Seen: TypeAlias = ev.UndoBegan | ev.UndoStepBegan | ev.UndoPassed | ev.ChildUndone
 
 
 class Story(Protocol):
@@ -32,7 +34,7 @@ class Story(Protocol):
 STAYS = "nothing undoes it, so it stays"
 
 
-def see(story: Story, event: ev.Event, when: Moment) -> None:
+def see(story: Story, event: Seen, when: Moment) -> None:
     """An event about undoing. That of a step that undoes another is told to `settle`."""
     if isinstance(event, ev.UndoBegan):
         story.undoing = (event, when)
@@ -44,13 +46,13 @@ def see(story: Story, event: ev.Event, when: Moment) -> None:
     elif isinstance(event, ev.UndoPassed):
         if (place := story.places.get(slot_of(event.node, event.iteration, event.item))) is not None:
             place.fate = STAYS
-    elif isinstance(event, ev.ChildUndone):
+    else:
         settle(story, event, FAILED if event.failure else RAN, event.failure, when)
 
 
 def settle(
     story: Story,
-    event: ev.ChildUndone | ev.StepSucceeded | ev.StepFailed,
+    event: ev.ChildUndone | ev.Settles,
     became: str,
     failure: ev.Failure | None,
     when: Moment,
@@ -85,13 +87,10 @@ def _begin(story: Story, event: ev.UndoStepBegan, when: Moment) -> None:
 def _by(story: Story, event: ev.UndoStepBegan) -> str:
     if event.child:
         return f"child {event.child}"
-    node = story.program.nodes.get(event.node)
-    found = None if node is None else node.inverse(event.tool, undone_item(event.item))
+    found = story.program.nodes[event.node].inverse(event.tool, undone_item(event.item))
     return "no tool" if found is None else f"`{found.step.tool}`"
 
 
-def _undone(
-    story: Story, event: ev.UndoStepBegan | ev.ChildUndone | ev.StepSucceeded | ev.StepFailed
-) -> Place | None:
+def _undone(story: Story, event: ev.UndoStepBegan | ev.ChildUndone | ev.Settles) -> Place | None:
     """The place of the step that is undone."""
     return story.places.get(slot_of(event.node, event.iteration, undone_item(event.item)))
