@@ -30,6 +30,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
     if failing is not None and failing.arguments:
         arguments = {**arguments, **failing.arguments}
     digest = digest_of(builder, at, arguments)
+    generation = state.undo.generation(at.node.name, at.iteration, at.slot) if state.undo.rounds else 0
     if failing is None:
         return RunStep(
             at.slot,
@@ -41,6 +42,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
             risk=risk,
             digest=digest,
             cap=cap,
+            generation=generation,
         )
     return RunStep(
         at.slot,
@@ -60,6 +62,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
         digest=digest,
         correction=failing.correction,
         cap=cap,
+        generation=generation,
     )
 
 
@@ -182,7 +185,12 @@ def _give_up(builder: DecisionBuilder, at: Activation, failing: Failing) -> None
         tool_version=at.node.tool_version,
         schema_hash=at.node.schema_hash,
     )
-    builder.note(stopped(builder.context(at.slot), failing.failure).on(failed))
+    context = builder.context(at.slot)
+    if builder.state.undo.can:
+        from baton.core.decide.failure_handling import stays
+
+        failed = replace(failed, stays=stays(context, failing.failure))
+    builder.note(stopped(context, failing.failure).on(failed))
 
 
 def _answer(builder: DecisionBuilder, slot: str, ask: ev.Ask) -> tuple[Signal, dict[str, Any]] | None:
