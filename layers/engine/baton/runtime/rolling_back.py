@@ -150,7 +150,7 @@ async def _check_key(history: History, cut: int, wanted: CancelRequested) -> Non
     if (await history.state_at(cut)).ended is None:
         raise KeyReused("this key was used for a fork")
     first = cut + 2  # of the new branch: the fork's own entry is in neither
-    if first not in {segment.first for segment in (state.lineage, *state.lineage.closed)}:
+    if first not in {state.lineage.first, *(segment.first for segment in state.lineage.closed)}:
         raise KeyReused("this key was used for a rollback, and the saga was forked since")
     known = _back_to(state if state.version < first else await history.state_at(first))
     if known is not None and known != wanted.back_to:
