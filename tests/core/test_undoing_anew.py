@@ -61,13 +61,14 @@ def test_a_round_that_may_have_happened_keeps_its_key_when_others_of_its_node_ar
 
 
 @pytest.mark.parametrize(("node", "named"), [(undoable("b"), ("b",)), (task("b"), ())])
-def test_a_step_that_was_cut_off_and_could_have_been_undone_is_named(
+def test_a_step_that_is_cut_off_each_time_and_could_have_been_undone_is_named(
     node: Node, named: tuple[str, ...]
 ) -> None:
     """Its output has not come, so that its inverse cannot be called: the saga does not say that all is undone."""
     saga = Saga(program(undoable("a"), node))
     saga.go(done("a"))
-    saga.put(ev.StepInterrupted(node="b", started_at=1, ended_at=2, budget_ms=1), CANCEL)
+    cut_off = ev.StepInterrupted(node="b", started_at=1, ended_at=2, budget_ms=1)
+    saga.put(cut_off, cut_off, cut_off, CANCEL)
     saga.go()
     saga.go(done("a#undo"))
     assert saga.state.ended is not None
