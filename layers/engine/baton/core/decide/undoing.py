@@ -6,7 +6,7 @@ of any other. The list of what can be undone is in core/log/undos.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ from baton.core.effects.toolspec import ONCE, PURE
 from baton.core.expressions import ExpressionError, compile_template, lone_path
 from baton.core.graph.graph import Undo
 from baton.core.log import events as ev
+from baton.core.log.callbacks import is_elsewhere
 from baton.core.log.state import State, item_of, node_of, slot_of
 from baton.core.log.undos import NAMED, Undoing, undo_item, undone_item
 from baton.core.log.work import Child
@@ -144,7 +145,19 @@ def _beginning(builder: DecisionBuilder) -> ev.UndoBegan:
         at=builder.now,
         back_to=0 if wanted is None else wanted.back_to,
         together=builder.program.graph.undo_together or (wanted is not None and wanted.together),
+        doubtful=tuple(_cut_off(builder))[:NAMED],
     )
+
+
+def _cut_off(builder: DecisionBuilder) -> Iterator[str]:
+    """Steps that may have happened, and whose output did not come: there is nothing to undo them with."""
+    program, state = builder.program, builder.state
+    for slot in state.tokens:
+        is_begun = is_elsewhere(state, slot) or (
+            slot in state.recovery.possibly_running and program.has_come(state, slot)
+        )
+        if is_in_doubt(program, state, slot, ()) or (is_begun and program.node_at(state, slot).undo):
+            yield slot
 
 
 # ---- step by step --------------------------------------------------------------------------------------------------------
@@ -237,7 +250,9 @@ def _next(builder: DecisionBuilder, work: Undoing) -> ev.UndoStepBegan | ev.Undo
     }
     by = _done_by(event)
     if event.lasting or not _can_undo(builder, event):
-        return ev.UndoPassed(item=event.item, tool=by.get("tool", ""), **place)
+        node = builder.program.nodes.get(event.node)
+        stands = node is not None and node.undoes
+        return ev.UndoPassed(item=event.item, tool=by.get("tool", ""), **place, stands=stands)
     return ev.UndoStepBegan(item=undo_item(event.item), at=builder.now, **by, **place)
 
 
