@@ -18,7 +18,7 @@ SEEDS, EACH = (
 )  # drawn, and met by each scenario, five others in turn; `make soak` draws as many as wanted
 
 
-@pytest.mark.parametrize(("place", "scenario"), enumerate(ALL), ids=[scenario.name for scenario in ALL])
+@pytest.mark.parametrize(("place", "scenario"), [*enumerate(ALL)], ids=[scenario.name for scenario in ALL])
 def test_a_dozen_random_faults_change_nothing_but_the_time(place: int, scenario: Scenario) -> None:
     happened = 0
     for seed in ((place * EACH + turn) % SEEDS for turn in range(EACH)):
