@@ -43,6 +43,22 @@ def test_pages_add_up() -> None:
     assert added_up([{**page, "percent": None, "workflows": []}])["workflows"] == []
 
 
+def test_a_saga_that_was_rolled_back_has_failed() -> None:
+    """Otherwise a workflow that takes back what it has done would never use its budget up."""
+    ends = ("rolled_back", "rollback_failed", "failed", "completed")
+    made, figures = ErrorBudgets(50), Figures(counts_ends=True)
+    for status in ends:
+        made.add("dinner", status)
+        figures.heard("dinner", (ev.SagaEnded(status=status),), 0)
+    (row,) = made.rows()
+    assert (row["completed"], row["failed"], row["left"]) == (1, 3, -1)
+    figures.heard("dinner", (ev.SagaEnded(status="rolled_back", undone=ev.Undone()),), 0)
+    told = figures.take(60_000, 60_000, "f")
+    (found,) = (one for one in told if "SagasFailed" in one)
+    assert (found["SagasCompleted"], found["SagasFailed"]) == (1, 4)
+    assert sum(one.get("RolledBack", 0) for one in told) == 1, "this, too, with an error budget"
+
+
 def test_ends_are_counted_where_there_is_a_budget() -> None:
     def names(*, counts_ends: bool, at: int = 60_000) -> set[str]:
         figures = Figures(counts_ends=counts_ends)

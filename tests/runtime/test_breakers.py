@@ -7,10 +7,15 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 from baton.core.failures.breakers import CLOSED, OPEN
 from baton.core.log.events import AttemptFailed, StepHeld, StepSucceeded
+from baton.runtime import breaking
+from baton.runtime.parts import Engine
 from tests.kit.corpus import patiently
 from tests.kit.down import PAYMENTS, Target, add_down
+from tests.kit.process import Process
 from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World
 from tests.runtime.conftest import Stage
@@ -173,6 +178,32 @@ def test_failures_that_say_nothing_of_the_target_count_for_nothing(stage: Stage)
         assert world.store.breakers.read_breaker(TENANT, "payments") is None
 
     stage(story)
+
+
+def test_a_process_remembers_only_so_many_targets(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A saga may call thousands of hosts; their process must not grow with each."""
+    monkeypatch.setattr(breaking, "MOST_KNOWN", 5)
+
+    async def story(world: World, books: Books) -> None:
+        with_target(world)
+        for number in range(12):
+            document = PAYMENTS.replace("name: payments", f"name: shop-{number}").replace(
+                "retry: {", f"breaker: shop-{number}, retry: {{"
+            )
+            await begin(world, 1, document)
+        await world.settle()
+        caches = [engine.breakers for engine in engines]
+        assert max(map(len, caches)) == 5
+
+    engines: list[Engine] = []
+    real = World.engine
+
+    def engine(self: World, process: Process) -> Engine:
+        engines.append(made := real(self, process))
+        return made
+
+    monkeypatch.setattr(World, "engine", engine)
+    stage(story, is_warm=True, slots=1)
 
 
 def test_a_worker_loads_nothing_of_breakers_before_a_call_has_one() -> None:

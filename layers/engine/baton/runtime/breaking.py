@@ -49,6 +49,8 @@ WRITE_EVERY_MS = 1_000
 BRIEFLY_MS = 500
 """How long a call waits for the record of its target, at most."""
 TRIES = 8
+MOST_KNOWN = 1_000
+"""So many targets one process remembers; hosts may be without number."""
 
 Place = tuple[str, str]
 _SAYS_NOTHING = ENGINE - {"timeout", "result_too_large", "result_invalid"}
@@ -97,7 +99,7 @@ class Breaking:
     ) -> Outcome:
         """The outcome of an attempt, or `HELD`: it was not made. `lasts_ms`: the longest time that it takes."""
         place, now = (state.origin.tenant, target), self._clock.now()
-        known = self._cache.setdefault(place, Known())
+        known = self._cache.get(place) or self._remember(place)
         probe = ""
         if self._matters(known, state, step, now):
             name = f"{self._by}/{short(f'{state.origin.saga}/{step.slot}/{step.attempt}/{now}')}"
@@ -125,6 +127,13 @@ class Breaking:
             await asyncio.wait(self._tasks)
 
     # ---- before the call
+
+    def _remember(self, place: Place) -> Known:
+        """One more target, in place of the one that was met first."""
+        if len(self._cache) >= MOST_KNOWN:
+            del self._cache[next(iter(self._cache))]
+        known = self._cache[place] = Known()
+        return known
 
     def _matters(self, known: Known, state: State, step: RunStep, now: int) -> bool:
         """Whether the record may say no. Otherwise nothing is read."""

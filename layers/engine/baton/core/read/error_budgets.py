@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 ENDS = ("completed", "failed")
+_ROLLED_BACK = ("rolled_back", "rollback_failed")
 
 
 class ErrorBudgets:
@@ -16,7 +17,8 @@ class ErrorBudgets:
         self._sums: dict[str, list[int]] = {}
 
     def add(self, workflow: str, status: str, count: int = 1) -> None:
-        """So many more sagas that have come to an end. One that was cancelled is neither."""
+        """So many more sagas that have come to an end. One that was rolled back has failed, one that was cancelled is neither."""
+        status = "failed" if status in _ROLLED_BACK else status
         if status in ENDS:
             self._sums.setdefault(workflow, [0, 0])[ENDS.index(status)] += count
 

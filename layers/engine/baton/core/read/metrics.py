@@ -43,7 +43,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "Held": (COUNT, "times a step was held back by a circuit breaker, without an attempt"),
     "BreakerOpened": (COUNT, "times a circuit breaker opened"),
     "SagasCompleted": (COUNT, "sagas that completed; with an error budget only"),
-    "SagasFailed": (COUNT, "sagas that failed; with an error budget only"),
+    "SagasFailed": (COUNT, "sagas that failed or were rolled back; with an error budget only"),
     "LoopBlocked": (COUNT, "times an `async` tool held the event loop for longer than `LoopBlockedMs`"),
     "DeadMessages": (COUNT, "messages that no function could handle, as the reconciler finds them"),
     "DeadLetters": (COUNT, "dead letters that are pending, 1,000 at most; there are no figures while there are none"),
@@ -58,7 +58,10 @@ models by model, `Held` by workflow, the others by tool and by workflow."""
 
 _QUIET = frozenset({"Attempts", "Succeeded", "WorkTime", "SagasCompleted"})
 
-_ENDS = {"completed": "SagasCompleted", "failed": "SagasFailed"}
+_ENDS = {
+    "completed": "SagasCompleted",
+    **dict.fromkeys(("failed", "rolled_back", "rollback_failed"), "SagasFailed"),
+}
 
 Document = dict[str, Any]
 
@@ -139,7 +142,7 @@ class Figures:
                 tally = self._tally(workflow, event.tool, now)
                 tally.add("WorkTime", lasted)
                 tally.ask(event.usage, lasted)
-            elif metric := self._counted_by(event):
+            elif metric := _waits_for(event):
                 self._tally(workflow, "", now).add(metric)
             elif isinstance(event, ev.Parked | ev.SagaEnded):
                 self._of_saga(workflow, event, now)
@@ -148,17 +151,12 @@ class Figures:
         if isinstance(event, ev.Parked):
             parked = self._tally(workflow, "", now).parked
             parked[event.code] = parked.get(event.code, 0) + 1
-        elif event.undone is not None:
+            return
+        if event.undone is not None:
             is_all = event.status == "rolled_back"
             self._tally(workflow, "", now).add("RolledBack" if is_all else "RollbacksFailed")
-
-    def _counted_by(self, event: ev.Event) -> str:
-        """The metric that counts an event of which nothing else matters: a wait that begins, or an end; empty for any other."""
-        if isinstance(event, ev.StepHeld):
-            return "Held"
-        if isinstance(event, ev.SagaEnded):
-            return _ENDS.get(event.status, "") if self._counts_ends else ""
-        return "Questions" if isinstance(event, ev.Opens) and event.work().ask is not None else ""
+        if self._counts_ends and event.status in _ENDS:
+            self._tally(workflow, "", now).add(_ENDS[event.status])
 
     def _tally(self, workflow: str, tool: str, now: int) -> Tally:
         return self._tallies.setdefault((workflow, tool), Tally(now))
@@ -190,6 +188,13 @@ class Figures:
             for (workflow, tool), tally in due.items()
             for document in _documents(tally, now, deployment, workflow, tool)
         ]
+
+
+def _waits_for(event: ev.Event) -> str:
+    """The metric of an event with which a wait begins; empty for any other."""
+    if isinstance(event, ev.StepHeld):
+        return "Held"
+    return "Questions" if isinstance(event, ev.Opens) and event.work().ask is not None else ""
 
 
 def _metric_of(strategy: str) -> str:
