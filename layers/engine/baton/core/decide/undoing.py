@@ -353,7 +353,8 @@ def _end(state: State, work: Undoing) -> ev.SagaEnded:
         back_to=work.back_to,
     )
     is_done = not left and not state.undo.doubtful
-    failure = state.failure or ev.Failure("cancelled", work.reason)
+    why = work.reason or (f"rolled back by {work.by}" if work.by else "")
+    failure = state.failure or ev.Failure("cancelled", why)
     return ev.SagaEnded(
         status="rolled_back" if is_done else "rollback_failed", failure=failure, undone=report
     )
