@@ -11,7 +11,8 @@ from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
-from tests.runtime.test_undoing import DONE, PARENT, THREE, WANTED
+from tests.runtime.test_undoing import DONE, THREE, WANTED
+from tests.runtime.test_undoing_children import PARENT
 from tests.runtime.undoing import Ledger, add_ledger, view_of
 
 
