@@ -186,7 +186,7 @@ def _give_up(builder: DecisionBuilder, at: Activation, failing: Failing) -> None
         schema_hash=at.node.schema_hash,
     )
     context = builder.context(at.slot)
-    if builder.state.undo.can:
+    if builder.state.undo.can or builder.state.children:
         from baton.core.decide.failure_handling import stays
 
         failed = replace(failed, stays=stays(context, failing.failure))

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide.builder import DecisionBuilder, RunStep, activation, one_after_a_crash
-from baton.core.decide.commands import CancelChildren, Decision, StopSteps, UndoChildren, missing, next_up
+from baton.core.decide.commands import Decision, StopSteps, UndoChildren, missing, next_up
 from baton.core.decide.context import LackingError
 from baton.core.decide.parking import orphans_of
 from baton.core.decide.program import Program
@@ -32,6 +32,7 @@ from baton.core.nodes.base import Activation
 from baton.errors import CorruptLog
 
 Cancelling = Callable[[Sequence[tuple[str, Child]]], Decision]
+"""Has children stop, and undo what they have done."""
 
 SIDE_BY_SIDE = 10
 """So many steps are undone at a time where the document lets them be."""
@@ -61,9 +62,7 @@ def begun(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
     if told:
         return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
     if orphans := orphans_of(state):
-        decision = cancelling(orphans)
-        asked = (replace(one, undo=True) for one in decision.commands if isinstance(one, CancelChildren))
-        return replace(decision, commands=tuple(asked))
+        return cancelling(orphans)
     return Decision(record=(_beginning(builder),))
 
 
