@@ -325,6 +325,28 @@ def test_a_step_that_can_be_undone_is_not_stopped_by_a_cancel_with_undo() -> Non
     assert ready(saga.decision) == ["a#undo"]
 
 
+@pytest.mark.parametrize(("code", "status"), [("timeout", "rollback_failed"), ("sold_out", "rolled_back")])
+def test_an_idempotent_step_whose_last_call_had_no_answer_is_named(code: str, status: str) -> None:
+    saga = Saga(program(undoable("a"), undoable("b", "a")))
+    saga.go(done("a"))
+    saga.go(failed("b", code, "permanent"))
+    saga.go(done("a#undo"))
+    end = saga.state.ended
+    assert end is not None
+    assert end.undone is not None
+    assert (end.status, end.undone.doubtful) == (status, ("b",) if code == "timeout" else ())
+
+
+def test_one_that_only_reads_or_that_nothing_undoes_is_not() -> None:
+    for node in (replace(undoable("b", "a"), effect="pure"), task("b", "a")):
+        saga = Saga(program(undoable("a"), node))
+        saga.go(done("a"))
+        saga.go(failed("b", "timeout", "permanent"))
+        saga.go(done("a#undo"))
+        assert saga.state.ended is not None
+        assert saga.state.ended.status == "rolled_back"
+
+
 def test_a_child_that_has_done_something_is_undone_in_its_turn() -> None:
     saga = Saga(program(undoable("a"), child("c", "a"), task("d", "c")))
     saga.go(done("a"))
