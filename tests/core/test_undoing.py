@@ -305,6 +305,16 @@ def test_such_a_step_that_is_cut_off_again_and_again_does_not_hold_the_end_up() 
     assert saga.state.ended is not None
 
 
+def test_such_a_step_that_kills_the_worker_that_calls_it_again_is_named_and_not_called_any_more() -> None:
+    saga = after_a_death()
+    saga.die()
+    assert ready(saga.go()) == ["a"]
+    saga.die()
+    saga.go()
+    assert saga.state.ended is not None
+    assert (saga.state.ended.status, saga.state.undo.doubtful) == ("rollback_failed", ("a",))
+
+
 def test_after_a_crash_steps_are_called_again_one_at_a_time() -> None:
     saga = Saga(program(undoable("a"), undoable("c"), task("b")))
     saga.go(running=["a", "b", "c"])
