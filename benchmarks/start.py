@@ -50,7 +50,13 @@ name: first
 nodes:
   only:
     tool: dinner.itinerary
-    with: {table: {code: a, table: b}, bar: {code: c, table: d}, deposit_cents: 0, orders: []}
+    with:
+      table: {code: a, table: b}
+      bar: {code: c, table: d}
+      waiting: null
+      deposit_cents: 0
+      orders: []
+      given_back: null
 """
 INVOCATIONS = 3
 IMPORT = """

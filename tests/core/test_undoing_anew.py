@@ -99,3 +99,20 @@ def test_what_may_have_happened_before_anything_was_done_is_named_too() -> None:
     saga.go(done("b#undo"))
     assert status_of(saga.state) == "rollback_failed"
     assert saga.state.undo.doubtful == ("a",)
+
+
+def test_what_could_not_be_undone_is_tried_once_after_a_fork_to_before_it_was_tried() -> None:
+    saga = Saga(program(undoable("a"), undoable("b", "a"), task("c", "b")))
+    saga.go(done("a"))
+    saga.go(done("b"))
+    saga.go(failed("c"))
+    saga.go(done("b#undo"))
+    saga.go(failed("a#undo"))
+    assert status_of(saga.state) == "rollback_failed"
+    saga.put(ev.Forked(cut=2, branch=1, by="ada", at=saga.now))
+    assert (saga.state.undo.head, saga.state.undo.failed) == (2, ())
+    saga.put(CANCEL)
+    saga.go()
+    saga.go(done("a#undo"))
+    assert saga.state.ended is not None
+    assert saga.state.ended.undone == ev.Undone(done=1)

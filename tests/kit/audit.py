@@ -13,6 +13,7 @@ from itertools import groupby
 from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
 from baton.core.log.state import slot_of
+from baton.core.log.undos import is_undo
 from baton.ports import Head
 from tests.kit.calling import MADE_AT_THE_END
 from tests.kit.oracles import of_saga, of_world
@@ -33,6 +34,7 @@ SAID: Mapping[tuple[str, str], int] = {("mishaps", "late"): 2} | {
     ("handed", job): 6 for job in ("quick", "lively", "silent", "broken", "trusted")
 }
 """What a document says of a node."""
+MOST_UNDOING = 5  # attempts of an inverse, whatever the failure
 MOST_RETRIES, MOST_WAYS = 20, 3  # of one step: retries since a person last decided, and alternatives
 UNKNOWN_OUTCOME = "unknown_outcome"
 
@@ -85,7 +87,7 @@ class Audit:
                 steps[slot].failure = event.failure
             elif isinstance(event, ev.StrategyChosen):
                 self.met.add("look" if event.look else event.strategy)
-                most = SAID.get((head.workflow, event.node), 0)
+                most = MOST_UNDOING if is_undo(slot) else SAID.get((head.workflow, event.node), 0)
                 yield from (f"{slot}: {text}" for text in steps[slot].climb(event, most))
             elif isinstance(event, ev.QuestionClosed):
                 self.met.add(f"answer {event.action}")
@@ -116,6 +118,9 @@ class Audit:
             yield from _failed(end, events)
         elif status == "completed":
             yield from _completed(events)
+        elif status != "cancelled":
+            if not any(isinstance(event, ev.UndoBegan) for event in events):
+                yield f"it is {status}, and its log does not say that it was undone"
         elif not any(isinstance(event, ev.CancelRequested) for event in events):
             yield f"it is {status}, and no caller asked for that"
 

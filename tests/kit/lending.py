@@ -130,21 +130,44 @@ def of_undoing(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
         if len(keys) > 1
     )
     for saga, entries in logs.items():
+        if not entries:
+            continue  # of a start that no worker has taken up
         yield from (f"{saga}: {text}" for text in _in_order(entries))
         end = next((event for event in reversed(entries[-1].events) if isinstance(event, SagaEnded)), None)
         if end is not None and end.status == "rolled_back":
-            left = [what for what in loans.in_force.values() if what.split()[0] == saga]
+            known = _known(entries)
+            left = [what for one, what in loans.in_force.items() if one in known]
             yield from (f"rolled back, and still in force: {what}" for what in left)
+
+
+def _known(entries: list[Entry]) -> set[str]:
+    """The loans that the saga knows of: those of a branch that a fork has left are not among them."""
+    lent: list[tuple[int, str]] = []
+    for entry in entries:
+        for event in entry.events:
+            if isinstance(event, Forked) and not event.undo:
+                lent = [one for one in lent if one[0] <= event.cut]
+            lent.append((entry.version, _lent(event)))
+    return {loan for _, loan in lent}
+
+
+def _lent(event: Any) -> str:
+    """The loan that a step was given, and that something takes back. One that has failed may have lent something that no log knows."""
+    if not isinstance(event, StepSucceeded) or event.prior is None or event.lasting:
+        return ""
+    return str((event.output.v or {}).get("id", ""))
 
 
 def _in_order(entries: list[Entry]) -> Iterator[str]:
     """Each undone step is the newest that is not undone, and was done."""
     open_: list[tuple[int, str, bool]] = []
     failed: list[str] = []
+    behind = {0: (open_, failed)}  # each entry
     for entry in entries:
         for event in entry.events:
             if isinstance(event, Forked) and not event.undo:
-                open_ = [one for one in open_ if one[0] <= event.cut]
+                known, left_failed = behind[event.cut]
+                open_, failed = [*known], [*left_failed]
             elif isinstance(event, StepSucceeded | ChildClosed) and event.prior is not None:
                 slot = slot_of(event.node, event.iteration, undo_item(event.item))
                 open_.append((entry.version, slot, event.lasting))
@@ -166,6 +189,7 @@ def _in_order(entries: list[Entry]) -> Iterator[str]:
                 back_to = event.undone.back_to
                 left = [one for one in open_ if not one[2] and one[0] > back_to]
                 yield from (f"rolled back, and not undone: {slot}" for _, slot, _ in left)
+        behind[entry.version] = ([*open_], [*failed])
     twice = [slot for slot, count in Counter(slot for _, slot, _ in open_).items() if count > 1]
     yield from (f"twice in the list of what can be undone: {slot}" for slot in twice)
 

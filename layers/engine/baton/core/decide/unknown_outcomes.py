@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.program import Program
 from baton.core.effects.toolspec import ONCE, PURE
+from baton.core.failures.codes import UNKNOWN, class_of
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.callbacks import is_elsewhere
@@ -36,13 +37,15 @@ def is_in_doubt(program: Program, state: State, slot: str, running: Collection[s
 
 
 def unanswered(node: Node, failure: ev.Failure) -> ev.Failure:
-    """The same failure, of a step that has failed for good; in doubt where something undoes the step, and its last call had no answer.
+    """The same failure, of a step that has failed for good; in doubt where something undoes the step, and its last call had no answer or
+    ended in a way that says nothing.
 
     Such a step may have acted, and what it gave, which its inverse needs, is unknown: the end of an undoing names it.
     """
-    if failure.code != "timeout" or not node.undo or node.effect in {PURE, ONCE}:
+    if not node.undo or node.effect in {PURE, ONCE}:
         return failure
-    return replace(failure, doubt=True)
+    says_nothing = failure.code == "timeout" or (failure.kind or class_of(failure.code)) == UNKNOWN
+    return replace(failure, doubt=True) if says_nothing else failure
 
 
 def doubts(program: Program, state: State, now: int) -> Iterator[ev.Notice]:

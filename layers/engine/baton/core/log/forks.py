@@ -93,7 +93,8 @@ def afresh(at_cut: State) -> State:
 
 
 def _undoable(before: Undoable, at_cut: Undoable, cut: int, waiting: Collection[str]) -> Undoable:
-    """What was undone before stays undone, and what could not be stays to be taken up again, as far as it is not behind the cut.
+    """What was undone before stays undone, and what could not be stays to be taken up again, as far as it is not behind the cut; once,
+    where the list at the cut has it, too.
 
     Steps in doubt that are done again, because they are `waiting` at the cut, are met again.
     """
@@ -105,7 +106,7 @@ def _undoable(before: Undoable, at_cut: Undoable, cut: int, waiting: Collection[
         work=None,
         stays=False,
         doubtful=tuple(slot for slot in doubtful if slot not in waiting),
-        failed=tuple(one for one in before.failed if one.version <= cut),
+        failed=tuple(one for one in before.failed if one.version <= cut and not at_cut.has(one)),
         rounds=before.rounds,
         standing=before.standing,
         spans=before.spans,

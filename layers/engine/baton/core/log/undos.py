@@ -115,6 +115,12 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     spans: tuple[tuple[int, int], ...] = ()
     """The versions, first and last, of what was undone and of its undoing: no saga goes on from there."""
 
+    def has(self, one: NotUndone) -> bool:
+        """Whether the list from `head` on has this step."""
+        if one.version == self.head:
+            return self.below < 0 or one.index < self.below
+        return one.version < self.head
+
     def generation(self, node: str, iteration: tuple[int, ...], slot: str) -> int:
         """How often what is done there was undone."""
         undone = sum(first <= iteration for first in self.rounds.get(node, ()))
