@@ -25,6 +25,7 @@ from baton.core.log.events import Failure, Response, Value
 from baton.core.log.state import State, item_of
 from baton.core.log.work import Callback
 from baton.core.models.tool import MODEL, TIMEOUT_MS
+from baton.core.models.usage import Usage
 from baton.core.money import assumed_in, micro_dollars
 from baton.ports import NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.alarm import Alarm
@@ -84,18 +85,28 @@ class Steps:
         usual = TIMEOUT_MS if step.node.tool == MODEL else self._limits.step_timeout_ms
         return step.node.timeout_ms or usual
 
-    async def run(self, state: State, step: RunStep, traceparent: str, spent: list[Decimal]) -> Outcome:
+    async def run(
+        self,
+        state: State,
+        step: RunStep,
+        traceparent: str,
+        spent: list[Decimal],
+        usage: list[Usage] | None = None,
+    ) -> Outcome:
         """The outcome of one attempt. Cancelling it interrupts the tool; engine faults and `NoRoom` pass through.
 
-        What the tool spends is added to `spent`, where it is found even if there never is an outcome.
+        What the tool spends is added to `spent`, and what models use to `usage`, where it is found even if there never is an outcome.
         """
+        usage = [] if usage is None else usage
         started = self._clock.now()
         spec = self._tools.get(tool_called(step))
         if step.given is not None:
             return await self._settled(state, step, spec, step.given)
         work = state.open.get(step.slot) if state.open else None
         if isinstance(work, Callback):
-            one = AttemptInput(state, step, spec, traceparent, spent, started, Doubt(before=False), work=work)
+            one = AttemptInput(
+                state, step, spec, traceparent, spent, started, Doubt(before=False), work=work, usage=usage
+            )
             return await self._looked(one, work)
         if self._breaking is not None and (step.node.breaker or (spec is not None and spec.breaker)):
             from baton.core.failures.breakers import target_of  # most calls have none
@@ -104,9 +115,9 @@ class Steps:
             said = own or (spec.breaker if spec is not None else "")
             if target := target_of(said, tool_called(step), step.arguments):
                 self._guard = self._breaking()
-                attempt = partial(self._attempted, state, step, traceparent, spent, spec)
+                attempt = partial(self._attempted, state, step, traceparent, spent, usage, spec)
                 return await self._guard.around(target, state, step, self.timeout(step), attempt)
-        return await self._attempted(state, step, traceparent, spent, spec)
+        return await self._attempted(state, step, traceparent, spent, usage, spec)
 
     async def _attempted(
         self,
@@ -114,6 +125,7 @@ class Steps:
         step: RunStep,
         traceparent: str,
         spent: list[Decimal],
+        usage: list[Usage],
         spec: ToolSpec | None,
     ) -> Outcome:
         """As `run`, of an attempt that is made."""
@@ -128,7 +140,7 @@ class Steps:
                 and spec.effect == ONCE
                 and step.slot in state.recovery.possibly_running,
             )
-            one = AttemptInput(state, step, spec, traceparent, spent, started, doubt, asks)
+            one = AttemptInput(state, step, spec, traceparent, spent, started, doubt, asks, usage=usage)
             return await self._begun(one)
         except Unapproved as refusal:
             cost = micro_dollars(spent)
@@ -139,6 +151,7 @@ class Steps:
                 ended_at=self._clock.now(),
                 cost=cost,
                 assumed=assumed_in(spent),
+                usage=tuple(usage),
                 why=APPROVAL,
                 request=refusal.request,
                 notices=await self._ledger.settle(state, step, cost),
@@ -146,7 +159,7 @@ class Steps:
         except NoRoom as refusal:
             halt = refusal.halt if isinstance(refusal, Halted) else None
             cost = micro_dollars(spent)
-            if halt is None and not cost:
+            if halt is None and not cost and not usage:
                 self._ledger.rest(state, step)
                 raise
             news = await self._ledger.settle(state, step, cost)
@@ -157,6 +170,7 @@ class Steps:
                 ended_at=self._clock.now(),
                 cost=cost,
                 assumed=assumed_in(spent),
+                usage=tuple(usage),
                 halt=halt.parked if halt is not None else None,
                 why=MONEY,
                 notices=(*news, *(halt.notices if halt is not None else ())),

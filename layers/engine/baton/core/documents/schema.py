@@ -54,6 +54,7 @@ _PARTS = {
     "TimeModel": "timeLimit",
     "BytesModel": "bytesLimit",
     "CostModel": "costLimit",
+    "TokensModel": "tokenLimit",
     "GuardrailsModel": "guardrails",
     "ApprovalModel": "approval",
     "ReplanModel": "replan",
