@@ -14,7 +14,6 @@ from baton.core.effects.approvals import request_for
 from baton.core.log import events as ev
 from baton.core.log.agents import Agent
 from baton.core.log.fold import apply
-from baton.core.log.model_sums import UNANSWERED
 from baton.core.log.state import ANSWER
 from baton.core.log.status import status_of
 from baton.core.models.usage import Usage
@@ -399,22 +398,3 @@ def test_no_correction_is_asked_for_once_the_tokens_are_used() -> None:
     assert saga.state.ended is not None
     assert saga.state.ended.failure is not None
     assert saga.state.ended.failure.code == EXHAUSTED
-
-
-def test_the_most_of_a_turn_whose_answer_never_came_counts_until_the_answer_is_there() -> None:
-    saga = thinking()
-    most = Usage(model=UNANSWERED, input=70, output=30)
-    cut = ev.StepInterrupted(node="a", item="t1", started_at=T0, ended_at=T0, budget_ms=1, usage=(most,))
-    saga.state = apply(saga.state, cut)
-    assert at_work(saga).used.tokens == 100
-    back, summary = Usage(model=UNANSWERED, input=-70, output=-30), Usage(model="m", input=5, output=5)
-    saga.go(replace(answered("a#t1", call("look", n=1)), usage=(back, summary)))
-    assert at_work(saga).used.tokens == 110, "the answer says itself what it has used"
-
-
-def test_a_message_for_which_no_tokens_are_left_does_not_lose_the_answer() -> None:
-    saga = thinking(more=", signal: more, tokens: 220")
-    saga.signal("more", "for four", "k1")
-    saga.go(answered("a#t1", data="done"))
-    assert saga.state.ended is not None
-    assert saga.state.ended.output.v == "done"

@@ -14,7 +14,6 @@ from baton.core.log.agents import Agent
 from baton.core.log.state import State, owner_of
 from baton.core.log.workflow_limits import SAGA
 from baton.core.models.usage import Usage, tokens_of
-from baton.core.nodes.agent import EXHAUSTED
 from baton.ports import NoRoom, StepFailure
 
 LEAST_OUTPUT: Final = 256
@@ -74,7 +73,13 @@ def _limits(state: State, step: RunStep) -> Iterator[tuple[str, str, int, int, b
     """The code of a failure, whose limit it is, how many it allows and how many the log has; whether others use of it, too."""
     node, work = step.node, state.open.get(owner_of(step.slot))
     if node.agent is not None and node.agent.tokens and isinstance(work, Agent):
-        yield EXHAUSTED, f"`tokens` of the agent `{node.name}`", node.agent.tokens, work.used.tokens, True
+        yield (
+            "agent_exhausted",
+            f"`tokens` of the agent `{node.name}`",
+            node.agent.tokens,
+            work.used.tokens,
+            True,
+        )
     for cap, owner in ((node.limits.get("tokens"), node.name), (step.tokens, SAGA)):
         if cap is not None:
             used, whose = state.used.get(owner), f"node `{owner}`" if owner else "the saga"
