@@ -120,8 +120,9 @@ STATUSES = {
     "suspended": "as waiting, and a question waits for its answer: of a node, or about a step that failed",
     "paused": "held back by a person",
     "reflecting": "a tool's schema changed under a running saga",
-    "rolled_back": "failed, and everything was undone",
-    "rollback_failed": "failed, and something could not be undone",
+    "rolled_back": "what it had done is undone; `error` says why",
+    "compensating": "it takes back what it has done, before it ends",
+    "rollback_failed": "something could not be undone; `undo` says what, and another rollback takes it up again",
 }
 
 

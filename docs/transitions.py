@@ -38,6 +38,9 @@ T0 = 1_790_000_000_000
 SOON, LATER, DAYS = 10, 3_600_000, 172_800_000
 
 TOOL = ToolSpec(name="work", version="1", effect="pure", parameters={}, result={})
+DEED = ToolSpec(name="deed", version="1", effect="idempotent", parameters={}, result={}, undo="undo")
+UNDO = ToolSpec(name="undo", version="1", effect="idempotent", parameters={}, result={})
+TOOLS = {tool.name: tool for tool in (TOOL, DEED, UNDO)}
 DOCUMENTS = (
     "{name: chain, on_failure: rollback, nodes: {a: {tool: work}, b: {tool: work, after: a}}}",
     "{name: wait, on_failure: rollback, nodes: {w: {wait: {signal: go, timeout: 1m}}, a: {tool: work, after: w}}}",
@@ -66,6 +69,7 @@ DOCUMENTS = (
     "{name: thinking, on_failure: rollback, nodes: {a: {agent: {model: m, prompt: p, tools: [work]}}}}",
     "{name: held, on_failure: rollback, nodes: {a: {tool: work, breaker: work}}}",
     "{name: replanned, on_failure: {any: [replan]}, nodes: {a: {tool: work, replan: {model: m, tools: work}}}}",
+    "{name: undone, on_failure: rollback, nodes: {a: {tool: deed, compensate: {retry: none}}, b: {tool: deed, compensate: none, after: a}}}",
     "{name: alone, nodes: {q: {human: {title: Well?, to: {group: us}, escalate: [{after: 1h, remind: true}]}}}}",
 )
 
@@ -76,6 +80,7 @@ class Life:
 
     state: State
     past: Mapping[str, State]
+    entries: Mapping[int, ev.Entry]
 
 
 Transitions = Mapping[tuple[str, str], frozenset[str]]
@@ -87,35 +92,48 @@ def find_transitions() -> Transitions:
     """All transitions of all lives of the small sagas. The same in every run."""
     found: dict[tuple[str, str], set[str]] = {}
     for document in DOCUMENTS:
-        program = Program(compile_document(document, {TOOL.name: TOOL}), KINDS)
+        program = Program(compile_document(document, TOOLS), KINDS)
         _explore(program, found)
     return {key: frozenset(after) for key, after in found.items()}
 
 
 def _explore(program: Program, found: dict[tuple[str, str], set[str]]) -> None:
-    lives = [Life(State(), {})]
+    """What has gone on from a fork comes last: most of it is as what has gone on from no fork, and is known then."""
+    lives, forked = [Life(State(), {}, {})], list[Life]()
     known: set[str] = set()
-    while lives:
+    while lives or forked:
+        if not lives:
+            life = forked.pop()
+            if (shape := _shape(life.state)) not in known:
+                known.add(shape)
+                lives.append(life)
+            continue
         life = lives.pop()
         for entry in _moves(program, life):
             for kind, before, after in _statuses(program, life, entry):
                 found.setdefault((kind, before), set()).add(after)
             state = _next(life, entry)
             if (shape := _shape(state)) not in known:
-                known.add(shape)
                 past = {} if state.ended else {status_of(state, program): state}
-                lives.append(Life(state, {**past, **life.past}))
+                next_ = Life(state, {**past, **life.past}, {**life.entries, entry.version: entry})
+                if isinstance(entry.events[-1], ev.Forked):
+                    forked.append(next_)
+                else:
+                    known.add(shape)
+                    lives.append(next_)
 
 
 def _next(life: Life, entry: ev.Entry) -> State:
     fork = entry.events[-1]
     if isinstance(fork, ev.Forked):
-        return fork_to(life.state, _at(life, fork.cut), entry, fork)
+        return fork_to(life.state, _at(life, fork), entry, fork)
     return fold(life.state, entry)
 
 
-def _at(life: Life, version: int) -> State:
-    return next(state for state in life.past.values() if state.version == version)
+def _at(life: Life, fork: ev.Forked) -> State:
+    if fork.undo:
+        return life.state
+    return next(state for state in life.past.values() if state.version == fork.cut)
 
 
 def _statuses(program: Program, life: Life, entry: ev.Entry) -> Iterator[tuple[str, str, str]]:
@@ -124,7 +142,7 @@ def _statuses(program: Program, life: Life, entry: ev.Entry) -> Iterator[tuple[s
     before = status_of(state, program)
     for event in entry.events:
         if isinstance(event, ev.Forked):
-            state = fork_to(life.state, _at(life, event.cut), entry, event)
+            state = fork_to(life.state, _at(life, event), entry, event)
         else:
             state = replace(apply(state, event), version=entry.version)
         after = status_of(state, program)
@@ -133,9 +151,8 @@ def _statuses(program: Program, life: Life, entry: ev.Entry) -> Iterator[tuple[s
 
 
 def _shape(state: State) -> str:
-    """What two lives must differ in for a different future: no times, no counters of the past."""
+    """What two lives must differ in for a different future: no times, no counters of the past, no number of a branch."""
     shape = (
-        state.lineage.branch,
         sorted((slot, sorted(arrived.items())) for slot, arrived in state.tokens.items()),
         sorted(state.open),
         sorted(state.held),
@@ -149,6 +166,7 @@ def _shape(state: State) -> str:
         [(slot, one.strategy, one.ask is None, one.history.used) for slot, one in state.failing.items()],
         bool(state.outbox.due),  # their number grows with every answer of a person
         state.ended and state.ended.status,
+        (state.undo.head, len(state.undo.failed), state.undo.work and [*state.undo.work.steps]),
         min(state.recovery.consecutive_crashes, MAX_DEATHS),
         sorted((slot, min(count, MAX_DEATHS)) for slot, count in state.recovery.interruptions.items()),
         bool(state.recovery.epoch) and state.recovery.epoch == state.epoch,
@@ -167,11 +185,14 @@ def _moves(program: Program, life: Life) -> Iterator[ev.Entry]:
         yield from (_entry(state, event) for event in _starts(program))
         return
     if state.lineage.branch == 0:
-        for cut in life.past.values():
+        for cut in (one for one in life.past.values() if one.undo.work is None):
             yield _entry(state, ev.Forked(cut=cut.version, branch=1, by="ann", at=state.last_at + SOON))
+        if state.ended is not None and (state.undo.can or state.undo.failed):
+            back = ev.Forked(cut=state.version, branch=1, by="ann", at=state.last_at + SOON, undo=True)
+            yield _entry(state, back)
     if state.ended is None:
         yield from (_entry(state, event) for event in _from_outside(program, state))
-        for events in _by_the_worker(program, state):
+        for events in _by_the_worker(program, life):
             if events:
                 yield _entry(state, *events, epoch=max(state.epoch, 1))
         now = state.last_at + SOON
@@ -215,6 +236,8 @@ def _from_outside(program: Program, state: State) -> Iterator[ev.Event]:
             yield ev.SignalReceived(name=signal, key="k", payload=ev.Value(), by="ann", at=now)
     if state.cancel is None:
         yield ev.CancelRequested(reason="", by="ann", at=now, grace_ms=0)
+        if program.undoes:
+            yield ev.CancelRequested(reason="", by="ann", at=now, grace_ms=0, undo=True)
     yield from _answers(state)
     yield from _from_elsewhere(state, now)
     for slot, ask in asked(state):
@@ -257,11 +280,12 @@ def _answers(state: State) -> Iterator[ev.Event]:
                 yield ev.SignalReceived(name=ANSWER, key=key, payload=said, by="ann", at=state.last_at + SOON)
 
 
-def _by_the_worker(program: Program, state: State) -> Iterator[tuple[ev.Event, ...]]:
+def _by_the_worker(program: Program, life: Life) -> Iterator[tuple[ev.Event, ...]]:
     """What a worker appends: after a look at the saga now or later, or with the outcome of a step."""
-    yield _advance(program, state, LATER)
-    yield _advance(program, state, SOON)
-    yield _advance(program, state, DAYS)
+    state = life.state
+    yield _advance(program, life, LATER)
+    yield _advance(program, life, SOON)
+    yield _advance(program, life, DAYS)
     if state.outbox.due:
         yield (ev.NoticesSent(keys=tuple(notice.key for notice in state.outbox.due)),)
     ready = [
@@ -276,21 +300,22 @@ def _by_the_worker(program: Program, state: State) -> Iterator[tuple[ev.Event, .
         hands_over = program.nodes[node_of(slot)[0]].callback is not None
         for one in _outcomes(slot, began, 1 if failing is None else failing.attempts + 1):
             outcome = replace(one, handed=callback_of(state, slot)) if hands_over else one
-            yield _advance(program, state, SOON, outcome)
+            yield _advance(program, life, SOON, outcome)
             if others:
-                yield _advance(program, state, SOON, outcome, running=others)
+                yield _advance(program, life, SOON, outcome, running=others)
         if program.nodes[node_of(slot)[0]].breaker and slot not in state.held:
             number = 1 if failing is None else failing.attempts + 1
             wait = Held(breaker="work", at=began, until=began + LATER)
             held = Outcome(slot=slot, attempt=number, started_at=began, ended_at=began, why=HELD, held=wait)
-            yield _advance(program, state, SOON, held)
+            yield _advance(program, life, SOON, held)
 
 
 def _advance(
-    program: Program, state: State, after: int, *outcomes: Outcome, running: tuple[str, ...] = ()
+    program: Program, life: Life, after: int, *outcomes: Outcome, running: tuple[str, ...] = ()
 ) -> tuple[ev.Event, ...]:
+    state = life.state
     now = state.last_at + after
-    step = advance(program, state, outcomes, now, running)
+    step = advance(program, state, outcomes, now, running, Found(entries=life.entries))
     if asked := step.decision.of(JudgeConditions):
         found = Found(answers={question.key: Answer(value=True) for question in asked.questions})
         step = advance(program, state, outcomes, now, running, found)

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
-from collections.abc import Sequence
+import sys
+from collections.abc import Generator, Sequence
+from pathlib import Path
 
 import pytest
 
 from tests.kit.patience import PATIENCE_S
+
+TESTS = Path(__file__).parent
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """In a fresh clone one process of xdist's after the other: what the first has compiled, the others only read."""
+    is_one_of_several = hasattr(session.config, "workerinput") and not sys.dont_write_bytecode
+    if not is_one_of_several or any((TESTS / "core" / "__pycache__").glob("test_*-pytest-*.pyc")):
+        return (yield)
+    with (TESTS / "conftest.py").open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return (yield)
 
 
 def pytest_collection_finish() -> None:

@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 from baton.cli.breaker_lines import breaker_lines, breaker_rows
+from baton.cli.event_words import EventWords
+from baton.cli.waiting import helping, waits
 from baton.core.failures.breakers import Breaker, BreakerTerms, Failed, forced_open, judged, probed, reported
 from baton.runtime.breaker_desk import breaker_view
 from tests.cli.conftest import Baton, FakeApi
@@ -75,3 +77,50 @@ def test_the_command_says_what_is_missing(baton: Baton) -> None:
 def test_none_is_said_to_be_none(api: FakeApi, baton: Baton) -> None:
     api.on("GET /breakers", (200, {"breakers": [], "next": None}))
     assert baton("breakers").stdout == "no call with a breaker has failed for 30 days\n"
+
+
+def test_an_error_budget_has_a_line_for_each_workflow(api: FakeApi, baton: Baton) -> None:
+    rows = [
+        {"key": "dinner", "completed": 1_201, "failed": 3, "allowed": 12, "left": 9},
+        {"key": "shop", "completed": 9, "failed": 2, "allowed": 0, "left": -2},
+    ]
+    page = {"day": "2026-11-22", "percent": 1.0, "workflows": rows, "looked_at": 9, "next": None}
+    api.on("GET /error-budgets", (200, page))
+    assert baton("error-budget").stdout.splitlines() == [
+        "dinner  3 of 1,204 failed, 9 more may",
+        "shop    2 of 11 failed, used up (0 may)",
+        "2026-11-22 (UTC): 1 % may fail",
+    ]
+    assert json.loads(baton("error-budget", "--json", "--day", "2026-11-22").stdout)["percent"] == 1.0
+
+
+def test_without_an_error_budget_that_is_said(api: FakeApi, baton: Baton) -> None:
+    row = {"key": "dinner", "completed": 4, "failed": 1, "allowed": None, "left": None}
+    page = {"day": "2026-11-22", "percent": None, "workflows": [row], "looked_at": 5, "next": None}
+    api.on("GET /error-budgets", (200, page))
+    assert baton("error-budget").stdout.splitlines() == [
+        "dinner  1 of 5 failed",
+        "2026-11-22 (UTC): no error budget is set (`ErrorBudgetPercent`)",
+    ]
+
+
+def test_an_event_says_that_a_step_waits() -> None:
+    event = {"kind": "step_held", "node": "pay", "breaker": "payments", "at": NOW, "until": NOW + 60_000}
+    said = EventWords().of(event)
+    assert said is not None
+    assert said[0] == "waits for breaker `payments`, which is open; next probe at 2026-09-21 14:14:20 UTC"
+
+
+def test_a_saga_says_what_it_waits_for_and_where_to_look() -> None:
+    active = {
+        "node": "pay",
+        "state": "held",
+        "breaker": "payments",
+        "since": NOW,
+        "until": "2026-09-21T14:14:20Z",
+    }
+    saga = {"id": "s1", "status": "waiting", "active": [active, {**active, "node": "again"}]}
+    assert waits(saga, NOW)[0].startswith("pay: for breaker `payments`, next probe ")
+    assert [(why, line.rpartition("baton ")[2]) for why, line in helping(saga) if "breakers" in line] == [
+        ("See what is wrong with", "breakers show payments")
+    ]

@@ -105,6 +105,26 @@ def test_before_many_are_redriven_a_person_is_asked(api: FakeApi, baton: Baton) 
     assert [asked.json["dry_run"] for asked in api.of("POST", "/dead-letters/redrive")] == [True]
 
 
+def test_a_person_is_asked_too_where_there_was_no_time_to_count_them(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /dead-letters/redrive", (202, ANSWER | {"matched": 0, "redriven": 0, "next": "more"}))
+    result = baton("dlq", "redrive", "--all")
+    assert "Redrive 0 or more dead letters?" in result.stderr
+    assert [asked.json["dry_run"] for asked in api.of("POST", "/dead-letters/redrive")] == [True]
+
+
+def test_many_are_discarded_and_those_before_a_refusal_are_told(api: FakeApi, baton: Baton) -> None:
+    gone = LETTER | {"status": "discarded"}
+    api.on("POST /dead-letters/s1/discard", (202, gone), (202, gone))
+    api.on("POST /dead-letters/s2/discard", (202, gone | {"id": "s2"}))
+    api.on("POST /dead-letters/s3/discard", (404, {"title": "No", "detail": "there is no dead letter"}))
+    result = baton("dlq", "discard", "s1", "s2", "s3", "--reason", "ended")
+    assert result.exit_code == REFUSED
+    assert result.stdout == "s1  is discarded, by ada\ns2  is discarded, by ada\n"
+    assert "there is no dead letter" in result.stderr
+    told = baton("dlq", "discard", "s1", "--reason", "ended", "--json").stdout
+    assert json.loads(told) == {"dead_letters": [gone]}
+
+
 @pytest.mark.parametrize("words", [[], ["s1", "--all"], ["s1", "--dry-run"], ["s1", "--node", "pay"]])
 def test_it_is_said_which_letters_in_one_way(api: FakeApi, baton: Baton, words: list[str]) -> None:
     assert baton("dlq", "redrive", *words).exit_code == 2

@@ -16,6 +16,7 @@ from baton.demo.figures import (
     Approval,
     Change,
     Planning,
+    Undoing,
     approvals_of,
     compute,
     handovers_of,
@@ -59,18 +60,18 @@ CLOSED = {"kind": "question_closed", "ask": "0.hold", "action": "approve", "by":
 
 def test_the_recorded_run_gives_the_figures_it_showed() -> None:
     figures = compute(recorded())
-    assert figures.statuses == {"completed": 5, "cancelled": 1}
-    assert (figures.steps, figures.failed_steps, figures.entries) == (88, 4, 123)
-    assert figures.worker_outcomes == {"ok": 40, "killed": 3}
-    assert (figures.worker_invocations, figures.cold_starts) == (43, 8)
-    assert (figures.fewest_invocations, figures.most_invocations, figures.yields) == (3, 4, 6)
-    assert (figures.effects, figures.requests, figures.repeated, figures.replays) == (43, 83, 10, 4)
+    assert figures.statuses == {"completed": 4, "cancelled": 1, "rolled_back": 1}
+    assert (figures.steps, figures.failed_steps, figures.entries) == (95, 5, 126)
+    assert figures.worker_outcomes == {"ok": 48, "killed": 3}
+    assert (figures.worker_invocations, figures.cold_starts) == (51, 9)
+    assert (figures.fewest_invocations, figures.most_invocations, figures.yields) == (3, 4, 7)
+    assert (figures.effects, figures.requests, figures.repeated, figures.replays) == (44, 88, 10, 4)
     assert figures.double_bookings == 0
-    assert round(figures.writes_per_step, 2) == 1.4
-    assert (quantile(figures.handovers_ms, 0.5), quantile(figures.handovers_ms, 0.95)) == (139, 1506)
+    assert round(figures.writes_per_step, 2) == 1.33
+    assert (quantile(figures.handovers_ms, 0.5), quantile(figures.handovers_ms, 0.95)) == (248, 340)
     assert (figures.payments, figures.looked_up, figures.found_paid) == (7, 1, 1)
     assert (figures.retries, figures.asked) == ({"service_unavailable": 4, "rate_limited": 2}, 0)
-    assert (figures.questions, [approval.waited_ms for approval in figures.approvals]) == (1, [4539])
+    assert (figures.questions, [approval.waited_ms for approval in figures.approvals]) == (1, [5653])
 
 
 def test_what_the_agent_of_the_recorded_run_did_is_counted_in_its_log_and_in_the_book_of_its_model() -> None:
@@ -79,15 +80,16 @@ def test_what_the_agent_of_the_recorded_run_did_is_counted_in_its_log_and_in_the
         turns=6, calls=10, failed=4, repeated=2, tokens=4275, usd=0.001715, requests=8, answers=6
     )
     assert figures.guest == Change(confirmed=2, given_back=2)
+    assert figures.undone == Undoing(sagas=1, steps=7, effects=7, deposits=1)
 
 
 def test_each_kill_of_the_recorded_run_is_matched_with_the_sagas_it_hit() -> None:
     evidence = recorded()
     survivals = compute(evidence).survivals
     assert [list(survival.revived.values()) for survival in survivals] == [
-        [706, 1591],
-        [3757],
-        [425],
+        [1624],
+        [1358],
+        [1394],
     ]
     assert {saga for survival in survivals for saga in survival.revived} <= set(evidence.logs)
 

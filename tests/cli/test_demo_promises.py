@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -106,7 +107,7 @@ def a_kill_hit_no_saga(evidence: Evidence) -> str:
 
 
 def no_worker_looked_for_a_payment(evidence: Evidence) -> str:
-    (kill,) = (kill for kill in evidence.course.kills if kill.effect == "deposit")
+    kill = next(kill for kill in evidence.course.kills if kill.effect == "deposit")
     for book in evidence.books:
         book["requests"] = [request for request in book["requests"] if request["operation"] != "find_deposit"]
     return f"saga {kill.saga}: no worker looked whether its deposit had been paid"
@@ -237,6 +238,35 @@ def the_old_table_was_not_given_back(evidence: Evidence) -> str:
     return "of the guest's evening stand"
 
 
+def no_evening_fell_through(evidence: Evidence) -> str:
+    evidence.course.falling = ""
+    return "no evening fell through"
+
+
+def what_was_undone_stands(evidence: Evidence) -> str:
+    for effect in of_the_falling(evidence):
+        effect["undone_by"] = None
+    return f"saga {evidence.course.falling} fell through, and of it stand"
+
+
+def it_fell_through_before_it_was_paid(evidence: Evidence) -> str:
+    for effect in of_the_falling(evidence):
+        if effect["kind"] == "deposit":
+            effect["kind"] = "another"
+    return f"saga {evidence.course.falling} fell through before its deposit was paid"
+
+
+def a_step_could_not_be_undone(evidence: Evidence) -> str:
+    ended = first(evidence.logs[evidence.course.falling], "saga_ended")
+    ended["undone"] = {"failed": [{"slot": "hold", "version": 3}]}
+    return f"saga {evidence.course.falling}: 1 step could not be undone"
+
+
+def of_the_falling(evidence: Evidence) -> list[dict[str, Any]]:
+    effects = [effect for book in evidence.books for effect in book["effects"]]
+    return [one for one in effects if one["identity"].get("reference") == evidence.course.falling]
+
+
 def it_took_too_long(evidence: Evidence) -> str:
     evidence.course.ended_ms = evidence.course.asked_to_end_by_ms + 1
     return "took longer than 100 s"
@@ -268,6 +298,10 @@ BREAKAGES: list[Callable[[Evidence], str]] = [
     the_guest_has_the_old_table,
     the_guest_was_not_heard,
     the_old_table_was_not_given_back,
+    no_evening_fell_through,
+    what_was_undone_stands,
+    it_fell_through_before_it_was_paid,
+    a_step_could_not_be_undone,
     the_agent_had_no_turns,
     a_turn_was_asked_again_after_its_answer,
     a_turn_was_paid_for_twice_although_no_worker_had_died,
@@ -280,6 +314,22 @@ BREAKAGES: list[Callable[[Evidence], str]] = [
 
 def test_the_recorded_run_kept_every_promise() -> None:
     assert judged(recorded()) == []
+
+
+def test_a_deposit_whose_worker_was_killed_and_whose_saga_was_called_off_may_be_in_no_log() -> None:
+    """Nothing goes on with that saga, which would look for it; that it does not stand is another promise."""
+    evidence = recorded()
+    called_off = next(
+        saga
+        for saga, log in evidence.logs.items()
+        if "." in saga and first(log, "saga_ended")["status"] == "cancelled"
+    )
+    log = evidence.logs[called_off]
+    for entry in log:
+        entry["events"] = [one for one in entry["events"] if one.get("tool") != "table.deposit"]
+    kill = evidence.course.kills[-1]
+    evidence.course.kills[-1] = replace(kill, saga=called_off, effect="deposit")
+    assert judged(evidence) == []
 
 
 @pytest.mark.parametrize("break_it", BREAKAGES, ids=lambda function: function.__name__)
@@ -310,12 +360,13 @@ def test_the_table_shows_every_figure_and_the_verdict() -> None:
         "approvals",
         "agent's turns",
         "plans confirmed",
+        "undone",
         "log writes per step",
         "hand-over p50 / p95",
         "AWS per million steps",
     ):
         assert f"  {name} " in text
-    assert "5 completed, 1 cancelled" in text
+    assert "4 completed, 1 cancelled, 1 rolled_back" in text
     assert "1 in doubt after a kill, looked up before anything" in " ".join(text.split())
     assert "1 had been made, and was not made again" in " ".join(text.split())
     assert "4 after service_unavailable, 2 after rate_limited" in text
@@ -323,6 +374,7 @@ def test_the_table_shows_every_figure_and_the_verdict() -> None:
     assert "4,275 tokens for $0.00171" in text
     assert "6 answers to 8 requests, none of them for a turn" in " ".join(text.split())
     assert "the table for four, with its deposit" in " ".join(text.split())
+    assert "7 effects were taken back, 1 of them a deposit that was refunded" in " ".join(text.split())
     assert "Hold a table for 9 in Graz?" in text
     assert "Approved by grace, over the API, after" in text
     assert "All sagas ended as they should, and nothing was done twice." in text

@@ -16,7 +16,7 @@ from baton.client.connection import Connection
 from baton.demo.books import Books
 from baton.demo.guest import WORDS
 from baton.demo.progress import Progress, summary
-from baton.demo.scenario import GUEST, Plan, Scenario, evening
+from baton.demo.scenario import FALLING, GUEST, Plan, Scenario, evening, fault
 from baton.local.records import ProcessInfo
 from tests.cli.conftest import FakeApi
 
@@ -90,6 +90,20 @@ def play(api: FakeApi, plan: Plan, workers: Workers) -> tuple[Scenario, Screen]:
             return scenario
 
     return asyncio.run(run()), screen
+
+
+def test_the_evening_that_falls_through_is_not_cancelled_and_is_the_one_whose_snack_is_sold_out(
+    api: FakeApi,
+) -> None:
+    done = [saga(0, "completed", 14)], [saga(1, "completed", 14)]
+    prepared(api, *done, [saga(2, "running", 9), saga(2, "rolled_back", 11)])
+    scenario, _ = play(api, Plan(sagas=3, kills=0, tick_s=TICK_S), Workers())
+    assert scenario.course.falling in {"s0", "s1", "s2"}
+    assert scenario.course.falling != scenario.course.cancelled
+    place, (sold_out,) = fault()
+    assert place == f"{evening(FALLING)['city'].lower()}/dumplings"
+    assert sold_out["at"] == "2026-12-01T22:30:00+00:00", "at the bar, three hours later"
+    assert [n for n in range(200) if evening(n) == evening(FALLING)] == [FALLING]
 
 
 def test_it_starts_every_saga_cancels_one_under_way_and_ends_with_the_last(api: FakeApi) -> None:

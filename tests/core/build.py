@@ -211,7 +211,8 @@ class Saga:
         """
         self.now += after_ms
         while True:
-            found = Found(blobs or {}, answers or {}, looked=looked or {})
+            entries = {one.version: one for one in self.entries} if self.program.undoes else {}
+            found = Found(blobs or {}, answers or {}, looked=looked or {}, entries=entries)
             step = advance(
                 self.program,
                 self.state,

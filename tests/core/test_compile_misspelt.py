@@ -19,7 +19,7 @@ TEXT = "name: w\nnodes:\n  a: {tool: t}\n  b:\n    tool: t\n    %s\n"
             "whn: true",
             (
                 "did you mean `when`? A condition is a text or an object, not a boolean; "
-                'write a text such as "output.score >= 80"'
+                'write it as a text: "true"'
             ),
         ),
         ("descriptn: [a]", "did you mean `description`? It must be a string"),

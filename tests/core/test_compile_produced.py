@@ -80,12 +80,10 @@ EXIT_FAILS = (
 ) % (IF % ("z", "t"))
 
 RACES = "h: {}, a: {after: h}, b: {after: h}, t: {after: [a, b], join: any, loop: {AGAIN, back_to: h}}, z: {after: t}"
-# A loop whose condition always holds is left by its branch, or when its rounds are used up.
-POLL = "a: {}, h: {after: a, %s}, p: {loop: {while: 'true', back_to: h%%s}}, z: {}, y: {%%s}" % (
-    IF % ("z", "p")
-)
-UNTIL_USED_UP = (
-    "h: {}, p: {after: h, loop: {while: 'true', back_to: h, timeout_path: y}}, z: {after: p}, y: {}"
+# A loop whose condition always holds is left by a branch, in a later round than this one: what that round does is not sure now.
+ENDLESS = (
+    "h: {branch: {rules: [{if: output.score > 5, then: z}, {if: output.score > 1, then: c}], default: d}}, c: {}, d: {}, "
+    "x: {after: [c, d]}, p: {after: x, loop: {while: 'true', back_to: h}}, z: {}"
 )
 SURE: list[tuple[str, str, str, bool]] = [
     # a way that is taken or not
@@ -137,10 +135,7 @@ SURE: list[tuple[str, str, str, bool]] = [
     (INTO_NEXT, "c", "a", True), (INTO_NEXT, "c", "b", False), (INTO_NEXT, "", "d", True), (ROW, "d", "b", True), (ROW, "e", "c", True), (ROW, "", "e", True),
     (GAPS, "z", "m", True), (GAPS, "", "z", False), (GAPS, "", "h", True), (GAPS, "", "m", False),
     (EXIT_FAILS, "j", "h", False), (EXIT_FAILS, "t", "h", True), (EXIT_FAILS, "", "h", False),
-    (POLL % ("", ""), "", "z", True), (POLL % ("", ""), "z", "h", True), (POLL % ("", ""), "", "p", False),
-    (POLL % (", timeout_path: y", ""), "", "z", False), (POLL % (", timeout_path: y", ""), "y", "p", True),
-    (POLL % (", timeout_path: z", ""), "", "z", True), (POLL % (", timeout_path: z", ""), "z", "p", False),
-    (UNTIL_USED_UP, "", "y", True), (UNTIL_USED_UP, "", "p", True), (UNTIL_USED_UP, "y", "h", True),
+    (ENDLESS, "x", "c", False), (ENDLESS, "p", "c", False), (ENDLESS, "p", "x", True), (ENDLESS, "z", "x", False),
     (STOPPED, "n", "m", True), (STOPPED, "", "t", False),
     (RACES, "", "t", True), (RACES, "z", "t", True), (RACES, "", "a", False), (RACES, "t", "a", False),
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from baton.core.log import events as ev
 from baton.core.log.state import Held
 from baton.core.log.status import status_of
 from baton.core.nodes.registry import KINDS
+from baton.core.read.metrics import Figures
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, program, task
 from tests.core.failing import attempts, broken, chosen
@@ -182,3 +183,13 @@ def test_a_catch_that_names_the_code_goes_on_at_once_and_any_other_waits() -> No
     assert waits(caught()) != []
     saga = caught("breaker_open")
     assert waits(saga) == []
+
+
+def test_a_wait_for_a_breaker_is_counted() -> None:
+    saga = Saga(program(task("a")))
+    saga.go()
+    saga.go(held(saga))
+    figures = Figures()
+    figures.heard("w", waits(saga), saga.now)
+    told = figures.take(saga.now + MINUTE, MINUTE, "worker")
+    assert {one["Held"] for one in told if "Held" in one} == {1}

@@ -14,6 +14,7 @@ from baton.core.conditions.model import AllOf, Cel
 from baton.core.failures.codes import told
 from baton.core.graph.graph import Branch, Cap, Catch, Graph, Join, Loop, Node, Rule
 from baton.core.log import events as ev
+from baton.core.read.undo_views import OF_UNDOING
 from baton.core.read.views import entry_view, graph_view, saga_view, tool_view
 from baton.core.times import iso
 from tests.core.build import (
@@ -61,7 +62,7 @@ def test_a_saga_that_has_just_begun() -> None:
         "most_steps": 1,
         "active": [{"node": "n0", "iteration": [], "state": "ready"}],
         "cancelling": False, "result": None, "error": None, "invocations": 0, "revivals": 0, "interruptions": 0,
-        "spent_usd": 0.0, "budget_usd": None, "failing": [], "questions": [], "parked": None, "limits": [],
+        "spent_usd": 0.0, "budget_usd": None, "failing": [], "questions": [], "parked": None, "undo": None, "limits": [],
         "on_failure": {"steps": "fails", "nodes": {}},
     }  # fmt: skip
 
@@ -229,7 +230,7 @@ def test_every_entry_can_be_shown_as_json(events: list[Any]) -> None:
     whole = entry_view(entry(1, *shown))
     assert msgspec.json.decode(msgspec.json.encode(whole)) == whole
     for one, event in zip(whole["events"], events, strict=True):
-        maybe = ("item", "usage", "is_result", "result", "assumed", "digest")
+        maybe = ("item", "usage", "is_result", "result", "assumed", "digest", *OF_UNDOING)
         seldom = {name for name in maybe if not getattr(event, name, None)}
         assert set(one) == {"kind", *event.__struct_fields__} - seldom
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.log.events import Parked
+from baton.core.log.events import Failure, Parked, SagaEnded, StepFailed
 from baton.core.read.metrics import NAMESPACE, Figures
 from baton.local.parameters import check_rules
 from baton.local.problems import TemplateProblem
@@ -35,10 +35,41 @@ def alarms(of: Stack) -> dict[str, dict[str, Any]]:
 
 
 def test_every_alarm_is_in_this_table() -> None:
-    assert set(alarms(stack())) == {*WATCHED, *PARKED}
+    assert set(alarms(stack())) == {*WATCHED, *PARKED, "BreakerAlarm"}
+    assert set(alarms(stack(**BOTH))) == {*WATCHED, *PARKED, *WITH_WORDS}
 
 
 PARKED = {"WorkerKilledAlarm": "worker_killed", "OverBudgetAlarm": "over_budget"}
+
+
+BOTH = {"ErrorAlarmCode": "timeout", "ErrorBudgetPercent": "0.5"}
+WITH_WORDS = ("BreakerAlarm", "ErrorCodeAlarm", "ErrorBudgetAlarm")
+
+
+def test_alarms_watch_figures_that_the_worker_writes() -> None:
+    """Breakers that open, failures with a code, and the share of sagas that fail, under these very dimensions."""
+    deployment, lines, of = stack().resolver.name("WorkerFunction"), list[str](), alarms(stack(**BOTH))
+    metrics = Metrics(lines.append, deployment, counts_ends=True)
+    failure = Failure("timeout", "no answer", "pay", attempt=1, at=NOW)
+    at: dict[str, Any] = {
+        "node": "pay",
+        "started_at": NOW,
+        "ended_at": NOW,
+        "tool_version": "1",
+        "schema_hash": "",
+    }
+    metrics.heard(
+        "dinner", (StepFailed(**at, attempt=1, failure=failure, tool="pay"), SagaEnded(status="failed")), NOW
+    )
+    metrics.heard("dinner", (SagaEnded(status="completed"), SagaEnded(status="cancelled")), NOW)
+    metrics.opened("payments", NOW)
+    metrics.flush(NOW)
+    found = emf.read(lines)
+    share = [one["MetricStat"]["Metric"] for one in of["ErrorBudgetAlarm"]["Metrics"] if "MetricStat" in one]
+    for watched in (of["BreakerAlarm"], of["ErrorCodeAlarm"], *share):
+        where = {one["Name"]: one["Value"] for one in watched["Dimensions"]}
+        assert emf.total(found, watched["MetricName"], **where) == 1
+    assert of["ErrorBudgetAlarm"]["Threshold"] == "0.5"
 
 
 @pytest.mark.parametrize("name", PARKED)

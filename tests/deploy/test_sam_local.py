@@ -198,7 +198,7 @@ async def _ask_all(variables: dict[str, dict[str, str]], folder: Path) -> None:
         assert await ask("worker", "wakes") == [{"batchItemFailures": []}]
         swept, letters = await ask("reconciler", "shard", "dead-letters")
         assert swept["shard"] == 0
-        assert letters == {"dead_letters": 0}
+        assert (letters["dead_letters"], letters["moved"], letters["failed"]) == (0, 0, 0)
 
 
 def _call(function: str, variables: dict[str, str], events: list[str]) -> list[Any]:

@@ -20,13 +20,14 @@ import yaml
 
 from baton.web.routes import ROUTES
 from tests.e2e.deployment import ROOT, TENANT, USER, Deployment, until
+from tests.kit.patience import PATIENCE_S
 
 pytestmark = pytest.mark.e2e
 FEW = "2"
 EXAMPLES = os.environ.get("BATON_FUZZ_EXAMPLES", FEW)
 SEED = os.environ.get("BATON_FUZZ_SEED", "1")
 PHASES = "coverage,fuzzing" if EXAMPLES == FEW else "coverage,fuzzing,stateful"
-LIMIT_S = 150 if EXAMPLES == FEW else 3_600
+LIMIT_S = 2 * PATIENCE_S if EXAMPLES == FEW else 3_600
 
 DOCUMENTS = {
     "fuzz-echo": 'name: fuzz-echo\nnodes:\n  say: {tool: trial.echo, with: {value: "${input}"}}\noutput: "${ctx.say.output}"\n',

@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from baton import StepFailure
-from baton.demo.failover import CASES, DELIVERY, HOME, NONE, TABLES, WAITLIST, Case, judge
+from baton.demo.failover import CASES, DELIVERY, HOME, NONE, TABLES, UNDONE, WAITLIST, Case, judge
+from baton.demo.scenario import FALLING, evening, fault
 from baton.testing import Result, run
 from sagas import outside
 
@@ -55,6 +56,7 @@ def named(fault: str) -> Case:
     return case
 
 
+FALLS = Case("is well", evening(FALLING)["city"], {}, UNDONE, ("hold", "deposit", "confirm", "order"))
 PAID = named("answers 503 once the deposit is paid")
 
 
@@ -86,6 +88,17 @@ def test_a_deposit_whose_answer_is_nonsense_is_looked_for_and_not_paid_again(
     result = dinner(services, case)
     assert result.output["way"] == "table"
     assert judge(case, result.view, result.entries, books(services)).problems == []
+
+
+@pytest.mark.parametrize("kill", ["", "deposit", "confirm", "order_snack"])
+def test_an_evening_that_falls_through_at_its_end_takes_back_all_that_it_has_done(
+    services: dict[str, str], kill: str
+) -> None:
+    """As one of the demo. A worker that dies when it has acted knows nothing of it, and it is taken back all the same."""
+    place, faults = fault()
+    case = replace(FALLS, faults={DELIVERY: {place: faults}})
+    result = dinner(services, case, kills={kill: "after"} if kill else {})
+    assert judge(case, result.view, result.entries, books(services)).problems == [], result
 
 
 def test_where_there_is_no_waitlist_either_dinner_comes_home(services: dict[str, str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from baton.core.failures.breakers import Breaker, BreakerTerms, Failed, reported
+from baton.runtime.cursors import write_cursor
 from tests.handlers.http import Http
 
 TERMS = BreakerTerms(failures=2)
@@ -36,6 +37,12 @@ def test_breakers_are_listed_in_pages_and_each_tenant_sees_its_own(http: Http) -
     rest = http.get("/breakers", query={"limit": "2", "cursor": first["next"]}).body
     assert [one["name"] for one in rest["breakers"]] == ["c"]
     assert rest["next"] is None
+
+
+def test_a_cursor_of_another_list_is_refused(http: Http) -> None:
+    for place in (b'[1,"s1"]', b"x" * 2_000):
+        answer = http.get("/breakers", query={"cursor": write_cursor(place)})
+        assert "not one that a list has answered with" in answer.problem(400, "bad-request")["detail"]
 
 
 def test_one_that_nothing_is_known_of_is_not_found(http: Http) -> None:

@@ -1,7 +1,6 @@
-"""Writes golden logs: for each shape a `.jsonl` with one stored entry per line, and the state it folds to.
+"""Writes golden logs (`python -m tests.history.make`): for each shape a `.jsonl` with one stored entry per line, and the state it folds to.
 
-Run as `python -m tests.history.make`: it adds shapes that have no log yet. A log that is here stands for logs in tables, so it is never written again; `--states` writes the expected states anew.
-"""
+It adds shapes that have no log yet, and never writes one again; `--states` writes the expected states anew."""
 
 from __future__ import annotations
 
@@ -45,6 +44,7 @@ from tests.history.lasting import lasting
 from tests.history.questions import escalated, questions
 from tests.history.replanning import replanned
 from tests.history.thinking import pondered, thought
+from tests.history.undoing import OF_UNDOING
 
 HERE = Path(__file__).parent
 
@@ -363,9 +363,10 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "attempts": _attempts,
     "held": held,
     "ended": ended,
+    **OF_CALLBACKS,
     "questions": questions,
     "approved": approved,
-    **OF_CALLBACKS,
+    **OF_UNDOING,
     "escalated": escalated,
     "thought": thought,
     "pondered": pondered,
@@ -374,19 +375,18 @@ SHAPES: dict[str, Callable[[], Saga]] = {
 
 
 def read_log(shape: str) -> list[Entry]:
-    return [decode_entry(line) for line in (HERE / f"{shape}.jsonl").read_bytes().splitlines()]
+    return list(map(decode_entry, (HERE / f"{shape}.jsonl").read_bytes().splitlines()))
 
 
-def state_as_text(state: State) -> str:
-    """The state for people and for diffs: what is not its default, one field a line."""
+def state_as_text(state: State) -> str:  # for people and for diffs: what is not its default, one field a line
     return json.dumps(msgspec.to_builtins(state), indent=1, sort_keys=True) + "\n"
 
 
 def make(shapes: Sequence[str], *, states: bool) -> list[str]:
     """Write what is missing, and with `states` every expected state. Returns the names of the files."""
-    written = []
+    written: list[str] = []
     for shape in shapes:
-        log, state = HERE / f"{shape}.jsonl", HERE / f"{shape}.state.json"
+        log, state = (HERE / f"{shape}.{kind}" for kind in ("jsonl", "state.json"))
         if not log.exists():
             log.write_bytes(b"".join(encode_entry(entry) + b"\n" for entry in SHAPES[shape]().entries))
             written.append(log.name)

@@ -41,9 +41,10 @@ from tests.kit.documents import (
     fan_of,
 )
 from tests.kit.faults import Crash
+from tests.kit.lending import lends, lends_again
 from tests.kit.mishaps import EFFECTS, MISHAPS, answering, with_books
 from tests.kit.modelled import MODELLED
-from tests.kit.roles import Acknowledged
+from tests.kit.roles import Acknowledged, ask_unless_done
 from tests.kit.virtual import VirtualClock, until_something_happens
 from tests.kit.world import USER, World
 
@@ -156,12 +157,6 @@ async def _resumed(world: World) -> str:
             break
         await asyncio.sleep(30)
     return saga
-
-
-async def ask_unless_done(asked: Awaitable[T]) -> None:
-    """A repeated request whose first answer was lost is told that it cannot be done any more."""
-    with suppress(NotAllowedNow):
-        await asked
 
 
 async def _parent_cancelled(world: World) -> str:
@@ -390,5 +385,7 @@ CORPUS = (
     Scenario("hauled", partial(start, document=HAULED, given={}, name="w")),
     Scenario("cancelled-early", _cancelled_early, "cancelled", has_open_end=True),
     Scenario("polite", partial(start, document=POLITE, given={}, name="w")),
+    Scenario("lends-again", partial(lends_again, start=start, patiently=patiently), "rolled_back"),
+    Scenario("lends", partial(lends, start=start, patiently=patiently), "rolled_back"),
     *(Scenario(name, partial(drive, start=start, patiently=patiently)) for name, drive in MODELLED.items()),
 )

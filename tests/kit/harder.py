@@ -10,9 +10,10 @@ from typing import Any
 from baton.core.limits import Limits
 from baton.errors import BudgetSpent, NotAllowedNow
 from baton.runtime.service import Service
-from tests.kit.corpus import CORPUS, Scenario, ask_unless_done, patiently, start
+from tests.kit.corpus import CORPUS, Scenario, patiently, start
 from tests.kit.documents import CHATTER
 from tests.kit.links import confirmed
+from tests.kit.roles import ask_unless_done
 from tests.kit.world import USER, World
 
 

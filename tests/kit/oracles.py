@@ -47,6 +47,7 @@ from baton.ports import Account, SagaRef
 from baton.runtime.question_rows import PLACES_DAY
 from tests.kit.asking import of_questions
 from tests.kit.calling import of_callbacks, unheard
+from tests.kit.lending import UNDOING, of_undoing
 from tests.kit.links import of_links
 from tests.kit.process import FOREVER, Process
 from tests.kit.roles import Acknowledged, Act
@@ -56,10 +57,9 @@ from tests.kit.thinking import of_requests
 from tests.kit.world import TENANT, USER, World
 
 LOG, FENCE, ROWS, LIVENESS, DEEDS = "log", "fence", "rows", "liveness", "deeds"
-CHILDREN, LATENESS, NOISE = "children", "lateness", "noise"
+CHILDREN, LATENESS, NOISE, CALLBACKS, MODELS = "children", "lateness", "noise", "callbacks", "models"
 ACKNOWLEDGED, MONEY, DEATHS, ROLES, RESULT = "acknowledged", "money", "deaths", "roles", "result"
 TOLD, ASKED, APPROVALS, INBOX = "told", "asked", "approvals", "inbox"
-CALLBACKS, MODELS = "callbacks", "models"
 STUCK = frozenset({"worker_killed", "over_budget"})  # parked for these, a saga is an incident
 ALLOWED_TAKES = 60  # for nothing: sweeps, and a person who resumes
 Logs = Mapping[str, list[Entry]]
@@ -101,10 +101,10 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{MONEY}: {text}" for text in _money(world, logs))
     yield from (f"{APPROVALS}: {text}" for text in _unapproved(world, logs))
     yield from (f"{DEATHS}: {text}" for text in _deaths(world, logs))
-    yield from (f"{TOLD}: {text}" for text in _untold(world, logs))
-    yield from (f"{TOLD}: {text}" for text in of_notices(world))
+    yield from (f"{TOLD}: {text}" for text in (*_untold(world, logs), *of_notices(world)))
     yield from (f"{INBOX}: {text}" for text in _inbox(world, logs))
     yield from (f"{MODELS}: {text}" for text in of_requests(world, logs))
+    yield from (f"{UNDOING}: {text}" for text in of_undoing(world, logs))
     yield from (f"{NOISE}: {text}" for text in _noise(world, logs))
     yield from (f"{ROLES}: ended with {ending!r}" for ending in world.endings)
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.kit import bugs, callback_bugs, model_bugs, money_bugs, question_bugs, report_bugs
+from tests.kit import bugs, callback_bugs, model_bugs, money_bugs, question_bugs, report_bugs, undo_bugs
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, NO_ANSWER, STALL
+from tests.kit.lending import UNDOING
 from tests.kit.oracles import (
     ACKNOWLEDGED,
     APPROVALS,
@@ -210,6 +211,17 @@ PLANTED: Mapping[str, Planted] = {
         Planted(callback_bugs.a_heartbeat_is_answered_and_not_recorded, CALLBACKS, at_rest("handed")),
         Planted(callback_bugs.a_failure_is_recorded_as_a_success, CALLBACKS, at_rest("handed")),
         Planted(callback_bugs.work_elsewhere_holds_up_no_end, CALLBACKS, at_rest("handed")),
+        Planted(
+            undo_bugs.an_undo_has_another_key_in_each_invocation,
+            UNDOING,
+            everywhere("lends", (CRASH_BEFORE,), drawn=0),
+        ),
+        Planted(undo_bugs.steps_are_undone_side_by_side, UNDOING, at_rest("lends", "lends-again")),
+        Planted(
+            undo_bugs.a_revival_forgets_what_is_left, UNDOING, everywhere("lends", (CRASH_BEFORE,), drawn=0)
+        ),
+        Planted(undo_bugs.a_fork_loses_the_list, UNDOING, at_rest("lends-again")),
+        Planted(undo_bugs.the_first_of_an_entry_is_the_only_one, UNDOING, at_rest("lends-again")),
         Planted(bugs.a_take_names_no_epoch, DEATHS, everywhere("waiting", (LATE,), drawn=0)),
         Planted(bugs.a_call_ends_with_its_invocation_and_no_sooner, DEATHS, at_reads("asked", HANG)),
         Planted(bugs.a_saga_is_parked_and_on_call_is_not_told, TOLD, at_rest("killer", "overlong")),

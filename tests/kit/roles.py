@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import math
 from base64 import urlsafe_b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from baton.core.effects.toolspec import ONCE
 from baton.core.log.answers import Answer, answer_key
 from baton.core.log.callbacks import CALLBACK, Said
 from baton.core.log.records import Failure
-from baton.errors import Throttled
+from baton.errors import NotAllowedNow, Throttled
 from baton.ports import Message, SagaRef, StepContext
 from baton.runtime.context import Invocation
 from baton.runtime.service import Service
@@ -153,8 +154,8 @@ class RememberingService(Service):
         self.world.acknowledged.append(Acknowledged("start", view["id"]))
         return view, is_new
 
-    async def cancel(self, saga: str, reason: str, grace_ms: int) -> dict[str, Any]:
-        view = await super().cancel(saga, reason, grace_ms)
+    async def cancel(self, saga: str, reason: str, grace_ms: int, *, undo: bool = False) -> dict[str, Any]:
+        view = await super().cancel(saga, reason, grace_ms, undo=undo)
         self.world.acknowledged.append(Acknowledged("cancel", saga))
         return view
 
@@ -202,3 +203,9 @@ class DirectInvoker:
         if self._world.outage_of("lambda") == REFUSES:
             raise Throttled("not now")
         self._world.spawn(self._world.work(list(messages)))
+
+
+async def ask_unless_done(asked: Awaitable[Any]) -> None:
+    """A repeated request whose first answer was lost is told that it cannot be done any more."""
+    with suppress(NotAllowedNow):
+        await asked

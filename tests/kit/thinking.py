@@ -247,8 +247,8 @@ async def attended(
     """A person looks when the log has grown, answers every question twice, and resumes the saga when it is parked."""
     known = 0
     while world.end(saga) is None and world.troubles is None and quiet_s(world, saga) < STANDS_STILL_S:
-        is_news, known = known != len(world.entries(saga)), len(world.entries(saga))
-        view = await patiently(world, partial(shown, world, saga)) if is_news else {"questions": []}
+        before, known = known, len(world.entries(saga))
+        view = await patiently(world, partial(shown, world, saga)) if known > before else {"questions": []}
         for ask in view["questions"] * 2:
             action = says(ask) if ask["node"] else ask["options"][0]
             said = partial(approve, saga=saga, answer=Answer(ask=ask["id"], action=action))

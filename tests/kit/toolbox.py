@@ -16,6 +16,7 @@ from baton import Context, Key, Risk, StepFailure, tool
 from baton.tools.define import Registry
 from tests.kit.elsewhere import Jobs, add_handing
 from tests.kit.faults import Crash
+from tests.kit.lending import Loans, add_lending
 from tests.kit.mishaps import add_mishaps
 from tests.kit.process import RUNS_IN, pause
 from tests.kit.roles import note
@@ -34,6 +35,7 @@ class Books:
     """What a service did that honours no keys: every call of it is a deed."""
     calls: Counter[str] = field(default_factory=Counter)
     jobs: Jobs = field(default_factory=Jobs)
+    loans: Loans = field(default_factory=Loans)
 
     def do(self, what: str, until_ms: int | None = None) -> None:
         """What a service does that honours no keys, unless it is told until when it may. Raises `StepFailure`.
@@ -129,6 +131,7 @@ def _declared() -> Registry:
     _add_remittances(registry, books)
     add_mishaps(registry, books)
     add_handing(registry, books)
+    add_lending(registry, books)
     return registry
 
 

@@ -11,10 +11,13 @@ import pytest
 from baton.adapters.memory.letters import MemoryLetters
 from baton.adapters.memory.log import MemoryLog
 from baton.adapters.memory.queues import MemoryDeadLetters
-from baton.core.letters import MESSAGE, PENDING
+from baton.core.letters import DISCARDED, MESSAGE, PENDING
 from baton.errors import NotAllowedNow, StoreUnavailable, Throttled
 from baton.ports import Cause
+from baton.runtime import dead_letters
 from baton.runtime.dead_letters import Collected, LetterCollector
+from baton.runtime.request import SAGA_ID
+from baton.web import identity
 from tests.kit.letters import Mortuary
 from tests.kit.toolbox import Books
 from tests.kit.world import World
@@ -174,8 +177,19 @@ def test_a_run_that_can_do_nothing_fails(call: str) -> None:
         '{"saga":"T#acme#SAGA#' + "x" * 401 + '"}',
         '{"saga":"T#' + "a" * 401 + '#SAGA#s"}',
         '{"saga":"T#acme#SAGA#s~1"}',
+        '{"saga":"T#acme#SAGA#s 1/2"}',
+        '{"saga":"T#/deployment#SAGA#s1"}',
     ],
-    ids=["no JSON", "no key", "no version", "long id", "long tenant", "another's id"],
+    ids=[
+        "no JSON",
+        "no key",
+        "no version",
+        "long id",
+        "long tenant",
+        "another's id",
+        "no id",
+        "no tenant",
+    ],
 )
 def test_a_message_that_names_no_possible_saga_is_for_the_operators(body: str) -> None:
     shelf = Shelf()
@@ -190,6 +204,26 @@ def test_without_an_operators_tenant_no_tenant_has_it() -> None:
     shelf.queue.send("hello", "not a wake")
     shelf.collect()
     assert shelf.letters.all()[0].tenant == "/deployment"
+
+
+def test_what_no_tenant_can_see_is_told_once_and_is_not_pending(caplog: pytest.LogCaptureFixture) -> None:
+    """No operator could take it off the list, so an alarm about it would go on until it expires."""
+    shelf = Shelf(operators="")
+    shelf.queue.send("hello", "not a wake")
+    assert shelf.collect().dead_letters == 1
+    assert shelf.told[-1][:2] == (1, 1)
+    assert "no tenant sees a dead letter" in caplog.messages
+    (letter,) = shelf.letters.all()
+    assert (letter.status, letter.why) == (DISCARDED, "no tenant sees it: OperatorTenant is empty")
+
+    shelf.clock.time += 60_000
+    assert shelf.collect().dead_letters == 0
+    assert len(shelf.told) == 1
+
+
+def test_ids_are_those_of_the_api_and_tenants_those_of_its_callers() -> None:
+    """A letter with another id could be listed, but neither shown nor discarded."""
+    assert (SAGA_ID, identity._TENANT.pattern.rpartition(")")[2]) == (dead_letters.SAGA, dead_letters.TENANT)
 
 
 def test_the_age_of_the_oldest_is_told_while_any_is_pending() -> None:

@@ -27,3 +27,15 @@ async def _down(world: World, seconds: float) -> Target:
     await world.service().start(registered.definition.name, {}, "")
     await asyncio.sleep(seconds)
     return target
+
+
+async def failures_that_are_left(world: World) -> int:
+    """Of ten sagas of which two have failed."""
+    document = "name: w\non_failure: rollback\nnodes: {a: {tool: fails_as_told, with: {n: 1, fails: '${input.fails}'}}}"
+    await world.service().register(document, json_only=False)
+    for number in range(10):
+        await world.service().start("w", {"fails": ["bad_request"] if number < 2 else []}, f"key-{number}")
+    await world.settle()
+    (row,) = (await world.queries().error_budgets())["workflows"]
+    assert (row["completed"], row["failed"]) == (8, 2)
+    return int(row["left"])

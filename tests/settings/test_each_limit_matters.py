@@ -1,7 +1,4 @@
-"""Every limit that can be set: with two values of it the same saga does two different things.
-
-One measure for each field of the sections in core/limits.py; a field without one is a failing test.
-"""
+"""Every limit that can be set: with two values of it the same saga does two different things; one measure for each field."""
 
 from __future__ import annotations
 
@@ -363,6 +360,7 @@ CASES: dict[str, Case] = {
     "sweep_shortest_ms": Case(minutes_until_it_is_looked_at, 300_000, 1_800_000, (5, 30)),
     "sweep_longest_ms": Case(is_looked_at_hourly_after_a_week, 3_600_000, 86_400_000, (True, False)),
     "on_failure": Case(fate_of_a_step_that_never_succeeds, "ask", "fail", ("suspended", "failed")),
+    "error_budget_percent": Case(breakers.failures_that_are_left, "10", "50", (-1, 3)),
     "saga_days": Case(lifetimes.days_until_a_saga_fails_that_gets_no_signal, 2, 10, (2, None)),
     "retention_days": Case(lifetimes.is_a_saga_there_a_year_later, 2, 10, (False, True)),
     "effect_ttl_days": Case(days_that_a_booking_is_remembered, 400, 500, (400, 500)),

@@ -233,7 +233,8 @@ def make_worker() -> tuple[Worker, Engine]:
         config.app, result_bytes=config.result_bytes, variables=settings.variables_of_the_invocation
     )
     blobs = S3Blobs(aws.s3, config.bucket)  # the first saga's graph is one
-    metrics = Metrics(_line_to_stdout, config.worker)
+    counts_ends = float(config.error_budget_percent) > 0
+    metrics = Metrics(_line_to_stdout, config.worker, counts_ends=counts_ends)
     tell = to_log(metrics, SystemClock())
     watch = Watch(config.loop_blocked_ms, SystemMeter(), thread_pulse, tell)
     performer = ToolPerformer(registry, helpers, watch=watch)

@@ -55,6 +55,34 @@ def half_open(terms: BreakerTerms = TERMS) -> tuple[Breaker, int]:
     return probed(there, "p", there.until + 5_000, terms, there.until), there.until
 
 
+def test_it_opens_at_more_failures_than_are_kept() -> None:
+    """The oldest are added up, so that what is kept stays small and none is forgotten within the window."""
+    terms, there = BreakerTerms(failures=100), Breaker()
+    for number in range(99):
+        there = reported(there, failures(at=NOW + 100 * number), terms, NOW + 100 * number, 0.0)
+    assert (there.state, len(there.failed)) == (CLOSED, MOST_FAILED)
+    there = reported(there, failures(at=NOW + 9_900), terms, NOW + 9_900, 0.0)
+    assert there.state == OPEN
+    assert there.moves[-1].why == "100 of 100 calls failed, the last with `timeout`"
+
+
+def test_failures_from_before_it_closed_are_not_added_to_those_after() -> None:
+    terms = BreakerTerms(failures=MOST_FAILED + 5)
+    there = reported(Breaker(), tuple(failures()[0] for _ in range(MOST_FAILED)), terms, NOW, 0.0)
+    there = reset(there, "ada", NOW + 1)
+    for number in range(MOST_FAILED + 4):
+        there = reported(there, failures(at=NOW + 2 + number), terms, NOW + 2 + number, 0.0)
+    assert there.state == CLOSED
+    assert reported(there, failures(at=NOW + 90), terms, NOW + 90, 0.0).state == OPEN
+
+
+def test_failures_that_were_added_up_end_with_the_window() -> None:
+    terms, there = BreakerTerms(failures=100), Breaker()
+    for second in range(300):
+        there = reported(there, failures(at=NOW + 1_000 * second), terms, NOW + 1_000 * second, 0.0)
+    assert there.state == CLOSED, "60 within each minute"
+
+
 def test_it_opens_at_so_many_failures_within_the_window() -> None:
     there = reported(Breaker(), failures(2), TERMS, NOW, 0.0)
     assert (there.state, there.version) == (CLOSED, 1)

@@ -45,6 +45,7 @@ def test_a_wide_table_has_fewer_rows() -> None:
     )
 
 
+@pytest.mark.no_cover  # the tracer would take ten times as long as what it traces
 def test_steps_share_one_account_of_work() -> None:
     rows = table(10_000, **dict.fromkeys("abcdefghijklmnopqrstuvw", 0))
     step = {"op": "table_select", "fields": [*rows[0]]}
@@ -55,6 +56,7 @@ def test_steps_share_one_account_of_work() -> None:
     assert message.endswith("(filter and select first, or split it into several)")
 
 
+@pytest.mark.no_cover  # the tracer would take ten times as long as what it traces
 def test_texts_count_by_their_length() -> None:
     """Each row refers to one text: sorting compares it 50,000 times, whatever its bytes are."""
     spread = {"op": "join", "with": "long", "on": "k"}

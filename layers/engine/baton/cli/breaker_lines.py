@@ -1,4 +1,4 @@
-"""Circuit breakers as lines of text. Pure: an answer of the API in, lines out."""
+"""Circuit breakers and error budgets as lines of text. Pure: an answer of the API in, lines out."""
 
 from __future__ import annotations
 
@@ -25,6 +25,25 @@ def breaker_lines(one: Mapping[str, Any]) -> list[str]:
         if more := len(rows[_SHOWN:]):
             lines.append(f"{'':<8}  … and {more} before")
     return [plain(line) for line in lines]
+
+
+def error_budget_lines(found: Mapping[str, Any]) -> list[str]:
+    """A line for each workflow, and one on what is allowed."""
+    rows, percent = found["workflows"], found["percent"]
+    width = max((len(str(row["key"])) for row in rows), default=0)
+    lines = [
+        f"{row['key']:<{width}}  {row['failed']:,} of {row['completed'] + row['failed']:,} failed{_left(row)}"
+        for row in rows
+    ]
+    said = f"{percent:g} % may fail" if percent else "no error budget is set (`ErrorBudgetPercent`)"
+    return [plain(line) for line in (*lines, f"{found['day']} (UTC): {said}")]
+
+
+def _left(row: Mapping[str, Any]) -> str:
+    left = row["left"]
+    if left is None:
+        return ""
+    return f", {left:,} more may" if left > 0 else f", used up ({row['allowed']:,} may)"
 
 
 def _state(one: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The command about circuit breakers: what their states are, and what an operator does about one."""
+"""The commands about circuit breakers, and about how many sagas may fail."""
 
 from __future__ import annotations
 
@@ -48,4 +48,22 @@ def breakers(shared: Shared, deed: str | None, name: str | None, for_: float | N
     from baton.cli.breaker_lines import breaker_lines
 
     for line in breaker_lines(one):
+        console().print(line, markup=False, highlight=False)
+
+
+@click.command("error-budget", short_help="Show how many sagas have failed on a day, and may.")
+@click.option("--day", metavar="YYYY-MM-DD", help="The day (UTC); without it today.")
+@json_option
+@click.pass_obj
+def error_budget(shared: Shared, day: str | None, as_json: bool) -> None:
+    """Show how many sagas of each workflow have failed on a day, and how many more may."""
+    from baton.core.read.error_budgets import added_up
+
+    found = added_up(shared.call(lambda api: api.error_budgets(day)))
+    if as_json:
+        print_json(found)
+        return
+    from baton.cli.breaker_lines import error_budget_lines
+
+    for line in error_budget_lines(found):
         console().print(line, markup=False, highlight=False)

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from baton.cli.breakers import breakers
+from baton.cli.breakers import breakers, error_budget
 from baton.cli.catalog import node_types, tools
 from baton.cli.check import check
 from baton.cli.completion import completion
@@ -24,7 +24,7 @@ from baton.cli.people import answer, claim, inbox, incidents, remind, resolve
 from baton.cli.pipelines import pipelines
 from baton.cli.sagas import events, explain, intend, list_sagas, live, show, start
 from baton.cli.shared import Shared
-from baton.cli.steering import cancel, fork, resume, signal
+from baton.cli.steering import cancel, fork, resume, rollback, signal
 from baton.cli.stored import value
 from baton.cli.streams import drop_output, is_full, open_streams
 from baton.cli.workflows import deploy_workflow, workflows
@@ -35,9 +35,9 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Workflows": (deploy_workflow, workflows, tools, node_types, pipelines),
     "Sagas": (
         *(start, intend, list_sagas, show, events, live, value, explain, cost, budget),
-        *(cancel, signal, inbox, answer, claim, remind, resume, fork),
+        *(cancel, signal, inbox, answer, claim, remind, resume, fork, rollback),
     ),
-    "Incidents": (incidents, resolve, breakers, dlq),
+    "Incidents": (incidents, resolve, breakers, error_budget, dlq),
     "Shell": (completion,),
 }
 

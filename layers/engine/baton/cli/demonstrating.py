@@ -29,7 +29,7 @@ from baton.demo.evidence import collect
 from baton.demo.guest import WORDS
 from baton.demo.progress import Progress
 from baton.demo.promises import broken
-from baton.demo.scenario import GUEST, Plan, Scenario
+from baton.demo.scenario import GUEST, Plan, Scenario, fault
 from baton.local.aws import Aws
 from baton.local.run import LocalRun
 from baton.local.template import load
@@ -47,6 +47,7 @@ CONNECTIONS = 4
 TENANT, USER, OTHER = "demo", "ada", "grace"
 WORKFLOWS = ("dinner", "concierge", "evening")
 # The provider of models, on loopback, as the template's parameter names it. It is sent this credential and none of the shell's.
+DELIVERY = "OpenDeliveryUrl"
 MODELS, PROFILE = "ModelProfiles", "scripted"
 PROVIDER = {MODELS: "examples.services.concierge"}
 REFUSING = {MODELS: ("--busy-every", "3")}
@@ -113,6 +114,8 @@ async def _with_everything(options: Options, console: Console, local: LocalRun, 
         provider = services.parameters[MODELS]
         books = Books(reader, [url for url in services.urls.values() if url != provider])
         steps = await _register(api, options.root)
+        place, faults = fault()
+        await reader.put(f"{services.parameters[DELIVERY]}/faults/{place}", faults)
         with Progress(console, steps) as screen:
             scenario = Scenario(options.plan, api, other, local, books, screen, steps)
             course = await scenario.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -144,21 +145,37 @@ def redrive(
     if letters and dry_run:
         raise Failed(USAGE, "--dry-run is for --saga, --node, --reason and --all: ids are counted already")
     if letters:
-        _redrive_each(shared, letters, force=force, as_json=as_json)
+        _each(shared, letters, partial(_redriven, force=force), _is_redriven, as_json=as_json)
     else:
         _redrive_matching(shared, {**wanted, "force": force}, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
-def _redrive_each(shared: Shared, letters: tuple[str, ...], *, force: bool, as_json: bool) -> None:
+def _each(
+    shared: Shared,
+    letters: tuple[str, ...],
+    do: Callable[..., Awaitable[dict[str, Any]]],
+    says: Callable[[dict[str, Any]], str],
+    *,
+    as_json: bool,
+) -> None:
+    """One request for each letter, as far as none is refused."""
     done: list[dict[str, Any]] = []
     try:
-        done.extend(shared.call(partial(_redriven, letter=one, force=force)) for one in letters)
-    finally:  # those before one that is refused are redriven
+        for one in letters:
+            done.append(shared.call(partial(do, letter=one)))
+            if not as_json:
+                click.echo(says(done[-1]))
+    finally:  # what was done before one is refused is said
         if as_json:
             print_json({"dead_letters": done})
-        else:
-            for one in done:
-                click.echo(f"{one['id']}  is redriven, {one['redrives_left']} redrives are left")
+
+
+def _is_redriven(letter: dict[str, Any]) -> str:
+    return f"{letter['id']}  is redriven, {letter['redrives_left']} redrives are left"
+
+
+def _is_discarded(letter: dict[str, Any]) -> str:
+    return f"{letter['id']}  is discarded, by {letter['decided_by']}"
 
 
 def _redrive_matching(
@@ -170,7 +187,7 @@ def _redrive_matching(
         if dry_run:
             print_json(counted) if as_json else click.echo(f"{many} would be redriven")
             return
-        if counted["matched"] > 1:
+        if counted["matched"] > 1 or counted["next"]:
             click.confirm(f"Redrive {many} dead letters?", abort=True, err=True)
     total = shared.call(lambda api: _redrive_all(api, body))
     if as_json:
@@ -183,25 +200,25 @@ def _redrive_matching(
         raise SystemExit(REFUSED)
 
 
-@dlq.command("discard", short_help="Say that a dead letter is not to be redriven.")
-@click.argument("letter")
-@click.option("--reason", required=True, metavar="TEXT", help="Why; it is kept with the letter.")
+@dlq.command("discard", short_help="Say that dead letters are not to be redriven.")
+@click.argument("letters", metavar="LETTER...", nargs=-1, required=True)
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is kept with each letter.")
 @json_option
 @click.pass_obj
-def discard(shared: Shared, letter: str, reason: str, as_json: bool) -> None:
-    """Take a dead letter off the list of what is pending.
+def discard(shared: Shared, letters: tuple[str, ...], reason: str, as_json: bool) -> None:
+    """Take dead letters off the list of what is pending.
 
-    Its record stays for 30 days: who discarded it, when and why. It can still be redriven.
+    Their records stay for 30 days: who discarded them, when and why. They can still be redriven.
     """
-    found = shared.call(lambda api: api.discard(letter, reason))
-    if as_json:
-        print_json(found)
-    else:
-        click.echo(f"{letter}  is discarded, by {found.get('decided_by')}")
+    _each(shared, letters, partial(_discarded, reason=reason), _is_discarded, as_json=as_json)
 
 
 async def _redriven(api: Api, *, letter: str, force: bool) -> dict[str, Any]:
     return await api.redrive(letter, force=force)
+
+
+async def _discarded(api: Api, *, letter: str, reason: str) -> dict[str, Any]:
+    return await api.discard(letter, reason)
 
 
 async def _redrive_all(api: Api, wanted: dict[str, Any]) -> dict[str, Any]:

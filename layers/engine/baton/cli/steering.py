@@ -1,6 +1,9 @@
-"""The commands that change the course of a saga: cancel, signal, resume, fork."""
+"""The commands that change the course of a saga: cancel, signal, resume, fork, rollback."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
@@ -18,18 +21,23 @@ from baton.cli.values import read_value
     "--forced", is_flag=True, help="Interrupt running steps at once instead of letting them finish."
 )
 @click.option("--grace", type=Duration(), help="How long running steps may go on, e.g. 10s.")
+@click.option("--undo", is_flag=True, help="Take back what the saga has done before it ends.")
 @json_option
 @click.pass_obj
-def cancel(shared: Shared, saga: str, reason: str, forced: bool, grace: float | None, as_json: bool) -> None:
+def cancel(
+    shared: Shared, saga: str, reason: str, forced: bool, grace: float | None, undo: bool, as_json: bool
+) -> None:
     """Cancel a saga: nothing new starts, running steps may finish."""
     if forced and grace:
         raise click.UsageError("--forced leaves no time for --grace: give one of them")
     mode = "forced" if forced else "graceful"
-    answer = shared.call(lambda api: api.cancel(saga, reason, mode, grace))
+    answer = shared.call(lambda api: api.cancel(saga, reason, mode, grace, undo=undo))
     if as_json:
         print_json(answer)
     else:
-        click.echo(f"{answer['id']}  asked to cancel ({mode})")
+        click.echo(
+            f"{answer['id']}  asked to cancel ({mode}){' and to undo what it has done' if undo else ''}"
+        )
 
 
 @click.command()
@@ -103,3 +111,51 @@ def fork(shared: Shared, saga: str, version: int, reason: str, key: str | None, 
         print_json(answer)
     else:
         click.echo(f"{answer['id']}  goes on from version {version}")
+
+
+@click.command(short_help="Undo what a saga has done.")
+@saga_argument
+@click.option(
+    "--to", "version", type=Whole(min=0), default=0, help="What was done up to this version of its log stays."
+)
+@click.option("--reason", default="", help="Why; it is written into the log.")
+@click.option("--parallel", is_flag=True, help="Undo steps side by side instead of the last first.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before it is done.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be undone.")
+@key_option
+@json_option
+@click.pass_obj
+def rollback(
+    shared: Shared,
+    saga: str,
+    version: int,
+    reason: str,
+    parallel: bool,
+    yes: bool,
+    dry_run: bool,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Undo what a saga has done, the last step first, whether it runs or has ended."""
+    body = {"version": version, "reason": reason, "parallel": parallel}
+    if dry_run or not (yes or as_json):
+        answer = shared.call(lambda api: api.rollback(saga, {**body, "dry_run": True}))
+        if as_json:
+            print_json(answer)
+            return
+        _show_plan(answer)
+        if dry_run or not click.confirm("Undo this?", err=True):
+            return
+    answer = shared.call(lambda api: api.rollback(saga, body, key))
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(f"{answer['id']}  undoes {answer['plan']['undoable']} steps")
+
+
+def _show_plan(answer: Mapping[str, Any]) -> None:
+    plan = answer["plan"]
+    for one in plan["steps"]:
+        by = f"undone by {one['by']}" if one["by"] else "stays: nothing undoes it"
+        click.echo(f"{one['version']:>6}  {one['step']}  {by}")
+    click.echo(f"{answer['id']}  {plan['undoable']} steps are undone, {plan['lasting']} stay")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from itertools import chain
 from typing import Any, Self
@@ -19,6 +18,7 @@ from baton.client.connection import Connection
 from baton.client.exits import UNREACHABLE, USAGE, Failed
 from baton.client.letters import LetterCalls
 from baton.client.prefixes import RECENT, SHORTEST, whole
+from baton.client.steering import SteeringCalls, new_key
 from baton.client.transport import TOTAL_S, Answer, Transport
 
 EVENTS = 500
@@ -29,7 +29,7 @@ _SUMMED = ("sagas", "input", "output", "usd")
 _TOO_SHORT = f"The beginning of an id names a saga if it has at least {SHORTEST} characters."
 
 
-class Api(LetterCalls):
+class Api(LetterCalls, SteeringCalls):
     """One API for one caller. Every call raises `Failed`, which says how the command ends."""
 
     def __init__(self, connection: Connection, *, connections: int = 16) -> None:
@@ -136,6 +136,15 @@ class Api(LetterCalls):
         """`GET /budget`."""
         return await self._get("/budget", has="spent_usd")
 
+    async def error_budgets(self, day: str | None = None) -> list[dict[str, Any]]:
+        """`GET /error-budgets`, its pages."""
+        pages: list[dict[str, Any]] = []
+        query = {"day": day} if day else {}
+        while not pages or pages[-1]["next"] is not None:
+            pages.append(await self._get("/error-budgets", query, has="workflows"))
+            query = {"day": pages[0]["day"], "cursor": pages[-1]["next"]}
+        return pages
+
     def breakers(self) -> AsyncIterator[tuple[list[dict[str, Any]], str | None]]:
         """`GET /breakers`, all pages."""
         return self._pages("/breakers", "breakers", {}, None, None)
@@ -170,13 +179,6 @@ class Api(LetterCalls):
         """`GET /sagas/{id}/explain/{node}`."""
         return await self._get_of(saga, "explain", node, has="iterations")
 
-    async def cancel(self, saga: str, reason: str, mode: str, grace_s: float | None = None) -> dict[str, Any]:
-        """`POST /sagas/{id}/cancel`; repeating it changes nothing."""
-        body: dict[str, Any] = {"reason": reason, "mode": mode}
-        if grace_s is not None:
-            body["grace_s"] = grace_s
-        return await self._send_to(saga, "cancel", body=body, key=new_key())
-
     async def signal(
         self,
         saga: str,
@@ -205,11 +207,6 @@ class Api(LetterCalls):
         """`POST /sagas/{id}/resume`, of a parked saga."""
         body = {} if budget_usd is None else {"budget_usd": budget_usd}
         return await self._send_to(saga, "resume", body=body)
-
-    async def fork(self, saga: str, version: int, reason: str, key: str | None = None) -> dict[str, Any]:
-        """`POST /sagas/{id}/forks`."""
-        body = {"version": version, "reason": reason}
-        return await self._send_to(saga, "forks", body=body, key=key or new_key())
 
     # ---- questions and incidents
 
@@ -376,11 +373,6 @@ class Reader:
             return answer.raise_for_status()
         except (TimeoutError, httpx.HTTPError) as error:
             raise Failed(UNREACHABLE, f"{url}: {error}") from error
-
-
-def new_key() -> str:
-    """An idempotency key that no request has used."""
-    return str(uuid.uuid4())
 
 
 def _path(*segments: str) -> str:

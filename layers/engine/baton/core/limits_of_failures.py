@@ -56,3 +56,10 @@ class LastResort:
             "nothing else: `ask`, `escalate` to on-call, or `fail`. A saga keeps what it was started with.",
         ),
     ] = "ask"
+    error_budget_percent: Annotated[
+        str,
+        Meta(
+            pattern=r"^(0|[1-9][0-9]?)(\.[0-9]{1,2})?$",
+            description="Percentage of the sagas of a workflow that may fail on a day (UTC). 0: no error budget, and ends are not counted.",
+        ),
+    ] = "0"

@@ -57,6 +57,7 @@ class Course:
     asking: str = ""
     approved_ms: int = 0
     changed_ms: int = 0
+    falling: str = ""
 
     def is_planned(self, saga: str) -> bool:
         """Whether it is the saga of the guest who began with words, or a child of it."""

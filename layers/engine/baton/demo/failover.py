@@ -17,7 +17,7 @@ from typing import Any
 from baton.client.api import Api, Reader
 from baton.client.text import epoch_ms
 from baton.core.log.status import FINISHED
-from baton.demo.figures import events_of
+from baton.demo.figures import ROLLED_BACK, events_of
 
 Json = Mapping[str, Any]
 
@@ -75,6 +75,13 @@ CASES = (
     _tables("holds a table, and answers nonsense", "Hull", HOME, "nonsense", "hold", undone=("hold",)),
     _tables("answers something else", "Izmir", HOME, "shapeless", "search"),
     _tables("refuses the login", "Jena", HOME, "login"),
+    Case(
+        "answers 503 once the deposit is paid, and there is no dinner to order",
+        "Kiel",
+        {TABLES: {"kiel": [{"kind": "unavailable", "operations": ["confirm"]}]}, DELIVERY: {"kiel/soup": [{"kind": "full"}]}},
+        UNDONE,
+        ("hold", "deposit", "order"),
+    ),
 )  # fmt: skip
 
 
@@ -159,6 +166,8 @@ def judge(case: Case, saga: Json, log: Sequence[Json], books: Sequence[Json]) ->
 
 def way_of(log: Sequence[Json]) -> str:
     """Where there is dinner in the end, by what was done and by the policies that were taken."""
+    if any(event["kind"] == "saga_ended" and event["status"] == ROLLED_BACK for event in events_of(log)):
+        return UNDONE
     done = {event["node"] for event in events_of(log) if event["kind"] == "step_succeeded"}
     policies = [event["policy"] for event in events_of(log) if event["kind"] == "strategy_chosen"]
     by_node = [way for node, way in _BY_NODE.items() if node in done]
@@ -167,10 +176,11 @@ def way_of(log: Sequence[Json]) -> str:
 
 
 def _problems(case: Case, saga: Json, log: Sequence[Json], books: Sequence[Json]) -> Iterator[str]:
-    if saga["status"] != "completed":
+    wanted_status = ROLLED_BACK if case.way == UNDONE else "completed"
+    if saga["status"] != wanted_status:
         error = saga.get("error") or {}
         why = f": {error.get('code')}: {error.get('message')}" if error else ""
-        yield f"it should be completed and is {saga['status']}{why}"
+        yield f"it should be {wanted_status} and is {saga['status']}{why}"
     if (way := way_of(log)) != case.way:
         yield f"the document says {case.way}, and the way taken is {way}"
     mine = [

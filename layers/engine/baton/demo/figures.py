@@ -13,6 +13,7 @@ from typing import Any
 from baton.client.text import epoch_ms
 from baton.core.failures.strategies.registry import of
 from baton.core.log.answers import APPROVE
+from baton.core.log.undos import UNDO
 from baton.core.models.tool import MODEL
 from baton.core.money import MICRO
 from baton.core.read.costs import Charge, per_million_steps
@@ -23,6 +24,7 @@ WORKER = "WorkerFunction"
 PAYMENT, LOOKED_UP = "deposit", "find_deposit"
 OPENED, CLOSED = "question_opened", "question_closed"
 CONFIRM = "confirm"
+ROLLED_BACK = "rolled_back"
 SETTLED = frozenset({"step_succeeded", "step_failed"})
 
 Json = Mapping[str, Any]
@@ -76,6 +78,18 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Undoing:
+    """What was undone of sagas that fell through: their `steps`, by the logs; the `effects` and the `deposits` that were taken back, by
+    the services' own books.
+    """
+
+    sagas: int
+    steps: int
+    effects: int
+    deposits: int
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """Everything the final table shows."""
 
@@ -109,6 +123,7 @@ class Figures:
     approvals: list[Approval]
     agent: Planning
     guest: Change
+    undone: Undoing
     charges: list[Charge]
     usd_per_million_steps: float
     duration_ms: int
@@ -169,6 +184,7 @@ def compute(evidence: Evidence) -> Figures:
         approvals=approvals,
         agent=planning_of(evidence),
         guest=change_of(evidence),
+        undone=undoing_of(evidence),
         charges=charges,
         usd_per_million_steps=per_million_steps(charges, steps),
         duration_ms=evidence.course.ended_ms - evidence.course.started_ms,
@@ -251,6 +267,29 @@ def change_of(evidence: Evidence) -> Change:
     effects = [effect for book in evidence.books for effect in book["effects"] if effect["undone_by"]]
     mine = [one for one in effects if evidence.course.is_planned(str(one["identity"].get("reference")))]
     return Change(confirmed, len(mine))
+
+
+def undoing_of(evidence: Evidence) -> Undoing:
+    """What was undone of the sagas that are rolled back."""
+    sagas = [str(saga["id"]) for saga in evidence.sagas if saga.get("status") == ROLLED_BACK]
+    events = [event for saga in sagas for event in events_of(evidence.logs[saga])]
+    effects = [
+        effect["kind"]
+        for book in evidence.books
+        for effect in book["effects"]
+        if effect["undone_by"] and effect["identity"].get("reference") in sagas
+    ]
+    return Undoing(
+        sagas=len(sagas),
+        steps=sum(event["kind"] == "step_succeeded" and is_undo(event) for event in events),
+        effects=len(effects),
+        deposits=effects.count(PAYMENT),
+    )
+
+
+def is_undo(event: Json) -> bool:
+    """Whether a step undoes another."""
+    return str(event.get("item", "")).partition("-")[0] == UNDO
 
 
 def survivals_of(course: Course, logs: Mapping[str, Sequence[Json]]) -> list[Survival]:

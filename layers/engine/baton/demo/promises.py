@@ -12,7 +12,7 @@ from baton.client.text import counted, epoch_ms
 from baton.core.log.state import slot_of
 from baton.core.models.tool import MODEL
 from baton.demo.evidence import Evidence
-from baton.demo.figures import LOOKED_UP, PAYMENT, Figures, events_of
+from baton.demo.figures import LOOKED_UP, PAYMENT, ROLLED_BACK, Figures, events_of
 
 OK = 200
 WANTED_PARTY = 6
@@ -39,6 +39,7 @@ def broken(evidence: Evidence, figures: Figures) -> list[str]:
         _asked_first,
         _planned,
         _changed,
+        _undone,
         _paid_once,
         _several_invocations,
         _kills_survived,
@@ -52,7 +53,7 @@ def _all_ended(evidence: Evidence, figures: Figures) -> Iterator[str]:
     if not course.cancelled:
         yield "no saga was cancelled on the way"
     for saga in evidence.sagas:
-        wanted = "cancelled" if saga["id"] == course.cancelled else "completed"
+        wanted = {course.cancelled: "cancelled", course.falling: ROLLED_BACK}.get(saga["id"], "completed")
         if saga.get("status") != wanted:
             why = saga.get("error") or saga.get("reason") or ""
             yield f"saga {saga['id']} should be {wanted} and is {saga.get('status')} {why}".rstrip()
@@ -86,6 +87,10 @@ def _books_and_logs_agree(evidence: Evidence, figures: Figures) -> Iterator[str]
         for book in evidence.books
         for effect in book["effects"]
     )
+    # What a service did for a worker that was killed, and whose saga was called off before another could go on.
+    unknown = Counter(
+        (kill.effect, kill.saga) for kill in evidence.course.kills if _was_called_off(evidence, kill.saga)
+    )
     completed = [saga["id"] for saga in evidence.sagas if saga.get("status") == "completed"]
     for saga in completed + [saga for saga in evidence.logs if "." in saga]:
         log = evidence.logs[saga]
@@ -96,7 +101,7 @@ def _books_and_logs_agree(evidence: Evidence, figures: Figures) -> Iterator[str]
         )
         for service, kind in sorted(set(EFFECT_OF.values())):
             carried_out = done[service, kind, saga]
-            if carried_out != logged[service, kind]:
+            if carried_out not in (logged[service, kind], logged[service, kind] + unknown[kind, saga]):
                 yield (
                     f"saga {saga}: the log has {kind} {counted(logged[service, kind], 'time')}, "
                     f"{service}'s books {counted(carried_out, 'time')}"
@@ -106,7 +111,7 @@ def _books_and_logs_agree(evidence: Evidence, figures: Figures) -> Iterator[str]
 def _doubts_looked_up(evidence: Evidence, figures: Figures) -> Iterator[str]:
     """A payment that was made for a worker which was killed before it heard was looked for, not made again."""
     for kill in evidence.course.kills:
-        if kill.effect != PAYMENT or kill.saga == evidence.course.cancelled:
+        if kill.effect != PAYMENT or _was_called_off(evidence, kill.saga):
             continue
         for book in evidence.books:
             requests = {request["n"]: request for request in book["requests"]}
@@ -116,6 +121,12 @@ def _doubts_looked_up(evidence: Evidence, figures: Figures) -> Iterator[str]:
                 key = requests[effect["request"]]["key"]
                 if (LOOKED_UP, key) not in {(r["operation"], r["key"]) for r in book["requests"]}:
                     yield f"saga {kill.saga}: no worker looked whether its {PAYMENT} had been paid"
+
+
+def _was_called_off(evidence: Evidence, saga: str) -> bool:
+    """Whether it was cancelled, or is a child of the guest's evening and was called off by the other wish."""
+    ended = [event for event in events_of(evidence.logs.get(saga, ())) if event["kind"] == "saga_ended"]
+    return any(event["status"] == "cancelled" for event in ended)
 
 
 def _failures_retried(evidence: Evidence, figures: Figures) -> Iterator[str]:
@@ -176,6 +187,27 @@ def _changed(evidence: Evidence, figures: Figures) -> Iterator[str]:
     )
     if standing != Counter(dict.fromkeys(EVENING, 1)):
         yield f"of the guest's evening stand {dict(standing)}: it should be each of {', '.join(EVENING)} once"
+
+
+def _undone(evidence: Evidence, figures: Figures) -> Iterator[str]:
+    """The evening that fell through had paid for a table, and has nothing any more: by its own report and by the books."""
+    falling = evidence.course.falling
+    if not falling:
+        yield "no evening fell through"
+        return
+    mine = [
+        effect
+        for book in evidence.books
+        for effect in book["effects"]
+        if effect["identity"].get("reference") == falling and effect["kind"] != CANCEL
+    ]
+    if standing := Counter(effect["kind"] for effect in mine if effect["undone_by"] is None):
+        yield f"saga {falling} fell through, and of it stand {dict(standing)}"
+    if PAYMENT not in {effect["kind"] for effect in mine}:
+        yield f"saga {falling} fell through before its {PAYMENT} was paid: no refund was exercised"
+    for event in events_of(evidence.logs.get(falling, ())):
+        if event["kind"] == "saga_ended" and (event.get("undone") or {}).get("failed"):
+            yield f"saga {falling}: {counted(len(event['undone']['failed']), 'step')} could not be undone"
 
 
 def _paid_once(evidence: Evidence, figures: Figures) -> Iterator[str]:

@@ -17,7 +17,7 @@ from rich.text import Text
 from baton.client.text import counted, span
 from baton.core.money import usd
 from baton.core.read import prices
-from baton.demo.figures import Approval, Change, Figures, Planning, Survival, quantile
+from baton.demo.figures import Approval, Change, Figures, Planning, Survival, Undoing, quantile
 
 
 def show(console: Console, figures: Figures, broken: Sequence[str]) -> None:
@@ -63,6 +63,7 @@ def rows(figures: Figures) -> Iterator[tuple[str, str, str]]:
     )
     yield "agent's turns", str(figures.agent.turns), _agent(figures.agent)
     yield "plans confirmed", str(figures.guest.confirmed), _guest(figures.guest)
+    yield "undone", str(figures.undone.steps), _undone(figures.undone)
     made_of = f"{figures.entries} entries, those of starts, revivals and cancels included"
     yield "log writes per step", f"{figures.writes_per_step:.2f}", made_of
     p50, p95 = quantile(figures.handovers_ms, 0.50), quantile(figures.handovers_ms, 0.95)
@@ -138,6 +139,15 @@ def _guest(guest: Change) -> str:
         return "by the guest; no other wish came in between"
     parts = f"{guest.given_back} {'thing' if guest.given_back == 1 else 'things'}"
     return f"by the guest; the other wish called the first off, and the second gave {parts} back: the table for four, with its deposit"
+
+
+def _undone(undone: Undoing) -> str:
+    if not undone.sagas:
+        return "no evening fell through"
+    return (
+        f"steps of {counted(undone.sagas, 'evening')} that fell through at its end; in the services' own books "
+        f"{counted(undone.effects, 'effect')} {_were(undone.effects)} taken back, {undone.deposits} of them a deposit that was refunded"
+    )
 
 
 def _bill(figures: Figures) -> str:

@@ -25,6 +25,8 @@ FIRST_EVENING = datetime(2026, 12, 1, 19, 30, tzinfo=UTC)
 CITIES = ("Lisbon", "Porto", "Bergen", "Graz", "Ghent")
 # The one evening whose party is so large that a person is asked before its table is held.
 LARGE, LARGE_PARTY = 3, 9
+# The one evening that falls through: what is to be brought to its bar is sold out, when everything else is booked and paid.
+FALLING = 2
 # The one evening that an agent plans. No other is in its city, so that no other takes its table.
 GUEST = {"at": FIRST_EVENING.isoformat()}
 # The one effect for which a second request would be a second one: its service takes no idempotency key.
@@ -125,6 +127,7 @@ class Scenario:
         self.course.sagas = list(self._latest)
         self.course.planning = str(planned["id"])
         self.course.asking = next(iter(self.course.sagas[LARGE:]), "")
+        self.course.falling = next((str(saga["id"]) for saga in started[FALLING:]), "")
         self._screen.say(f"{len(started)} dinner sagas started over HTTP, and one from words: {WORDS}")
 
     async def _look(self) -> None:
@@ -224,9 +227,11 @@ class Scenario:
     async def _cancel_one(self) -> None:
         """Cancel the first saga that is well under way, with time for its running steps to finish.
 
-        None whose worker was killed at the worst moment, that asked a person or has an agent: they have to show that they go on.
+        None whose worker was killed at the worst moment, that asked a person or has an agent: they have to show that they go on. Nor
+        the one that falls through.
         """
-        needed = {self.course.asking, self.course.planning, *(kill.saga for kill in self.course.kills)}
+        course = self.course
+        needed = {course.asking, course.planning, course.falling, *(kill.saga for kill in course.kills)}
         for saga, seen in self._latest.items():
             if saga in needed:
                 continue
@@ -242,6 +247,18 @@ def evening(n: int) -> dict[str, Any]:
     day = FIRST_EVENING + timedelta(days=n // len(CITIES))
     party = LARGE_PARTY if n == LARGE else 2 + n % 4
     return {"city": CITIES[n % len(CITIES)], "party": party, "at": day.isoformat()}
+
+
+def fault() -> tuple[str, list[dict[str, Any]]]:
+    """What is wrong at open-delivery: the place, and the fault there, because of which one evening falls through."""
+    falling = evening(FALLING)
+    sold_out = {"kind": "full", "operations": ["order"], "at": _bar_at(falling["at"])}
+    return f"{falling['city'].lower()}/dumplings", [sold_out]
+
+
+def _bar_at(at: str) -> str:
+    """When the guests are at the bar, three hours later."""
+    return (datetime.fromisoformat(at) + timedelta(hours=3)).isoformat()
 
 
 def _now_ms() -> int:

@@ -35,15 +35,25 @@ def tool_called(step: RunStep) -> str:
     return way.tool if way is not None and way.tool and not way.first else step.node.tool
 
 
-async def carry_out(performer: Performer, specs: Specs, step: RunStep, context: StepContext) -> Any:
+async def carry_out(
+    performer: Performer,
+    specs: Specs,
+    step: RunStep,
+    context: StepContext,
+    given: dict[str, Any] | None = None,
+) -> Any:
     """The result of one attempt. Raises `StepFailure`, `NoRoom`; cancellation passes through.
 
     Hooks and helpers spend, write rows and fail for the step. Each has an idempotency key of its own, and so has the tool
-    where it is called with other arguments than the step's; a tool that is `once` keeps the key of the context.
+    where it is called with other arguments than the step's; a tool that is `once` keeps the key of the context. `given` takes in
+    the arguments that the tool gets, where they are not the step's.
     """
     if step.way is None and not step.hooks:
         return await performer.perform(step.node.tool, step.arguments, context)
-    return await work(performer, specs, step, context, await prepared(performer, specs, step, context))
+    arguments = await prepared(performer, specs, step, context)
+    if given is not None:
+        given.update(arguments)
+    return await work(performer, specs, step, context, arguments)
 
 
 async def prepared(performer: Performer, specs: Specs, step: RunStep, context: StepContext) -> dict[str, Any]:

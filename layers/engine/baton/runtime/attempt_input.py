@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 
@@ -49,7 +50,8 @@ class AttemptInput(msgspec.Struct, eq=False):
     `doubt` is about an effect that may happen only once: an earlier doubt remains until its claim is looked at.
     `callback` and its `token`: where the tool only hands its work over.
     `response`: what it has handed over to a provider of models;
-    `work`: what it has handed over and now looks at. `may_ask`: a person may have to approve a call of it.
+    `work`: what it has handed over and now looks at. `may_ask`: a person may have to approve a call of it. `given`: the
+    arguments that the tool got, where they are not the step's; `by_another`: another saga has done it.
     """
 
     state: State
@@ -66,3 +68,5 @@ class AttemptInput(msgspec.Struct, eq=False):
     response: Response | None = None
     work: Callback | None = None
     usage: list[Usage] = []
+    given: dict[str, Any] = {}
+    by_another: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from baton.core.failures.breakers import OPEN, Breaker, forced_open, reset
+from baton.core.failures.breakers import OPEN, Breaker, forced_open, name_problem, reset
 from baton.core.times import iso
 from baton.errors import NotFound
 from baton.ports.breakers import Breakers
@@ -27,6 +27,8 @@ class BreakerDesk:
             after = read_cursor(cursor).decode() if cursor else ""
         except UnicodeDecodeError as error:
             raise foreign_cursor() from error
+        if after and name_problem(after):
+            raise foreign_cursor()
         found = await self._call(self._breakers.all, self._tenant, after, limit)
         last = found[-1][0] if len(found) == limit else ""
         return {

@@ -1,7 +1,7 @@
 """Circuit breakers around the calls of one invocation; loaded with the first call that has one.
 
-A healthy call costs nothing: the record of a target is read only where its failures are known of, by this process or by the
-step. What a record means is in core/failures/breakers.py. A store that gives no answer holds nothing up: calls go through.
+A healthy call waits for nothing: where no failures of a target are known of, by this process or by the step, its record is read
+beside a call, once a minute, so that an operator's word is heard. What a record means is in core/failures/breakers.py. A store that gives no answer holds nothing up: calls go through.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ logger = logging.getLogger("baton.breakers")
 
 FRESH_MS = 5_000
 """How old what a process knows of a breaker may be, where it matters."""
+GLANCE_MS = 60_000
+"""How often a process reads the record of a target of which it knows no failures, beside a call that does not wait for it."""
 SILENT_MS = 5_000
 """How long the store is not asked again after it has given no answer."""
 WRITE_EVERY_MS = 1_000
@@ -47,6 +49,8 @@ WRITE_EVERY_MS = 1_000
 BRIEFLY_MS = 500
 """How long a call waits for the record of its target, at most."""
 TRIES = 8
+MOST_KNOWN = 1_000
+"""So many targets one process remembers; hosts may be without number."""
 
 Place = tuple[str, str]
 _SAYS_NOTHING = ENGINE - {"timeout", "result_too_large", "result_invalid"}
@@ -95,7 +99,7 @@ class Breaking:
     ) -> Outcome:
         """The outcome of an attempt, or `HELD`: it was not made. `lasts_ms`: the longest time that it takes."""
         place, now = (state.origin.tenant, target), self._clock.now()
-        known = self._cache.setdefault(place, Known())
+        known = self._cache.get(place) or self._remember(place)
         probe = ""
         if self._matters(known, state, step, now):
             name = f"{self._by}/{short(f'{state.origin.saga}/{step.slot}/{step.attempt}/{now}')}"
@@ -106,6 +110,9 @@ class Breaking:
                     slot=step.slot, attempt=step.attempt, started_at=now, ended_at=end, why=HELD, held=answer
                 )
             probe = answer
+        elif now - known.read_at >= GLANCE_MS and now >= known.silent_until:
+            known.read_at = now
+            self._soon(place, known, self._look(place, known))
         verdict: str | None = None
         try:
             outcome = await attempt()
@@ -120,6 +127,13 @@ class Breaking:
             await asyncio.wait(self._tasks)
 
     # ---- before the call
+
+    def _remember(self, place: Place) -> Known:
+        """One more target, in place of the one that was met first."""
+        if len(self._cache) >= MOST_KNOWN:
+            del self._cache[next(iter(self._cache))]
+        known = self._cache[place] = Known()
+        return known
 
     def _matters(self, known: Known, state: State, step: RunStep, now: int) -> bool:
         """Whether the record may say no. Otherwise nothing is read."""

@@ -12,7 +12,7 @@ import msgspec
 
 from baton.core.decide.handled import takes_failure
 from baton.core.log.events import ChildReported
-from baton.core.log.state import State
+from baton.core.log.state import State, node_of
 from baton.core.log.work import Child
 from baton.errors import TooLarge
 from baton.ports import SagaRef
@@ -59,7 +59,7 @@ class Children:
                 slot=slot,
                 window=child.window,
                 depth=state.origin.depth + 1,
-                scope=f"{state.origin.scope or state.origin.saga}/{slot}",
+                scope=_scope(state, slot),
                 handled=takes_failure(program, state, slot),
                 expires=state.origin.expires,
             )
@@ -74,6 +74,13 @@ class Children:
                 return
             yield all_of_them[start : start + width]
             self._took = self._clock.now() - began
+
+
+def _scope(state: State, slot: str) -> str:
+    """The child's place in the sagas above it: another one, once what it had done was undone."""
+    generation = state.undo.generation(*node_of(slot), slot)
+    again = f"~{generation}" if generation else ""
+    return f"{state.origin.scope or state.origin.saga}/{slot}{again}"
 
 
 def is_news(parent: State, report: ChildReported) -> bool:
@@ -104,4 +111,5 @@ def report_of(child: State, slot: str) -> ChildReported | None:
         output=child.ended.output,
         failure=child.ended.failure,
         cost=child.money.spent,
+        undoable=bool(child.undo.can or child.undo.failed),
     )

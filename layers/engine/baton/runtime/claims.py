@@ -28,11 +28,12 @@ decode = msgspec.json.Decoder(Recorded).decode
 
 
 class Done(Struct, frozen=True):
-    """The result of an effect. `is_recorded`: it had happened before, and nothing was done now."""
+    """The result of an effect. `is_recorded`: it had happened before, and nothing was done now; `is_own`: not for another saga."""
 
     value: Value
     rows: tuple[Row, ...] = ()
     is_recorded: bool = False
+    is_own: bool = True
 
 
 class OfClaim(StepFailure):

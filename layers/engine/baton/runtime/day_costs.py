@@ -5,6 +5,7 @@ Nothing is written for it: a row shows what the last release of its saga left.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -13,7 +14,7 @@ from baton.core.limits import DAY_MS
 from baton.core.log.status import LISTS
 from baton.core.read.day_costs import DayCosts
 from baton.errors import UserError
-from baton.ports import Log, Place
+from baton.ports import Listed, Log, Place
 from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor
 from baton.runtime.request import SAGA_ID
 from baton.runtime.start import body_hash
@@ -43,20 +44,39 @@ _decode = msgspec.json.Decoder(_Cursor).decode
 async def day_costs(
     log: Log, call: StoreRetrier, tenant: str, day: int, by: str, cursor: str, most: int = LOOKED_AT
 ) -> tuple[DayCosts, int, str | None]:
-    """The sums of the next rows of a day, how many these are, and the cursor behind them (None: they were the last).
+    """The sums of the next rows of a day, how many these are, and the cursor behind them, as `rows_of_day`."""
+    sums = DayCosts(by)
+
+    def take(row: Listed) -> None:
+        sums.add(row.workflow, row.user, row.models)
+
+    return sums, *await rows_of_day(log, call, tenant, day, cursor, take, _GROUPS, most)
+
+
+async def rows_of_day(
+    log: Log,
+    call: StoreRetrier,
+    tenant: str,
+    day: int,
+    cursor: str,
+    take: Callable[[Listed], None],
+    groups: Sequence[str],
+    most: int = LOOKED_AT,
+) -> tuple[int, str | None]:
+    """Let each of the next rows of a day be taken. Returns how many these are, and the cursor behind them (None: they were the last).
 
     `day` counts from 1970; `most`: so many rows are looked at. A saga's day is that of its row: when it last began to run, began to wait or ended. Raises
     `UserError` for a cursor of another list.
     """
-    parts = [(group, shard) for group in _GROUPS for shard in range(log.limits.status_shards)]
+    parts = [(group, shard) for group in groups for shard in range(log.limits.status_shards)]
     begin, end, named = day * DAY_MS, (day + 1) * DAY_MS, body_hash([tenant, day])[:8]
     part, after = 0, (end, _FIRST)
     if cursor:
         part, after = _read(cursor, named, len(parts), (begin, end))
-    sums, looked = DayCosts(by), 0
+    looked = 0
     while part < len(parts):
         if looked >= most:
-            return sums, looked, write_cursor(_encode(_Cursor(named, part, after)))
+            return looked, write_cursor(_encode(_Cursor(named, part, after)))
         group, shard = parts[part]
         rows, place = await call(
             log.listed,
@@ -70,9 +90,9 @@ async def day_costs(
         looked += len(rows)
         for row in rows:
             if row.changed < end:
-                sums.add(row.workflow, row.user, row.models)
+                take(row)
         part, after = (part + 1, (end, _FIRST)) if place is None else (part, place)
-    return sums, looked, None
+    return looked, None
 
 
 def _read(cursor: str, named: str, parts: int, within: tuple[int, int]) -> tuple[int, Place]:

@@ -8,12 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from baton.core.letters import MESSAGE, RELAY, STREAM, TOO_OFTEN, DeadMessage, Letter, cut, died
+from baton.core.letters import (
+    DISCARDED,
+    MESSAGE,
+    PENDING,
+    RELAY,
+    STREAM,
+    TOO_OFTEN,
+    DeadMessage,
+    Letter,
+    cut,
+    died,
+)
 from baton.errors import EngineFault, PoisonMessage, StoreUnavailable
 from baton.ports import Clock, Offload, SagaRef
 from baton.ports.letters import MOST_COUNTED, DeadQueue, Letters, Outstanding
@@ -26,13 +38,16 @@ SIDE_BY_SIDE = 4  # requests of one queue; each may file ten letters at a time
 CALLS = AT_ONCE * SIDE_BY_SIDE
 RESERVE_MS = 14_000  # from the last look at the clock to the end of the run: two calls, whose clients give up after six seconds
 _TRIES = 8  # at a letter that another writer changes at the same time
-_LONGEST_ID = 400  # characters of a saga's id, and about those of a tenant; no store takes much longer keys
+SAGA, TENANT = "[A-Za-z0-9._-]{1,400}", "[A-Za-z0-9_.:@+=|-]{1,128}"
+"""Of an id and a tenant that an operator can ask for. The files that own these patterns are not loaded here."""
+NOWHERE = "/deployment"  # a tenant that no caller has
 _BATCH_INFO = "DDBStreamBatchInfo"
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """One run. `dead_letters`: those pending now, of all tenants, MOST_COUNTED at most; `moved`: messages that were new.
+    """One run. `dead_letters`: those pending now, of all tenants, MOST_COUNTED at most, and the new ones that no tenant sees;
+    `moved`: messages that were new.
 
     `oldest_s`: for how long the oldest is pending. `failed`: requests and letters. `more`: some were left for the next run.
     """
@@ -48,6 +63,7 @@ class Collected:
 class _Run:
     until: int
     moved: int = 0
+    unseen: int = 0
     more: bool = False
     failures: list[Exception] = field(default_factory=list)
 
@@ -59,7 +75,7 @@ class _Run:
 class LetterCollector:
     """The reconciler's look at the dead-letter queues.
 
-    `operator_tenant`: who sees letters that name no saga; empty: no tenant does. `tell` gets the messages that were new, the
+    `operator_tenant`: who sees letters that name no saga; empty: no tenant does, so they are told once and not pending. `tell` gets the messages that were new, the
     pending letters and the age of the oldest in ms, if there are any.
     """
 
@@ -78,7 +94,7 @@ class LetterCollector:
         self._clock = clock
         self._offload = offload
         self._skew_ms = skew_ms
-        self._nowhere = operator_tenant or "/deployment"  # a name that no caller has
+        self._nowhere = operator_tenant or NOWHERE
         self._tell = tell
 
     async def collect(self, left: int) -> Collected:
@@ -92,13 +108,14 @@ class LetterCollector:
             run.failed(error)
         now = self._clock.now()
         age = max(now - there.oldest, 0) if there.oldest else 0
-        found = Collected(there.count, run.moved, age // 1_000, len(run.failures), run.more)
-        if there.count or run.moved or run.failures:
+        count = there.count + run.unseen
+        found = Collected(count, run.moved, age // 1_000, len(run.failures), run.more)
+        if count or run.moved or run.failures:
             many = "or more" if there.count >= MOST_COUNTED else ""
-            said = {"dead_letters": there.count, "moved": run.moved, "oldest_s": found.oldest_s}
+            said = {"dead_letters": count, "moved": run.moved, "oldest_s": found.oldest_s}
             logger.error("there are dead letters", extra=said | {"failed": found.failed, "many": many})
             if self._tell is not None:
-                self._tell(run.moved, there.count, age, now)
+                self._tell(run.moved, count, age, now)
         if run.failures and not run.moved:
             raise run.failures[0]
         return found
@@ -146,6 +163,11 @@ class LetterCollector:
                 seen = letter.number if letter is not None else 0
                 if await self._offload(self._letters.write, after, seen):
                     run.moved += after.messages - (letter.messages if letter is not None else 0)
+                    if letter is None and after.status != PENDING:
+                        run.unseen += 1
+                        logger.error(
+                            "no tenant sees a dead letter", extra={"code": after.code, "reason": after.reason}
+                        )
                     return messages
             raise StoreUnavailable(f"the dead letter {about.id} was changed {_TRIES} times meanwhile")
         except Exception as error:  # noqa: BLE001  # one letter must not keep the others in their queue
@@ -161,10 +183,13 @@ class LetterCollector:
         elif not reason:
             code = TOO_OFTEN
             reason = f"no worker finished with it in {message.attempts} deliveries; the worker's log says why"
+        is_seen = saga is not None or self._nowhere != NOWHERE
         return Letter(
             id=saga.id if saga is not None else f"{MESSAGE}{message.id}",
             tenant=saga.tenant if saga is not None else self._nowhere,
             saga=saga.id if saga is not None else "",
+            status=PENDING if is_seen else DISCARDED,
+            why="" if is_seen else "no tenant sees it: OperatorTenant is empty",
             source=message.source,
             code=code or "unknown",
             reason=reason,
@@ -184,7 +209,7 @@ def _saga_of(message: DeadMessage) -> tuple[SagaRef | None, int]:
     except PoisonMessage:
         return None, 0
     ref = SagaRef.parse(wake.saga)
-    is_possible = len(ref.id) <= _LONGEST_ID and len(ref.tenant) <= _LONGEST_ID and "~" not in ref.id
+    is_possible = re.fullmatch(SAGA, ref.id) and re.fullmatch(TENANT, ref.tenant)
     return (ref, wake.v) if is_possible else (None, 0)
 
 

@@ -16,7 +16,7 @@ from baton.core.log.codec import decode_entry, encode_entry, node_in
 from baton.core.log.events import Entry, Event, Forked, SagaEnded
 from baton.core.log.fold import closed, fold
 from baton.core.log.forks import fork_to
-from baton.core.log.state import State
+from baton.core.log.state import Segment, State
 from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
 from baton.ports import Blobs, Head, Log, Record, SagaRef, Wake
 from baton.ports.blobs import period_of
@@ -162,6 +162,17 @@ class History:
         if version not in self._past:
             self._past[version] = await self._read_to(version)
         return self._past[version]
+
+    async def entries_to(self, version: int) -> Sequence[Entry]:
+        """The entry of this version of the saga's history, and those before it that one page has. Raises `CorruptLog` for no such version."""
+        lineage = self.state.lineage
+        own = Segment(lineage.branch, lineage.first, self.state.version)
+        part = next((one for one in (own, *lineage.closed) if one.first <= version <= one.last), None)
+        if part is None:
+            raise CorruptLog(f"version {version} is no part of the history of {self.ref}")
+        after = max(part.first - 1, version - PAGE)
+        records = await self._call(self._log.read_tail, self.ref, part.branch, after, version - after)
+        return [decode_entry(record.data) for record in records]
 
     async def _read_to(self, version: int) -> State:
         """Read on from the nearest state that is known.

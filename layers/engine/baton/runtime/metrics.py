@@ -27,11 +27,16 @@ _encode = msgspec.json.Encoder().encode
 class Metrics:
     """The figures of all sagas of a process. Without `write` there are none."""
 
-    def __init__(self, write: Callable[[str], None] | None = None, deployment: str = "") -> None:
-        """`write` takes one line without its end; `deployment` names this one among those of the account."""
+    def __init__(
+        self, write: Callable[[str], None] | None = None, deployment: str = "", *, counts_ends: bool = False
+    ) -> None:
+        """`write` takes one line without its end; `deployment` names this one among those of the account.
+
+        `counts_ends`: of sagas, for an error budget.
+        """
         self._write = write
         self._deployment = deployment
-        self._figures = Figures()
+        self._figures = Figures(counts_ends=counts_ends)
 
     def heard(self, workflow: str, events: Iterable[Event], now: int) -> None:
         """An entry was appended at `now` (epoch ms) to the log of a saga of this workflow."""

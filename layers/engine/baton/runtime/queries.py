@@ -19,7 +19,7 @@ from baton.core.effects.grants import tools_for
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import Value
 from baton.core.log.references import SCHEME
-from baton.core.log.status import status_of
+from baton.core.log.status import LISTS, status_of
 from baton.core.read.budgets import budget_view
 from baton.core.read.explain import explain, has_page, way
 from baton.core.read.usage import Deployment
@@ -80,6 +80,26 @@ class Queries:
         number, by = day_of(day or self._engine.clock.now()), by or BY[0]
         found = await day_costs(self._engine.log, self._parts.call, self._tenant, number, by, cursor)
         return answer_of(shown_day(number), by, *found)
+
+    async def error_budgets(self, *, day: int = 0, cursor: str = "") -> dict[str, Any]:
+        """How many sagas have failed on a day (epoch ms; 0: today), and how many more may, in pages whose sums add up."""
+        from baton.core.read.error_budgets import ErrorBudgets  # few requests ask for it
+        from baton.runtime.day_costs import rows_of_day
+
+        number, percent = (
+            day_of(day or self._engine.clock.now()),
+            float(self._engine.limits.error_budget_percent),
+        )
+        budgets, groups = ErrorBudgets(percent), LISTS["done"][0]
+
+        def take(row: Listed) -> None:
+            budgets.add(row.workflow, row.status)
+
+        looked, after = await rows_of_day(
+            self._engine.log, self._parts.call, self._tenant, number, cursor, take, groups
+        )
+        found = {"day": shown_day(number), "percent": percent or None, "workflows": budgets.rows()}
+        return {**found, "looked_at": looked, "next": after}
 
     @property
     def breakers(self) -> BreakerDesk:

@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from baton.core.conditions.schema import violations
 from baton.core.decide.program import Program
 from baton.core.log.events import Entry, Event, Value
 from baton.core.log.references import PERIOD
 from baton.core.log.state import LONGEST_ID, State
 from baton.core.log.status import status_of
-from baton.errors import NotAllowedNow, NotFound, TooLarge
+from baton.errors import InvalidInput, NotAllowedNow, NotFound, Problem, TooLarge
 from baton.ports import Head, SagaRef, Wake
 from baton.runtime.context import Invocation
 from baton.runtime.deadline import Deadline
@@ -158,3 +159,19 @@ def standing(opened: Opened) -> dict[str, Any]:
     """Where a saga is, in short."""
     state = opened.history.state
     return {"id": state.origin.saga, "status": status_of(state, opened.program), "version": state.version}
+
+
+def check_payload(program: Program, state: State, signal: str, payload: Any) -> None:
+    """Raises `InvalidInput` where every wait that can still take the signal has a schema that the payload does not fit."""
+    problems: list[Problem] = []
+    blamed = ""
+    for node in program.takers(state, signal):
+        # That of an agent is for its answer, and that of a child for its result.
+        schema = None if node.agent is not None or node.workflow else node.output_schema
+        found = violations(schema, payload, "/payload") if schema is not None else ()
+        if not found:
+            return
+        blamed = blamed or f"`{node.name}`: at {found[0].path}: {found[0].message}"
+        problems += found
+    if problems:
+        raise InvalidInput(f"no wait for `{signal}` takes this payload; {blamed}", tuple(problems))

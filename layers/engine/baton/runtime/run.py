@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from baton.core.conditions import Answer
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
+from baton.core.log.events import Entry
 from baton.runtime.deadline import Deadline
 from baton.runtime.history import History
 from baton.runtime.inflight import InFlight
@@ -19,7 +20,7 @@ from baton.runtime.notices import Teller
 class Run(Struct):
     """The saga as this invocation knows it, and the work under way.
 
-    `absent`: blobs that cannot be had, with why. `asked`: children that this invocation has looked at, or need not. `looked`: by slot, when it has
+    `absent`: blobs that cannot be had, with why. `entries`: of its log, by version, while it undoes something. `asked`: children that this invocation has looked at, or need not. `looked`: by slot, when it has
     looked at work elsewhere (core/decide/context.py). `heard`: the count of the inbox that was taken in. `looked_at`: when the head was read last. `looks_at`: when it is to be read
     again; None while no child is open. `outcomes`: those
     that the log does not have yet, with the costs of stopped steps. `sent`: so many of them are in the entry that is
@@ -36,6 +37,7 @@ class Run(Struct):
     deadline: Deadline
     blobs: dict[str, Any] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
+    entries: dict[int, Entry] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     looked: dict[str, tuple[int, bool]] = field(default_factory=dict)

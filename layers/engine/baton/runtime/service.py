@@ -13,8 +13,6 @@ from typing import Any
 
 import msgspec
 
-from baton.core.conditions.schema import violations
-from baton.core.decide.program import Program
 from baton.core.decide.spending import afresh
 from baton.core.expressions.spelling import hinted, nearest
 from baton.core.log.answers import (
@@ -64,7 +62,7 @@ from baton.runtime.letter_desk import LetterDesk
 from baton.runtime.parts import Engine
 from baton.runtime.questions import QuestionDesk
 from baton.runtime.registering import register
-from baton.runtime.request import Caller, Opened, Request, accepted, standing
+from baton.runtime.request import Caller, Opened, Request, accepted, check_payload, standing
 from baton.runtime.start import Beginning, body_hash, refuse_another_body
 
 MAX_DOCUMENT = 1_048_576
@@ -133,16 +131,20 @@ class Service:
     def _new_trace(self) -> str:
         return f"00-{self._engine.entropy.token(128)}-{self._engine.entropy.token(64)}-01"
 
-    async def cancel(self, saga: str, reason: str, grace_ms: int) -> dict[str, Any]:
-        """Cancel: running steps get `grace_ms`, then are stopped. A no-op on a saga that has ended cancelled."""
+    async def cancel(self, saga: str, reason: str, grace_ms: int, *, undo: bool = False) -> dict[str, Any]:
+        """Cancel: running steps get `grace_ms`, then are stopped. A no-op on a saga that has ended cancelled.
+
+        `undo`: it takes back what it has done before it ends.
+        """
 
         def make(state: State, now: int) -> Event | None:
-            cancel = CancelRequested(reason=reason, by=self._caller.by, at=now, grace_ms=grace_ms)
+            if state.undo.work is not None:
+                raise NotAllowedNow("the saga undoes what it has done; it ends when that is over")
+            cancel = CancelRequested(reason=reason, by=self._caller.by, at=now, grace_ms=grace_ms, undo=undo)
             known = state.cancel
             is_longer = known is not None and known.at + known.grace_ms <= now + grace_ms
-            if is_longer and state.parked is None:
-                return None
-            return cancel
+            is_news = undo and known is not None and not known.undo
+            return None if is_longer and state.parked is None and not is_news else cancel
 
         opened = await self._request.open(saga)
         try:
@@ -184,7 +186,7 @@ class Service:
             if len(state.signals) >= self._engine.limits.signals_kept:
                 raise NotAllowedNow(f"{len(state.signals)} signals wait to be taken; no more are kept")
             if failure is None:
-                _check_payload(opened.program, state, name, payload)
+                check_payload(opened.program, state, name, payload)
             return SignalReceived(
                 name=name, key=unique, payload=value, by=self._caller.by, at=now, failure=failure
             )
@@ -314,10 +316,30 @@ class Service:
                 return accepted(opened, changed=True)
             await history.catch_up()
 
+    async def rollback(self, saga: str, wanted: CancelRequested, key: str = "") -> dict[str, Any]:
+        """Undo what the saga has done since version `wanted.back_to`. What runs is stopped; what has ended goes on in a new branch."""
+        from baton.runtime.rolling_back import roll_back  # few sagas are undone by hand
+
+        by_caller = msgspec.structs.replace(wanted, by=self._caller.by)
+        done = await roll_back(self._request, await self._request.open(saga), self._arm, by_caller, key)
+        await self._incidents.resolve_all(saga, self._caller.by)
+        return done
+
+    async def rollback_plan(self, saga: str, back_to: int) -> dict[str, Any]:
+        """What a rollback would undo. Nothing is done."""
+        from baton.runtime.rolling_back import plan_of
+
+        opened = await self._request.open(saga)
+        return standing(opened) | {"plan": await plan_of(opened.history, opened.program, back_to)}
+
     async def _check_cut(self, history: History, cut: int) -> None:
         last = history.state.version
         if not 1 <= cut <= last:
             raise UserError(f"version {cut} is not in the log; its last is {last}")
+        if history.state.undo.spans:
+            from baton.runtime.rolling_back import check_cut
+
+            check_cut(history.state, cut)
         if (await history.state_at(cut)).ended is not None:
             raise UserError(f"version {cut} is the end of its branch; the last to go on from is {cut - 1}")
 
@@ -363,19 +385,3 @@ class Service:
         """Answers whether the table does. Raises `StoreUnavailable` otherwise."""
         await self._parts.call(self._engine.log.read_head, SagaRef("-", "-"))
         return {"status": "ok"}
-
-
-def _check_payload(program: Program, state: State, signal: str, payload: Any) -> None:
-    """Raises `InvalidInput` where every wait that can still take the signal has a schema that the payload does not fit."""
-    problems: list[Problem] = []
-    blamed = ""
-    for node in program.takers(state, signal):
-        # That of an agent is for its answer, and that of a child for its result.
-        schema = None if node.agent is not None or node.workflow else node.output_schema
-        found = violations(schema, payload, "/payload") if schema is not None else ()
-        if not found:
-            return
-        blamed = blamed or f"`{node.name}`: at {found[0].path}: {found[0].message}"
-        problems += found
-    if problems:
-        raise InvalidInput(f"no wait for `{signal}` takes this payload; {blamed}", tuple(problems))

@@ -32,6 +32,7 @@ def key_for(state: State, step: RunStep, spec: ToolSpec | None, tool: str) -> st
                 occurrence=_occurrence(step, spec),
                 # A graph that was compiled before its tool had a window does not say when the step became ready.
                 at=step.since or state.origin.started_at,
+                generation=step.generation,
             )
         )
     except KeyIncomplete as error:
@@ -52,4 +53,6 @@ def _has_no_use_for_a_key(step: RunStep, spec: ToolSpec | None) -> bool:
 def _occurrence(step: RunStep, spec: ToolSpec | None) -> tuple[int | str, ...]:
     """Which of all calls with equal arguments it is: the round of the node; of a repeatable tool, the item besides."""
     item = item_of(step.slot) if spec is not None and spec.repeatable else ""
+    if step.undoes:
+        return (*step.iteration, item_of(step.slot))
     return (*step.iteration, item) if item else step.iteration

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -133,7 +134,7 @@ class Steps:
         try:
             if asks := may_ask(step, spec):
                 check_first(step, self._tools)
-            await self._ledger.reserve(state, step, spent, foreseen(step, self._tools))
+            await self._reserve(state, step, spent)
             doubt = Doubt(
                 before=step.failure is not None and step.failure.doubt,
                 acting=spec is not None
@@ -178,6 +179,12 @@ class Steps:
         except asyncio.CancelledError:
             self._ledger.abandon(state, step)
             raise
+
+    async def _reserve(self, state: State, step: RunStep, spent: list[Decimal]) -> None:
+        """Hold what the attempt may cost. What undoes something is not held up by limits; what it spends is counted."""
+        with suppress(*((NoRoom,) if step.undoes else ())):
+            amount = 0 if step.undoes else foreseen(step, self._tools)
+            await self._ledger.reserve(state, step, spent, amount)
 
     async def drain(self) -> None:
         """Wait briefly until circuit breakers are told what became of these calls."""
@@ -247,8 +254,17 @@ class Steps:
             retry_after_ms=retry_after_ms,
             usage=tuple(one.usage),
             digest=step.digest if output is not None else "",
+            kept=await self._kept(one) if output is not None and step.node.undo else None,
+            by_another=one.by_another,
             notices=await self._ledger.settle(one.state, step, cost),
         )
+
+    async def _kept(self, one: AttemptInput) -> Value | None:
+        """What undoes the step needs of its arguments."""
+        undo = one.step.node.undo.get(tool_called(one.step))
+        if undo is None or undo.keeps == ():
+            return None
+        return await self._values.value(one.state.origin, undo.needed(one.given or one.step.arguments))
 
     async def _attempt(
         self, one: AttemptInput
@@ -284,7 +300,8 @@ class Steps:
         """The output (None when it is too large), and rows. Raises `StepFailure`, `NoRoom`."""
         step, spec, tools = one.step, one.spec, self._tools
         paying = Paying(self._performer, tools, self._ledger, one.state, step)
-        performer: Performer = Approved(paying, tools, step) if one.may_ask else paying
+        payer: Performer = self._performer if step.undoes else paying
+        performer: Performer = Approved(payer, tools, step) if one.may_ask else payer
         if step.node.tool == MODEL:
             from baton.runtime.model_caller import ModelCaller  # most sagas ask none
 
@@ -294,7 +311,7 @@ class Steps:
                 result = await caller.collect(one.work, context)
                 return await self._values.value(one.state.origin, result), ()
         if spec is None or spec.effect != ONCE:
-            result = await self._in_time(context, carry_out(performer, tools, step, context))
+            result = await self._in_time(context, carry_out(performer, tools, step, context, one.given))
             if isinstance(result, Response):
                 one.response = result
             if one.callback and (step.node.tool != MODEL or one.response is not None):
@@ -317,7 +334,9 @@ class Steps:
                 last = step.failure
                 raise StepFailure(last.code, last.message, kind=last.kind, status=last.status, happened=False)
             # Not within its time: to wait for a store that is slow, before anything was called, leaves no doubt.
-            await paying.cover(spec.name)
+            if not step.undoes:
+                await paying.cover(spec.name)
+            one.given.update(arguments)
             result = await self._in_time(context, work(performer, tools, step, context, arguments))
             return None if one.callback else result
 
@@ -332,10 +351,11 @@ class Steps:
             act,
             verify if spec.verify else None,
             decided=step.decided,
+            generation=step.generation,
             about=about(spec.key, relevant(step.arguments, spec.parameters)),
             scope=one.state.origin.scope,
         )
-        one.doubt.is_recorded = done.is_recorded
+        one.doubt.is_recorded, one.by_another = done.is_recorded, not done.is_own
         return done.value, done.rows
 
     async def _in_time(self, context: StepContext, what: Coroutine[Any, Any, T]) -> T:

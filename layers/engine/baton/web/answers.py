@@ -16,6 +16,7 @@ from baton.core.effects.toolspec import EFFECTS
 from baton.core.log.events import Event
 from baton.web.failing import FailingStep, ParkedAs, Question
 from baton.web.models import ITEM, LABEL, Answer, Cursor, OpenAnswer, Schema, SparseAnswer, Status, Time
+from baton.web.undoing import Undoing
 
 KINDS_OF_EVENT = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
 
@@ -247,6 +248,9 @@ class Saga(Answer):
     )
     questions: list[Question] = Field(description="What people are asked.")
     parked: ParkedAs | None
+    undo: Undoing | None = Field(
+        description="What could be undone, is, or was; null where nothing it does can be."
+    )
     limits: list[LimitUse] = Field([], description="What it has used of its limits, where it has any.")
 
 

@@ -1,4 +1,4 @@
-"""The answers of the API about circuit breakers, as models."""
+"""The answers of the API about circuit breakers and error budgets, as models."""
 
 from __future__ import annotations
 
@@ -49,3 +49,23 @@ class BreakerPage(Answer):
 
     breakers: list[Breaker]
     next: Cursor
+
+
+class ErrorBudget(Answer):
+    """The sagas of a workflow that have come to an end. Those that were cancelled are not counted."""
+
+    key: str = Field(description="The name of the workflow.")
+    completed: int = Field(ge=0)
+    failed: int = Field(ge=0)
+    allowed: int | None = Field(description="So many of them may fail. Null: there is no error budget.")
+    left: int | None = Field(description="So many more may fail; below 0, so many more have than may.")
+
+
+class ErrorBudgetPage(Answer):
+    """A part of a day's sagas. A workflow is on several pages: its sums add up."""
+
+    day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
+    percent: float | None = Field(description="Percentage that may fail. Null: there is no error budget.")
+    workflows: list[ErrorBudget]
+    looked_at: int = Field(ge=0, description="So many sagas this page was made of.")
+    next: str | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from baton.core.log.events import CancelRequested
 from baton.errors import NotFound
 from baton.runtime.letter_desk import Wanted
 from baton.web.ask import Ask
@@ -20,6 +21,7 @@ from baton.web.requests import (
     OpenBreakerBody,
     RemindBody,
     ResumeBody,
+    RollbackBody,
     SignalBody,
     StartBody,
 )
@@ -58,7 +60,19 @@ async def intend(ask: Ask[IntentionBody]) -> Reply:
 
 async def cancel(ask: Ask[CancelBody]) -> Reply:
     body = ask.body
-    return Reply(HTTPStatus.ACCEPTED, await ask.service.cancel(ask.path["saga"], body.reason, body.grace_ms))
+    done = await ask.service.cancel(ask.path["saga"], body.reason, body.grace_ms, undo=body.undo)
+    return Reply(HTTPStatus.ACCEPTED, done)
+
+
+async def rollback(ask: Ask[RollbackBody]) -> Reply:
+    body, saga = ask.body, ask.path["saga"]
+    if body.dry_run:
+        plan = await ask.service.rollback_plan(saga, body.version)
+        return Reply(HTTPStatus.OK, plan, {"Location": f"/sagas/{saga}"})
+    wanted = CancelRequested(
+        reason=body.reason, by="", at=0, grace_ms=0, undo=True, back_to=body.version, together=body.parallel
+    )
+    return Reply(HTTPStatus.ACCEPTED, await ask.service.rollback(saga, wanted, ask.key))
 
 
 async def signal(ask: Ask[SignalBody]) -> Reply:

@@ -92,6 +92,10 @@ async def list_costs(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.costs(**ask.query))
 
 
+async def list_error_budgets(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.error_budgets(**ask.query))
+
+
 async def show_budget(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.budget())
 

@@ -131,6 +131,7 @@ class CancelBody(Body):
     grace_s: Annotated[int, BeforeValidator(_grace), WithJsonSchema(_GRACE_SCHEMA)] = Field(
         30_000, description="Seconds, or a duration such as 500ms or 10m."
     )
+    undo: bool = Field(False, description="The saga takes back what it has done before it ends.")
 
     @property
     def grace_ms(self) -> int:
@@ -320,6 +321,17 @@ class ForkBody(Body):
 
     version: Annotated[int, BeforeValidator(_whole)] = Field(ge=1, description="A version of the log.")
     reason: str = Field("", max_length=500)
+
+
+class RollbackBody(Body):
+    """What is to be undone."""
+
+    version: Annotated[int, BeforeValidator(_whole)] = Field(
+        0, ge=0, description="What was done up to this version of the log stays; 0: everything is undone."
+    )
+    reason: str = Field("", max_length=500)
+    parallel: bool = Field(False, description="Steps are undone side by side.")
+    dry_run: bool = Field(False, description="Nothing is done; the answer says what would be.")
 
 
 def text_of(body: str, is_base64: bool, limit: int) -> str:

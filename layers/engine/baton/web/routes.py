@@ -35,6 +35,7 @@ from baton.web.requests import (
     OpenBreakerBody,
     RemindBody,
     ResumeBody,
+    RollbackBody,
     SignalBody,
     StartBody,
 )
@@ -298,6 +299,12 @@ ROUTES: tuple[Route[Any], ...] = (
         parameters=(_SAGA,), body=ForkBody, has_key=True, answers={202: "Accepted"}, refusals=(404, 409),
     ),
     Route(
+        method="POST", path="/sagas/{saga}/rollback", id="rollBackSaga", handler=commands.rollback, roles=("operate",),
+        summary="Undo what a saga has done, or say what would be undone; a known key makes no second rollback.",
+        parameters=(_SAGA,), body=RollbackBody, has_key=True,
+        answers={200: "RollbackPlan", 202: "RollbackAccepted"}, refusals=(404, 409),
+    ),
+    Route(
         method="GET", path="/questions", id="listQuestions", handler=reads.list_questions,
         roles=("read", "answer", "operate"),
         summary="Open questions that are for the caller, what expires first in front; or those of one saga.",
@@ -366,6 +373,11 @@ ROUTES: tuple[Route[Any], ...] = (
         method="GET", path="/costs", id="listCosts", handler=reads.list_costs, roles=("operate",),
         summary="What models have cost the tenant on a day, by workflow, user or model.",
         query=(_BY, _DAY, _CURSOR), answers={200: "CostPage"},
+    ),
+    Route(
+        method="GET", path="/error-budgets", id="listErrorBudgets", handler=reads.list_error_budgets, roles=("read",),
+        summary="How many sagas of each workflow have failed on a day, and how many more may.",
+        query=(_DAY, _CURSOR), answers={200: "ErrorBudgetPage"},
     ),
     Route(
         method="GET", path="/budget", id="showBudget", handler=reads.show_budget, roles=("read",),

@@ -35,7 +35,8 @@ class RunStep(Struct, frozen=True):
     `approved`: the digests of the calls that people have approved; `risk`: the document's own rules, if it has any.
     `decided`: the claim of the attempt about which a person has said that it has not happened, or what came of it
     (`given`). `digest` names the call, where a model may plan an equal one. `correction`: what was wrong about the last answer of a
-    model. `cap`: what the whole saga may cost by its document, and `tokens`: what its models may read and write.
+    model. `cap`: what the whole saga may cost by its document, and `tokens`: what its models may read and write. `undoes`: it takes back what another step has done. `generation`: how
+    often what it does was undone before.
     """
 
     slot: str
@@ -56,6 +57,8 @@ class RunStep(Struct, frozen=True):
     correction: str = ""
     cap: Cap | None = None
     tokens: Cap | None = None
+    undoes: bool = False
+    generation: int = 0
 
 
 def activation(program: Program, state: State, slot: str) -> Activation:
@@ -77,10 +80,12 @@ class DecisionBuilder(Struct):
     record: list[ev.Event] = []
     run: list[RunStep] = []
     children: list[tuple[str, Child]] = []
+    undoing: list[tuple[str, str]] = []
     due: int | None = None
     again: int | None = None
     """When the first of the steps that wait for it is tried again."""
     needs: set[str] = set()
+    entries: set[int] = set()
     questions: set[Question] = set()
     busy: dict[str, int] | None = None
     """The counts of admission.py."""
@@ -128,6 +133,7 @@ class DecisionBuilder(Struct):
 
     def lacks(self, error: LackingError) -> None:
         self.needs |= error.needs
+        self.entries |= error.entries
         self.questions |= error.questions
 
     # ---- what a kind of node gets (core/nodes/base.py)

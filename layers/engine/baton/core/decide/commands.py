@@ -27,10 +27,11 @@ class Command(Struct, frozen=True):
 
 
 class FetchValues(Command, frozen=True):
-    """Blobs that an expression names."""
+    """Blobs that an expression names, and entries of the log."""
 
     when: ClassVar[When] = "first"
     refs: frozenset[str]
+    entries: frozenset[int] = frozenset()
 
 
 class JudgeConditions(Command, frozen=True):
@@ -50,11 +51,13 @@ class StopSteps(Command, frozen=True):
 class CancelChildren(Command, frozen=True):
     """Children (slot, child) that are asked to stop: a child that ends without a reason would fail its parent.
 
-    What is recorded then is the decision's; where there is time for some of them only, `abandoned` makes it.
+    What is recorded then is the decision's; where there is time for some of them only, `abandoned` makes it. `undo`: they take back what they have
+    done before they end.
     """
 
     when: ClassVar[When] = "before"
     children: tuple[tuple[str, Child], ...]
+    undo: bool = False
 
 
 class RunSteps(Command, frozen=True):
@@ -67,6 +70,12 @@ class TendChildren(Command, frozen=True):
     """Children (slot, child) that must exist; those that do are asked whether they have ended."""
 
     children: tuple[tuple[str, Child], ...]
+
+
+class UndoChildren(Command, frozen=True):
+    """Children (slot, id) that undo what they have done; those that have are heard."""
+
+    children: tuple[tuple[str, str], ...]
 
 
 class SendNotices(Command, frozen=True):
@@ -83,13 +92,14 @@ class Decision(Struct, frozen=True):
 
     record: facts to append before anything else happens. commands: what is to be done, at most one of each kind, in the
     order in which they are performed. again: when a step is tried again. due: when time alone changes the decision (None:
-    never).
+    never). behind: more can be said once what was decided before it is in the log.
     """
 
     record: tuple[ev.Event, ...] = ()
     commands: tuple[Command, ...] = ()
     again: int | None = None
     due: int | None = None
+    behind: bool = False
 
     def of(self, kind: type[C]) -> C | None:
         """The command of this kind."""
@@ -110,7 +120,9 @@ def next_up(run: Collection[RunStep], children: Collection[tuple[str, Child]]) -
     return (*steps, TendChildren(tuple(children))) if children else steps
 
 
-def missing(needs: Collection[str], questions: Collection[Question]) -> tuple[Command, ...]:
+def missing(
+    needs: Collection[str], questions: Collection[Question], entries: Collection[int] = ()
+) -> tuple[Command, ...]:
     """What is to be fetched before more can be said."""
-    fetch = (FetchValues(frozenset(needs)),) if needs else ()
+    fetch = (FetchValues(frozenset(needs), frozenset(entries)),) if needs or entries else ()
     return (*fetch, JudgeConditions(frozenset(questions))) if questions else fetch

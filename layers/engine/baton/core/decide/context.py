@@ -27,11 +27,14 @@ from baton.errors import CorruptLog
 
 
 class LackingError(Exception):
-    """What an expression names is not at hand: blobs to fetch, questions to ask. Never leaves the core."""
+    """What is wanted is not at hand: blobs and entries to fetch, questions to ask. Never leaves the core."""
 
-    def __init__(self, needs: Iterable[str] = (), questions: Iterable[Question] = ()) -> None:
+    def __init__(
+        self, needs: Iterable[str] = (), questions: Iterable[Question] = (), entries: Iterable[int] = ()
+    ) -> None:
         super().__init__("something is to be fetched first")
         self.needs = frozenset(needs)
+        self.entries = frozenset(entries)
         self.questions = frozenset(questions)
 
 
@@ -40,13 +43,14 @@ class Found(Struct, frozen=True):
 
     `absent` has the blobs that cannot be had, with the reason. A condition that needs one of those breaks; where the
     log names one, nothing can be said any more. `looked`: by slot, when this worker has looked at work elsewhere, and whether that
-    was said to be over then.
+    was said to be over then. `entries`: of the log, by version.
     """
 
     blobs: Mapping[str, Any] = {}
     answers: Mapping[str, Answer] = {}
     absent: Mapping[str, str] = {}
     looked: Mapping[str, tuple[int, bool]] = {}
+    entries: Mapping[int, ev.Entry] = {}
 
     def lacks(self, refs: Iterable[str]) -> set[str]:
         """Those of them that are to be fetched. Raises `CorruptLog` for one that cannot be had."""
@@ -60,7 +64,8 @@ NOTHING = Found()
 
 
 class EvaluationContext(Struct, frozen=True):
-    """The values at `slot` (empty: for the saga's output). `output` is what its node has just given."""
+    """The values at `slot` (empty: for the saga's output). `output` is what its node has just given, `undone` what the step
+    that is undone got and gave."""
 
     program: Program
     state: State
@@ -69,6 +74,7 @@ class EvaluationContext(Struct, frozen=True):
     output: ev.Value | None = None
     failure: ev.Failure | None = None
     parameters: Any = None
+    undone: Mapping[str, ev.Value] | None = None
 
     def blaming(self, failure: ev.Failure, parameters: Any = None) -> EvaluationContext:
         """The same place, where `last_error` is a failure that has just happened, to a tool called with `parameters`."""
@@ -123,6 +129,8 @@ class EvaluationContext(Struct, frozen=True):
             return self.state.origin.input
         if path.root == "output":
             return self.output
+        if path.root == "step":
+            return None if self.undone is None else self.undone.get(str(path.steps[0]))
         if path.root != "ctx":
             return None
         name, _ = node_of(self.slot)

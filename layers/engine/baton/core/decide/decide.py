@@ -216,15 +216,18 @@ def _decide(
 
 def _stop(builder: DecisionBuilder) -> Decision:
     """A cancelled or failed saga starts nothing, lets running steps end, then ends itself; one that has its result stops them."""
-    program, state, now, running = builder.program, builder.state, builder.now, builder.running
-    if running:
-        if state.result is not None:
-            return Decision(commands=(StopSteps(),))
-        if state.cancel is None:
-            slots = tuple(late(state, running))
-            return Decision(commands=(StopSteps(slots),)) if slots else Decision()
-        deadline = state.cancel.at + state.cancel.grace_ms
-        return Decision(commands=(StopSteps(),)) if now >= deadline else Decision(due=deadline)
+    program, state, now = builder.program, builder.state, builder.now
+    if state.undo.work is not None:
+        from baton.core.decide.undoing import undo  # few sagas undo anything
+
+        return undo(builder)
+    if builder.running:
+        return _running_down(builder, state)
+    if state.undo.can or state.undo.failed:
+        from baton.core.decide.undoing import begun  # most sagas end without
+
+        if (first := begun(builder, _cancelling)) is not None:
+            return first
     if state.result is not None:
         end = ev.SagaEnded(status="completed", output=state.result)  # whatever came later
     elif state.cancel is not None:
@@ -243,6 +246,23 @@ def _stop(builder: DecisionBuilder) -> Decision:
     if len(orphans) > CANCELLED_TOGETHER:
         return _cancelling(orphans)
     return Decision((end,), (CancelChildren(tuple(orphans)),) if orphans else ())
+
+
+def _running_down(builder: DecisionBuilder, state: State) -> Decision:
+    """What becomes of the steps that run when the saga stops."""
+    if state.result is not None:
+        return Decision(commands=(StopSteps(),))
+    if state.cancel is None:
+        slots = tuple(late(state, builder.running))
+        return Decision(commands=(StopSteps(slots),)) if slots else Decision()
+    deadline = state.cancel.at + state.cancel.grace_ms
+    if builder.now < deadline:
+        return Decision(due=deadline)
+    if state.cancel.undo and (state.undo.can or state.undo.failed):
+        from baton.core.decide.undoing import stopping  # most sagas end without
+
+        return stopping(builder)
+    return Decision(commands=(StopSteps(),))
 
 
 def _cancelling(children: Sequence[tuple[str, Child]]) -> Decision:
@@ -284,14 +304,20 @@ def _complete(builder: DecisionBuilder) -> Decision:
     try:
         output = builder.context("").render(builder.program.output)
     except ExpressionError as error:
-        failure = ev.failed_with("output_unbound", str(error))
-        return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
+        return _unfinished(builder.state, ev.failed_with("output_unbound", str(error)))
     except LackingError as error:
         return Decision(commands=missing(error.needs, error.questions))
     if excess := excess_of(output, builder.most_bytes):
         failure = ev.Failure("output_too_large", f"the saga's output is too large: {excess}")
-        return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
+        return _unfinished(builder.state, failure)
     return Decision(record=(ev.SagaEnded(status="completed", output=ev.Value(v=output)),))
+
+
+def _unfinished(state: State, failure: ev.Failure) -> Decision:
+    """The saga has failed although all its nodes have ended; what it has done may have to be undone first."""
+    if state.undo.can:
+        return Decision(record=(ev.LimitReached(failure=failure),))
+    return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
 
 
 class _Entry(Struct):
@@ -340,7 +366,7 @@ class _Entry(Struct):
                 self.terms,
             )
             if not decision.record or decision.is_lacking or decision.of(CancelChildren):
-                return decision, False
+                return decision, decision.behind
             for event in decision.record:
                 self.room -= _size(event)
                 if self.room < 0 and self.events and not _leads_on(self.events[-1]):

@@ -20,7 +20,7 @@ from baton.core.failures.failover import Context, Policy, first_match
 from baton.core.failures.policy import ASK, Change, PolicyEntry, Rules
 from baton.core.failures.retry import draw
 from baton.core.failures.strategies.base import STARTER, SUGGEST, Situation, Strategy
-from baton.core.failures.strategies.ladder import entry_of, merge, next_step, severity_of
+from baton.core.failures.strategies.ladder import entry_of, is_said, merge, next_step, severity_of
 from baton.core.failures.strategies.registry import LOOK, STRATEGIES, of
 from baton.core.graph.graph import Node
 from baton.core.limits import Limits
@@ -28,6 +28,7 @@ from baton.core.log import events as ev
 from baton.core.log.answers import ACTIONS, GIVE_UP, TRY_AGAIN, is_for_a_person
 from baton.core.log.records import Escalation
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, item_of, node_of
+from baton.core.log.undos import is_undo
 from baton.core.sizes import excess_of
 
 # Bytes of what a policy puts in place of arguments: the state holds it until the step is done.
@@ -51,7 +52,7 @@ def handle_failure(
         failure.code,
         class_,
         node.domain,
-        _rules(failure.code, graph.failures, node.failures),
+        _rules(failure.code, *(() if is_undo(context.slot) else (graph.failures,)), node.failures),
         is_handled=not in_doubt and (context.state.origin.handled or is_handled(context, failure)),
         last=ASK if in_doubt else context.state.origin.last or ASK,
     )
@@ -110,6 +111,15 @@ def handle_failure(
     yield ev.NoticeDue(notice=_notice(context, strategy, entry, ask, failure, now))
     if strategy.parks:
         yield ev.Parked(code=strategy.parks, message=ask.message, node=name)
+
+
+def stays(context: EvaluationContext, failure: ev.Failure) -> bool:
+    """Whether the rules of the document let the saga end with this failure, and undo nothing: their ladder has no `rollback`."""
+    node = context.program.node_at(context.state, context.slot)
+    class_ = failure.kind or class_of(failure.code)
+    levels = _rules(failure.code, context.program.graph.failures, node.failures)
+    entry = entry_of(failure.code, class_, node.domain, levels)
+    return is_said(failure.code, class_, levels) and not any(of(name).undoes for name in entry.ladder)
 
 
 def goes_another_way(context: EvaluationContext, failing: Failing) -> bool:

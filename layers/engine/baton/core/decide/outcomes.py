@@ -15,10 +15,14 @@ from baton.core.decide.transitions import RouteError, check_output, done, stoppe
 from baton.core.decide.unknown_outcomes import doubt_notice
 from baton.core.effects.approvals import Request
 from baton.core.effects.rows import Row
+from baton.core.effects.toolspec import PURE
 from baton.core.failures.codes import class_of
+from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.callbacks import callback_of, is_elsewhere, said_of
+from baton.core.log.replans import Replanning
 from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, Held, State, item_of, node_of
+from baton.core.log.undos import is_undo
 from baton.core.models.usage import Usage
 
 MONEY, STOPPED, APPROVAL = "money", "stopped", "approval"  # why an attempt comes no further; or FAULT
@@ -38,7 +42,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     `assumed`: how much of the cost is the most that a request to a model can have cost.
     `why` it came no further, where it was not cut off (core/log/events.py): then only its cost counts, and `halt`, if the saga
     has to be parked. `usage`: what models have read and written. `request`: what a person has to approve before the step can go on. `notices`: what is to be sent besides.
-    `digest` names the call, where a model may plan an equal one. `held`: the circuit breaker that the step waits for.
+    `digest` names the call, where a model may plan an equal one. `kept`: the arguments that are needed to undo it; `by_another`: another saga
+    has done it. `held`: the circuit breaker that the step waits for.
     """
 
     slot: str
@@ -66,6 +71,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     response: ev.Response | None = None
     usage: tuple[Usage, ...] = ()
     digest: str = ""
+    kept: ev.Value | None = None
+    by_another: bool = False
     held: Held | None = None
 
 
@@ -163,6 +170,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
             succeeded = ev.StepSucceeded(
                 **ran, recorded=outcome.recorded, output=outcome.output, digest=outcome.digest
             )
+            succeeded = _linked(program, state, node, succeeded, outcome)
             yield done(context, outcome.cost).on(succeeded)
             return
     assert failure is not None
@@ -176,19 +184,37 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     yield from _failed(EvaluationContext(program, state, found, slot), outcome, failure, ran)
 
 
+def _linked(
+    program: Program, state: State, node: Node, succeeded: ev.StepSucceeded, outcome: Outcome
+) -> ev.StepSucceeded:
+    """With its place in the list of what would have to be undone. What a model has put in its place is there by its own calls."""
+    slot, tool = outcome.slot, succeeded.tool
+    if not (program.undoes or state.undo.head) or is_undo(slot):
+        return succeeded
+    if (node.effect == PURE and tool == node.tool) or isinstance(state.open.get(slot), Replanning):
+        return succeeded
+    undo = None if outcome.by_another or node.stays else node.undo.get(tool)
+    kept = outcome.kept if undo is not None else None
+    return replace(succeeded, prior=state.undo.head, lasting=undo is None, kept=kept)
+
+
 def _held(program: Program, state: State, outcome: Outcome, found: Found) -> Iterator[ev.Event]:
     """The wait for a circuit breaker; or a failure, about which the document says what is done. Raises `LackingError`."""
     held, slot = outcome.held, outcome.slot
-    if held is None or state.is_stopping or not _is_awaited(program, state, outcome):
+    is_bounded = is_undo(slot) or (state.is_stopping and state.undo.can > 0)
+    if held is None or (state.is_stopping and not is_bounded) or not _is_awaited(program, state, outcome):
         return
     # Loaded with the first: most steps meet none.
     from baton.core.decide.held import failure_of, waits
 
-    wait = waits(EvaluationContext(program, state, found, slot), outcome.attempt, held)
+    # What undoes something, or finds out whether there is something to undo, has its own time.
+    context = EvaluationContext(program, state, found, slot)
+    wait = None if is_bounded else waits(context, outcome.attempt, held)
     if wait is not None:
         yield wait
         return
     failure = failure_of(held, node_of(slot)[0])
+    failure = replace(failure, doubt=True) if is_bounded and not is_undo(slot) else failure
     yield from settle(program, state, replace(outcome, why="", held=None, failure=failure), found)
 
 
@@ -218,7 +244,7 @@ def _failed(
     before = failing or Failing(attempts=0, failure=failure)
     failing = replace(before, attempts=outcome.attempt, failure=failure, ask=None)
     # A saga that ends anyway is not held up.
-    is_over = state.is_stopping
+    is_over = state.is_stopping and (not is_undo(slot) or failure.code == UNKNOWN_OUTCOME)
     handling = [] if is_over else _handling(context, failing, outcome)
     if handling:
         yield ev.AttemptFailed(failure=failure, **ran)
@@ -227,7 +253,16 @@ def _failed(
     if failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME):
         # Only where the saga ends anyway: otherwise `verify` looks first, or a person is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
-    yield stopped(context, failure).on(ev.StepFailed(failure=failure, **ran))
+    failed = stopped(context, failure).on(ev.StepFailed(failure=failure, **ran))
+    yield (
+        replace(failed, stays=True) if state.undo.can and not is_over and _stays(context, failure) else failed
+    )
+
+
+def _stays(context: EvaluationContext, failure: ev.Failure) -> bool:
+    from baton.core.decide.failure_handling import stays
+
+    return stays(context, failure)
 
 
 def _handed_over(

@@ -17,6 +17,7 @@ from baton.core.graph.index import GraphIndex
 from baton.core.log.lost import unrescued
 from baton.core.log.records import Failure
 from baton.core.log.state import State, item_of, node_of, owner_of
+from baton.core.log.undos import is_undo, undone_item
 from baton.core.log.workflow_limits import caps_of
 from baton.core.nodes.base import Kinds
 
@@ -64,6 +65,8 @@ class Program:
             if call.tool not in node.replan.repeatable
         )
         """The tools that a model may plan calls of: what they gave once is not asked for again."""
+        self.undoes = any(node.undoes for node in graph.nodes)
+        """Whether something undoes what one of its steps does."""
         self.output = compile_template(graph.output)
         self._bit = {node.name: 1 << index for index, node in enumerate(graph.nodes)}
         self._tails = sum(self._bit[node.name] for node in graph.nodes if node.loop is not None)
@@ -78,10 +81,15 @@ class Program:
         node = self.nodes[node_of(slot)[0]]
         if "#" not in slot:
             return node
+        if state.undo.work is not None and slot in state.undo.work.steps:
+            undo = node.inverse(state.undo.work.steps[slot].tool, undone_item(item_of(slot)))
+            return node if undo is None else undo.step
         return self.kinds[node.kind].part(node, state.open.get(owner_of(slot)), item_of(slot))
 
     def keeps_failure(self, slot: str) -> bool:
         """Whether what happens at a slot goes on from a failure there, because it is the part of a node that is told of it."""
+        if is_undo(slot):
+            return True
         return "#" in slot and self.kinds[self.nodes[node_of(slot)[0]].kind].keeps_failure(item_of(slot))
 
     def turn(self, state: State, slot: str) -> str:

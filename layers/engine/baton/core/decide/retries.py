@@ -31,6 +31,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
     if failing is not None and failing.arguments:
         arguments = {**arguments, **failing.arguments}
     digest = digest_of(builder, at, arguments)
+    generation = state.undo.generation(at.node.name, at.iteration, at.slot) if state.undo.rounds else 0
     if failing is None:
         return RunStep(
             at.slot,
@@ -43,6 +44,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
             digest=digest,
             cap=cap,
             tokens=tokens,
+            generation=generation,
         )
     return RunStep(
         at.slot,
@@ -63,6 +65,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
         correction=failing.correction,
         cap=cap,
         tokens=tokens,
+        generation=generation,
     )
 
 
@@ -185,7 +188,12 @@ def _give_up(builder: DecisionBuilder, at: Activation, failing: Failing) -> None
         tool_version=at.node.tool_version,
         schema_hash=at.node.schema_hash,
     )
-    builder.note(stopped(builder.context(at.slot), failing.failure).on(failed))
+    context = builder.context(at.slot)
+    if builder.state.undo.can:
+        from baton.core.decide.failure_handling import stays
+
+        failed = replace(failed, stays=stays(context, failing.failure))
+    builder.note(stopped(context, failing.failure).on(failed))
 
 
 def _answer(builder: DecisionBuilder, slot: str, ask: ev.Ask) -> tuple[Signal, dict[str, Any]] | None:

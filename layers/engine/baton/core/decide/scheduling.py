@@ -23,7 +23,7 @@ from baton.core.decide.transitions import RouteError, caught, check_output, done
 from baton.core.decide.unknown_outcomes import doubt_notice, is_in_doubt
 from baton.core.log import events as ev
 from baton.core.log.answers import tool_asked_about
-from baton.core.log.state import check_item, node_of, slot_of
+from baton.core.log.state import Failing, check_item, node_of, slot_of
 from baton.core.nodes.base import (
     Activation,
     Completed,
@@ -127,7 +127,7 @@ def _schedule(builder: DecisionBuilder, slot: str, *, to_begin: bool) -> None:
 def _fail_join(builder: DecisionBuilder, at: Activation, *, to_begin: bool) -> None:
     failure = join_failure(builder.context(at.slot), at.node)
     if to_begin or not _is_a_beginning(builder, at.slot, failure):
-        _fail(builder, at, failure)
+        fail(builder, at, failure)
 
 
 def _is_a_beginning(builder: DecisionBuilder, slot: str, failure: ev.Failure) -> bool:
@@ -154,7 +154,7 @@ def _is_admitted(builder: DecisionBuilder, at: Activation, *, to_begin: bool) ->
     except ConditionError as error:
         failure = ev.failed_with(error.code, f"when: {error.message}", at.node.name)
         if to_begin or not _is_a_beginning(builder, at.slot, failure):
-            _fail(builder, at, failure)
+            fail(builder, at, failure)
         return False
     if not holds:
         _skip(builder, at, "when")
@@ -167,7 +167,7 @@ def _is_admitted(builder: DecisionBuilder, at: Activation, *, to_begin: bool) ->
 def _is_overtaken(builder: DecisionBuilder, at: Activation) -> bool:
     failure = overtaken(builder, at)
     if failure is not None:
-        _fail(builder, at, failure)
+        fail(builder, at, failure)
     return failure is not None
 
 
@@ -175,7 +175,7 @@ def _may_begin(builder: DecisionBuilder, at: Activation) -> bool:
     """Whether the limits let it begin, or have done so."""
     answer = ask(builder, at)
     if isinstance(answer, ev.Failure):
-        _fail(builder, at, answer)
+        fail(builder, at, answer)
     return answer == ""
 
 
@@ -206,9 +206,14 @@ def _ask_its_kind(builder: DecisionBuilder, at: Activation) -> None:
     except UnfitError as error:
         said = Failed(error.failure)
     if said is not None:
-        _FOLLOWS[type(said)](builder, at, said)
+        follow(builder, at, said)
     elif work is not None and work.due is not None:
         builder.due_by(work.due)
+
+
+def follow(builder: DecisionBuilder, at: Activation, said: Next) -> None:
+    """Carry out what a kind has said."""
+    _FOLLOWS[type(said)](builder, at, said)
 
 
 def _run(builder: DecisionBuilder, at: Activation, said: Run) -> None:
@@ -230,9 +235,19 @@ def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> Non
         output=said.output,
         failure=None if said.failure is None else replace(said.failure, node=at.node.name),
         callback=said.callback,
+        kept=_kept(builder, at, failing) if said.output is not None and at.node.undo else None,
     )
     for event in list(settle(builder.program, builder.state, outcome, builder.found)):
         builder.note(event)
+
+
+def _kept(builder: DecisionBuilder, at: Activation, failing: Failing | None) -> ev.Value | None:
+    """What undoes the step needs of the arguments with which its work was handed over. Raises `LackingError`."""
+    undo = at.node.undo.get(at.node.tool)
+    if undo is None or undo.keeps == ():
+        return None
+    given = {**builder.arguments(at), **({} if failing is None else failing.arguments)}
+    return ev.Value(v=undo.needed(given))
 
 
 def _later(builder: DecisionBuilder, at: Activation, said: Later) -> None:
@@ -269,13 +284,13 @@ def _ended(builder: DecisionBuilder, at: Activation, said: Ended) -> None:
     try:
         check_output(builder.context(at.slot, said.event.output), at.node)
     except RouteError as error:
-        _fail(builder, at, ev.failed_with(error.code, error.message, at.node.name))
+        fail(builder, at, ev.failed_with(error.code, error.message, at.node.name))
     else:
         builder.note(said.event)
 
 
 def _failed(builder: DecisionBuilder, at: Activation, said: Failed) -> None:
-    _fail(builder, at, said.failure, said.first, by=said.by)
+    fail(builder, at, said.failure, said.first, by=said.by)
 
 
 def _granted(builder: DecisionBuilder, at: Activation, said: Granted) -> None:
@@ -290,7 +305,7 @@ def _unhelped(builder: DecisionBuilder, at: Activation, said: Unhelped) -> None:
     go_on(builder, at, builder.state.failing[at.slot], said.event)
 
 
-def _fail(
+def fail(
     builder: DecisionBuilder,
     at: Activation,
     failure: ev.Failure,

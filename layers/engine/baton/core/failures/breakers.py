@@ -180,7 +180,7 @@ def reported(
     new = tuple(one for one in reports if (one.at, one.code, one.by) not in known)
     if not new:
         return breaker
-    after = replace(breaker, failed=(*breaker.failed, *new)[-MOST_FAILED:])
+    after = replace(breaker, failed=_kept((*breaker.failed, *new), _first(breaker, terms, now)))
     recent = _recent(after, terms, now)
     failures, calls = sum(one.count for one in recent), sum(one.calls for one in recent)
     if failures < terms.failures or failures * 100 < max(calls, failures) * terms.percent:
@@ -252,7 +252,24 @@ def _next(breaker: Breaker) -> Breaker:
     return replace(breaker, version=breaker.version + 1)
 
 
+def _kept(failed: tuple[Failed, ...], first: int) -> tuple[Failed, ...]:
+    """The last ones. Of those behind `first`, the oldest are added up, so that none is forgotten while it counts."""
+    while len(failed) > MOST_FAILED:
+        old, next_one, *rest = failed
+        if old.at > first:
+            count, calls = old.count + next_one.count, old.calls + next_one.calls
+            rest.insert(0, replace(next_one, at=old.at, count=count, calls=calls))
+        else:
+            rest.insert(0, next_one)
+        failed = tuple(rest)
+    return failed
+
+
 def _recent(breaker: Breaker, terms: BreakerTerms, now: int) -> list[Failed]:
     """The failures that count: of the window, and since it has closed last."""
-    first = max(now - terms.window_ms, breaker.since)
+    first = _first(breaker, terms, now)
     return [one for one in breaker.failed if one.at > first]
+
+
+def _first(breaker: Breaker, terms: BreakerTerms, now: int) -> int:
+    return max(now - terms.window_ms, breaker.since)

@@ -6,7 +6,7 @@ What a running process derives from a graph for speed is in core/decide/program.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -177,6 +177,23 @@ class Node(_Part, frozen=True, kw_only=True):
     stays: bool = False
     breaker: str = ""
 
+    def inverse(self, tool: str, item: str = "") -> Undo | None:
+        """What takes back what a tool has done for the node, or in one of its items."""
+        if not item:
+            return self.undo.get(tool)
+        parts = self.agent or self.replan
+        if parts is None or self.stays:
+            return None
+        return next((call.undo[tool] for call in parts.calls if tool in call.undo), None)
+
+    @property
+    def undoes(self) -> bool:
+        """Whether something undoes what it does."""
+        parts = self.agent or self.replan
+        return bool(self.undo) or (
+            parts is not None and not self.stays and any(call.undo for call in parts.calls)
+        )
+
     @property
     def takes_failures(self) -> bool:
         """Whether it is a join that can go on although a node before it has failed, or whose own failure may be caught."""
@@ -197,6 +214,11 @@ class Undo(_Part, frozen=True, kw_only=True):
 
     step: Node
     keeps: tuple[str, ...] | None = ()
+
+    def needed(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """What of the arguments of the step that is undone has to be kept for it."""
+        keeps = arguments if self.keeps is None else self.keeps
+        return {name: arguments[name] for name in keeps if name in arguments}
 
 
 class AgentParts(_Part, frozen=True, kw_only=True):

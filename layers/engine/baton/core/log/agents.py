@@ -100,11 +100,6 @@ def is_turn(item: str) -> bool:
     return item.startswith("t") and "-" not in item
 
 
-def is_call(item: str) -> bool:
-    """Whether an item is a call that a model has asked for."""
-    return _is_item(item) is not None and not is_turn(item)
-
-
 def place_of(item: str) -> tuple[int, int]:
     """The turn and the index of a call."""
     turn, _, index = item[1:].partition("-")

@@ -45,6 +45,16 @@ from baton.core.log.records import (
 )
 from baton.core.log.replans import AlternativeBegan, ReplanEnded
 from baton.core.log.settling import Gives, Settles
+from baton.core.log.undos import (
+    ChildUndone,
+    NotUndone,
+    UndoBegan,
+    Undone,
+    UndoPassed,
+    UndoStep,
+    UndoStepBegan,
+)
+from baton.core.log.whole_events import GaveUp, LimitReached, Parked, Resumed, Revived
 from baton.core.models.usage import Usage
 
 __all__ = [  # what is declared in rooms of its own
@@ -59,12 +69,17 @@ __all__ = [  # what is declared in rooms of its own
     "Called",
     "CallsBegan",
     "ChildOpened",
+    "ChildUndone",
     "Failure",
+    "GaveUp",
     "Gives",
+    "LimitReached",
+    "NotUndone",
     "Notice",
     "NoticeDue",
     "NoticesSent",
     "Opens",
+    "Parked",
     "QuestionClaimed",
     "QuestionClosed",
     "QuestionEscalated",
@@ -72,12 +87,19 @@ __all__ = [  # what is declared in rooms of its own
     "ReplanBegan",
     "ReplanEnded",
     "Response",
+    "Resumed",
+    "Revived",
     "Settles",
     "Shown",
     "StepHeld",
     "StrategyChosen",
     "Token",
     "TurnBegan",
+    "UndoBegan",
+    "UndoPassed",
+    "UndoStep",
+    "UndoStepBegan",
+    "Undone",
     "Untold",
     "Value",
     "WaitOpened",
@@ -118,7 +140,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
 
 
 class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):
-    """A tool answered. `recorded`: what may happen only once had happened before, and this is what came of it. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars. `blocked_ms`, likewise: how long it held the event loop, if that was too long. `callback`, likewise: the one with which the attempt ended; `usage`: what models have read and written for it. `assumed`, likewise: how much of the cost is the most that requests to models can have cost whose answers never came. `digest` names the call, where a model may plan an equal one."""
+    """A tool answered. `recorded`: what may happen only once had happened before, and this is what came of it. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars. `blocked_ms`, likewise: how long it held the event loop, if that was too long. `callback`, likewise: the one with which the attempt ended; `usage`: what models have read and written for it. `assumed`, likewise: how much of the cost is the most that requests to models can have cost whose answers never came. `digest` names the call, where a model may plan an equal one. `prior`, of one that an undoing comes to: the version of the entry that it comes to then; `lasting`: nothing undoes it; `kept`: the arguments that what undoes it needs."""
 
     attempt: int
     started_at: int
@@ -133,13 +155,17 @@ class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True
     usage: tuple[Usage, ...] = ()
     assumed: int = 0
     digest: str = ""
+    prior: int | None = None
+    lasting: bool = False
+    kept: Value | None = None
 
 
 class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw_only=True):
     """A tool failed, timed out, its input could not be bound, or its join cannot fire.
 
     With tokens to emit, a join tolerates it and the tokens carry it there; without, the saga fails with it. `by`: the key of
-    the signal that brought the failure. `is_result`: of a call that a model has asked for, which is told of it; the saga goes on.
+    the signal that brought the failure. `is_result`: of a call that a model has asked for, which is told of it; the saga goes on. `stays`: the rules for
+    the failure let the saga end without undoing what it has done.
     """
 
     became = "failed"
@@ -157,6 +183,7 @@ class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw
     is_result: bool = False
     usage: tuple[Usage, ...] = ()
     assumed: int = 0
+    stays: bool = False
 
 
 class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
@@ -224,7 +251,7 @@ class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_o
 
 
 class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True, kw_only=True):
-    """A child ended; its parent's worker puts this, several in one entry. `cost` is all it spent."""
+    """A child ended; its parent's worker puts this, several in one entry. `cost` is all it spent. `undoable`: it has done what can be undone."""
 
     slot: str
     child: str
@@ -232,13 +259,16 @@ class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True,
     output: Value = Value()
     failure: Failure | None = None
     cost: int = 0
+    undoable: bool = False
 
 
 class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw_only=True):
-    """The workflow node whose child reported success is done; or its cancelled child did, and `by` is the signal that called it off."""
+    """The workflow node whose child reported success is done; or its cancelled child did, and `by` is the signal that called it off. `prior` and `lasting` are as those of a step that has succeeded."""
 
     child: str
     by: str = ""
+    prior: int | None = None
+    lasting: bool = False
 
 
 class ChildrenAbandoned(Root, frozen=True, tag="children_abandoned", omit_defaults=True, kw_only=True):
@@ -259,59 +289,22 @@ class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=Tru
 
 
 class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=True, kw_only=True):
-    """Running steps may finish until `at + grace_ms`; nothing new starts. `result`: its end says what was done by then."""
+    """Running steps may finish until `at + grace_ms`; nothing new starts. `result`: its end says what was done by then. `undo`: what it has done since version `back_to` is undone first, `together` or one after the other."""
 
     reason: str
     by: str
     at: int
     grace_ms: int
     result: bool = False
-
-
-class Revived(Root, frozen=True, tag="revived", omit_defaults=True, kw_only=True):
-    """The lease of invocation `dead` (epoch `dead_epoch`) ran out at `dead_until` without a release.
-
-    `assumed`: by slot, the micro-dollars of requests to models that it had under way. Their provider bills them; the most that they can cost counts.
-    """
-
-    dead: str
-    dead_epoch: int
-    dead_until: int
-    at: int
-    assumed: dict[str, int] = {}  # noqa: RUF012  # each struct has its own
-
-
-class GaveUp(Root, frozen=True, tag="gave_up", omit_defaults=True):
-    """The invocation has ended by itself, and the store did not let it give its lease back: when that runs out, none has died."""
-
-
-class LimitReached(Root, frozen=True, tag="limit_reached", omit_defaults=True, kw_only=True):
-    """The saga has come to the end of what it may use, and fails."""
-
-    failure: Failure
-
-
-class Parked(Root, frozen=True, tag="parked", omit_defaults=True, kw_only=True):
-    """A person has to decide; `code` says about what. `until`: then it goes on by itself; 0: never."""
-
-    code: str
-    message: str
-    node: str = ""
-    until: int = 0
-
-
-class Resumed(Root, frozen=True, tag="resumed", omit_defaults=True, kw_only=True):
-    """A person let a parked saga try again, or its time has come. `budget`: so much it may spend from now on."""
-
-    by: str
-    at: int
-    budget: int = 0
+    undo: bool = False
+    back_to: int = 0
+    together: bool = False
 
 
 class Forked(Root, frozen=True, tag="forked", omit_defaults=True, kw_only=True):
     """The last entry of a branch: the saga goes on in branch `branch` from its state at version `cut`.
 
-    A repeated `key` makes no second fork.
+    A repeated `key` makes no second fork. `undo`: it goes on from its end, to undo what it has done since version `back_to`.
     """
 
     cut: int
@@ -320,15 +313,19 @@ class Forked(Root, frozen=True, tag="forked", omit_defaults=True, kw_only=True):
     at: int
     reason: str = ""
     key: str = ""
+    undo: bool = False
+    back_to: int = 0
+    together: bool = False
 
 
 class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only=True):
-    """`status` is completed, failed or cancelled. After it only a fork may follow."""
+    """`status` is completed, failed, cancelled, rolled_back or rollback_failed. After it only a fork may follow. `undone`: what came of undoing."""
 
     made = ("output",)
     status: str
     output: Value = Value()
     failure: Failure | None = None
+    undone: Undone | None = None
 
 
 Opening = WaitOpened | ChildOpened | QuestionOpened | CallbackOpened | AgentBegan
@@ -375,6 +372,10 @@ Event = (
     | LimitReached
     | Parked
     | Resumed
+    | UndoBegan
+    | UndoStepBegan
+    | UndoPassed
+    | ChildUndone
     | Forked
     | SagaEnded
 )

@@ -44,12 +44,24 @@ from baton.core.log.open_folds import (
 from baton.core.log.recovery_folds import gave_up, interrupted, progressed, revived, without_running
 from baton.core.log.signal_folds import not_taken, signal_received
 from baton.core.log.state import (
+    UNKNOWN_OUTCOME,
     Origin,
     State,
     Used,
     owner_of,
     slot_of,
     without,
+)
+from baton.core.log.undo_folds import (
+    after_undoing,
+    child_undone,
+    doubtful,
+    emptied,
+    linked,
+    undo_began,
+    undo_passed,
+    undo_step_began,
+    undone,
 )
 from baton.core.log.whole_folds import abandoned, cancelled, limited, parked, resumed, stopped
 from baton.core.log.workflow_limits import counted, pay
@@ -216,7 +228,13 @@ def _succeeded(state: State, e: ev.StepSucceeded) -> State:
         state = call_made(state, e)
     if state.corrections and e.item and not is_turn(e.item):
         state = useful(state, slot_of(e.node, e.iteration))
-    return _consume(state, e, e.output if e.keep else None)
+    if (
+        state.undo.work is not None
+        and (slot := slot_of(e.node, e.iteration, e.item)) in state.undo.work.steps
+    ):
+        return undone(state, slot)
+    after = _consume(state, e, e.output if e.keep else None)
+    return after if e.prior is None or after is state else linked(after, e)
 
 
 def _failed(state: State, e: ev.StepFailed) -> State:
@@ -228,6 +246,12 @@ def _failed(state: State, e: ev.StepFailed) -> State:
         state = replace(state, signals=not_taken(state, slot, e.by))
     if e.callback:
         state = callback_over(state, slot, e.callback, e.failure.code)
+    if state.undo.work is not None and slot in state.undo.work.steps:
+        return undone(state, slot, e.failure)
+    if state.undo.can and (e.failure.doubt or e.failure.code == UNKNOWN_OUTCOME):
+        state = doubtful(state, slot)
+    if e.stays and state.failure is None:
+        state = replace(state, undo=replace(state.undo, stays=True))
     if e.is_result:
         return call_failed(_consume(state, e, told(e.failure)), e)
     if e.emits:  # those of its node: what an item fails with is its node's failure
@@ -282,7 +306,8 @@ def _child_closed(state: State, e: ev.ChildClosed) -> State:
     if e.by:
         slot = slot_of(e.node, e.iteration, e.item)
         state = replace(state, signals=not_taken(state, slot, e.by))
-    return _gave(state, e)
+    after = _gave(state, e)
+    return after if e.prior is None or after is state else linked(after, e)
 
 
 def _forked(state: State, e: ev.Forked) -> State:
@@ -290,29 +315,8 @@ def _forked(state: State, e: ev.Forked) -> State:
 
 
 def _ended(state: State, e: ev.SagaEnded) -> State:
-    return replace(
-        state,
-        ended=e,
-        result=None,
-        tokens={},
-        errors={},
-        closed={},
-        admitted=(),
-        begun={},
-        first_started_at={},
-        failing={},
-        held={},
-        corrections={},
-        outputs={},
-        previous={},
-        open={},
-        approved={},
-        items={},
-        made={},
-        orphaned_children=(),
-        signals=(),
-        recovery=replace(state.recovery, interruptions={}, possibly_running=()),
-    )
+    state = after_undoing(state)
+    return replace(state, **emptied(state), ended=e, result=None, orphaned_children=())
 
 
 _TABLE: dict[type, Callable[[State, Any], State]] = cast(
@@ -358,6 +362,10 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.LimitReached: limited,
         ev.Parked: parked,
         ev.Resumed: resumed,
+        ev.UndoBegan: undo_began,
+        ev.UndoStepBegan: undo_step_began,
+        ev.UndoPassed: undo_passed,
+        ev.ChildUndone: child_undone,
         ev.Forked: _forked,
         ev.SagaEnded: _ended,
     },

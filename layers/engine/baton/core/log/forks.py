@@ -12,6 +12,7 @@ from baton.core.log.callbacks import completions_of
 from baton.core.log.failure_folds import asked_anew, decided
 from baton.core.log.signal_folds import call_off
 from baton.core.log.state import FORK_KEY, Failing, Lineage, Segment, State
+from baton.core.log.undos import Undoable
 from baton.core.log.workflow_limits import cut_back
 from baton.errors import CorruptLog
 
@@ -31,6 +32,8 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         raise CorruptLog(
             f"fork {entry.branch}/{entry.version} cannot follow {before.lineage.branch}/{before.version}"
         )
+    if fork.undo:
+        return _to_undo(before, entry, fork)
     is_ending = bool(before.ended or before.is_stopping)
     later = fork.at - at_cut.last_at
     called_off = {
@@ -70,6 +73,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         signals=(*at_cut.signals, *(one for one in said.values() if one not in at_cut.signals)),
         open=kept,
         corrections={},
+        undo=_undoable(before.undo, at_cut.undo, fork.cut),
         held={},
         orphaned_children=(
             *before.orphaned_children,
@@ -84,6 +88,47 @@ def afresh(at_cut: State) -> State:
     recovery = replace(at_cut.recovery, consecutive_crashes=0, interruptions={})
     free = replace(at_cut, cancel=None, failure=None, result=None, parked=None, ended=None, recovery=recovery)
     return decided(free)
+
+
+def _undoable(before: Undoable, at_cut: Undoable, cut: int) -> Undoable:
+    """What was undone before stays undone, and what could not be stays to be taken up again, as far as it is not behind the cut."""
+    if not (before.rounds or before.standing or before.spans or at_cut.stays or at_cut.doubtful):
+        return at_cut
+    return replace(
+        at_cut,
+        work=None,
+        stays=False,
+        doubtful=(),
+        failed=tuple(one for one in before.failed if one.version <= cut),
+        rounds=before.rounds,
+        standing=before.standing,
+        spans=before.spans,
+    )
+
+
+def _to_undo(before: State, entry: ev.Entry, fork: ev.Forked) -> State:
+    """The state of an ended saga that goes on to undo what it has done. Whatever stopped it is told again at its end."""
+    wanted = ev.CancelRequested(
+        reason=fork.reason,
+        by=fork.by,
+        at=fork.at,
+        grace_ms=0,
+        undo=True,
+        back_to=fork.back_to,
+        together=fork.together,
+    )
+    forks = {FORK_KEY + fork.key: str(fork.cut)} if fork.key else {}
+    return replace(
+        before,
+        version=entry.version,
+        lineage=Lineage(branch=fork.branch, first=entry.version + 1, closed=lineage_to(before)),
+        last_at=entry.at,
+        ended=None,
+        cancel=wanted,
+        parked=None,
+        recovery=replace(before.recovery, consecutive_crashes=0, interruptions={}),
+        keys={**before.keys, **forks},
+    )
 
 
 def _with_time(failing: Failing, later: int) -> Failing:

@@ -34,7 +34,7 @@ def child_reported(state: State, e: ev.ChildReported) -> State:
     if work is None or not work.hears(e.child):
         return state
     state = pay(state, e.slot, e.cost)
-    told = replace(work, status=e.status, output=e.output, failure=e.failure)
+    told = replace(work, status=e.status, output=e.output, failure=e.failure, undoable=e.undoable)
     return replace(state, open={**state.open, e.slot: told})
 
 

@@ -39,6 +39,7 @@ from baton.core.log.state import (
     State,
     Used,
 )
+from baton.core.log.undos import NotUndone, Undoable, Undoing, Undone, UndoStep
 from baton.core.log.work import Callback, Child, Question, Wait
 
 
@@ -75,6 +76,7 @@ PARTS = (
     *(Question, Option, Takeover, Escalation, Shown, Callback),
     *(Agent, Turn, Transcribed, Progress),
     *(Replanning, Made),
+    *(Undoable, Undoing, UndoStep, NotUndone, Undone),
 )
 _MEANING = "parked is what does not go on"  # earlier versions kept it when a cancel or a failure came
 SHAPE = hashlib.sha256(

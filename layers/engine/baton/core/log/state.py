@@ -26,6 +26,7 @@ from baton.core.log.events import (
     Value,
 )
 from baton.core.log.replans import Made
+from baton.core.log.undos import Undoable
 from baton.core.log.work import Child, Open, children_in
 
 KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however many
@@ -305,6 +306,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     corrections: dict[str, tuple[int, ...]] = {}
     """When answers of models were of no use (corrections.py)."""
     recovery: Recovery = Recovery()
+    undo: Undoable = Undoable()
 
     # ---- what it has used, and what people are told
     counts: Counts = Counts()
@@ -335,8 +337,9 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def is_stopping(self) -> bool:
-        """Whether it starts nothing any more, because it was cancelled, has failed or has its result."""
-        return self.cancel is not None or self.failure is not None or self.result is not None
+        """Whether it starts nothing any more, because it was cancelled, has failed, has its result, or undoes what it has done."""
+        is_over = self.cancel is not None or self.failure is not None or self.result is not None
+        return is_over or self.undo.work is not None
 
     @property
     def kills_workers(self) -> bool:

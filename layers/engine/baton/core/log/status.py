@@ -33,6 +33,8 @@ def status_of(state: State, turns: Turns | None = None) -> str:
         return "pending"
     if state.parked is not None:
         return "parked"
+    if state.undo.work is not None:
+        return "compensating"
     if state.is_stopping:
         return "running"
     if not state.open and not state.failing and not state.held:
@@ -63,7 +65,18 @@ LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "done": (("done",), ""),
     **{
         status: ((group_of(status),), status)
-        for status in ("running", "waiting", "suspended", "parked", "completed", "failed", "cancelled")
+        for status in (
+            "running",
+            "waiting",
+            "suspended",
+            "parked",
+            "compensating",
+            "completed",
+            "failed",
+            "cancelled",
+            "rolled_back",
+            "rollback_failed",
+        )
     },
 }
 """What a list of sagas can be asked for, as groups of the status index and, within them, one status.

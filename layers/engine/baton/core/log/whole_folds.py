@@ -20,12 +20,17 @@ def stopped(state: State, **news: Any) -> State:
 
 
 def cancelled(state: State, e: ev.CancelRequested) -> State:
-    """A second request may only shorten the grace of the first."""
+    """A second request may only shorten the grace of the first, or want more of the end."""
     first = state.cancel
-    if first is not None and first.result:
-        e = replace(e, result=True)
-    is_longer = first is not None and first.at + first.grace_ms <= e.at + e.grace_ms
-    return stopped(state, cancel=first if is_longer else e)
+    if first is None:
+        return stopped(state, cancel=e)
+    wanted = replace(e, result=e.result or first.result)
+    if first.undo:
+        wanted = replace(wanted, undo=True, back_to=first.back_to, together=first.together)
+    if first.at + first.grace_ms <= e.at + e.grace_ms:
+        undo = {"undo": wanted.undo, "back_to": wanted.back_to, "together": wanted.together}
+        wanted = replace(first, **undo) if wanted.undo != first.undo else first
+    return stopped(state, cancel=wanted)
 
 
 def abandoned(state: State, e: ev.ChildrenAbandoned) -> State:

@@ -70,6 +70,7 @@ class Child(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     status: str = ""
     output: Value = Value()
     failure: Failure | None = None
+    undoable: bool = False
 
     @property
     def signal(self) -> str:

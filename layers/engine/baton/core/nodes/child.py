@@ -56,9 +56,9 @@ class ChildKind(Kind):
                 return Failed(replace(signal.failure, node=at.node.name), by=signal.key)
             told, result = (desk.content(at, one) for one in (signal.payload, work.output))
             output = ev.Value(v={CALLED_OFF: told, "result": result})
-            return Done(_closed(at, work, output, signal.key), has_schema=False)
+            return Done(_closed(at, work, desk, output, signal.key), has_schema=False)
         if work.status == "completed":
-            return Done(_closed(at, work, work.output))
+            return Done(_closed(at, work, desk, work.output))
         why = work.failure
         cause = why.message if why else work.status
         if why and why.code != work.status:
@@ -79,7 +79,10 @@ class ChildKind(Kind):
         return f"the child saga `{event.child}`"
 
 
-def _closed(at: Activation, work: Child, output: ev.Value, by: str = "") -> ev.ChildClosed:
-    return ev.ChildClosed(
+def _closed(at: Activation, work: Child, desk: Desk, output: ev.Value, by: str = "") -> ev.ChildClosed:
+    closed = ev.ChildClosed(
         node=at.node.name, iteration=at.iteration, item=at.item, child=work.saga, output=output, by=by
     )
+    if not work.undoable:
+        return closed
+    return replace(closed, prior=desk.state.undo.head, lasting=at.node.stays)

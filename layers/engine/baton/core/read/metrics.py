@@ -39,8 +39,12 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "Questions": (COUNT, "people who were asked"),
     "Escalations": (COUNT, "failures of steps that became incidents"),
     "Parked": (COUNT, "sagas that were parked: nothing more begins until a person lets them go on, or their time comes"),
+    "RolledBack": (COUNT, "sagas that have undone what they had done"),
+    "RollbacksFailed": (COUNT, "sagas of which something could not be undone"),
     "Held": (COUNT, "times a step was held back by a circuit breaker, without an attempt"),
     "BreakerOpened": (COUNT, "times a circuit breaker opened"),
+    "SagasCompleted": (COUNT, "sagas that completed; with an error budget only"),
+    "SagasFailed": (COUNT, "sagas that failed or were rolled back; with an error budget only"),
     "LoopBlocked": (COUNT, "times an `async` tool held the event loop for longer than `LoopBlockedMs`"),
     "DeadMessages": (COUNT, "messages that no function could handle, as the reconciler finds them"),
     "DeadLetters": (COUNT, "dead letters that are pending, 1,000 at most; there are no figures while there are none"),
@@ -53,7 +57,12 @@ METRICS: Mapping[str, tuple[str, str]] = {
 """Every metric: its unit, and what it counts. `Errors` and `Parked` are by code, `LoopBlocked` by tool, `BreakerOpened` by breaker, those of
 models by model, `Held` by workflow, the others by tool and by workflow."""
 
-_QUIET = frozenset({"Attempts", "Succeeded", "WorkTime"})
+_QUIET = frozenset({"Attempts", "Succeeded", "WorkTime", "SagasCompleted"})
+
+_ENDS = {
+    "completed": "SagasCompleted",
+    **dict.fromkeys(("failed", "rolled_back", "rollback_failed"), "SagasFailed"),
+}
 
 Document = dict[str, Any]
 
@@ -102,7 +111,8 @@ class Tally:
 class Figures:
     """Adds up the figures of entries until they are taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, counts_ends: bool = False) -> None:
+        self._counts_ends = counts_ends
         self._tallies: dict[tuple[str, str], Tally] = {}
 
     def heard(self, workflow: str, events: Iterable[ev.Event], now: int) -> None:
@@ -136,9 +146,19 @@ class Figures:
                 tally.ask(event.usage, lasted)
             elif metric := _waits_for(event):
                 self._tally(workflow, "", now).add(metric)
-            elif isinstance(event, ev.Parked):
-                parked = self._tally(workflow, "", now).parked
-                parked[event.code] = parked.get(event.code, 0) + 1
+            elif isinstance(event, ev.Parked | ev.SagaEnded):
+                self._of_saga(workflow, event, now)
+
+    def _of_saga(self, workflow: str, event: ev.Parked | ev.SagaEnded, now: int) -> None:
+        if isinstance(event, ev.Parked):
+            parked = self._tally(workflow, "", now).parked
+            parked[event.code] = parked.get(event.code, 0) + 1
+            return
+        if event.undone is not None:
+            is_all = event.status == "rolled_back"
+            self._tally(workflow, "", now).add("RolledBack" if is_all else "RollbacksFailed")
+        if self._counts_ends and event.status in _ENDS:
+            self._tally(workflow, "", now).add(_ENDS[event.status])
 
     def _tally(self, workflow: str, tool: str, now: int) -> Tally:
         return self._tallies.setdefault((workflow, tool), Tally(now))
@@ -205,6 +225,15 @@ def _failed_attempt(tally: Tally, event: ev.AttemptFailed | ev.StepFailed) -> No
 def _documents(tally: Tally, now: int, deployment: str, workflow: str, tool: str) -> Iterator[Document]:
     named = {"function": deployment, "workflow": workflow} | ({"tool": tool} if tool else {})
     sets = [["function", "workflow"], *([["function", "tool"]] if tool else [])]
+    if ends := {name: tally.sums.pop(name) for name in _ENDS.values() if name in tally.sums}:
+        # A rate needs both of its figures: what is missing is no zero to CloudWatch.
+        values: dict[str, int | list[int]] = {**dict.fromkeys(_ENDS.values(), 0), **ends}
+        yield document(
+            now,
+            {"function": deployment, "workflow": workflow},
+            [["function"], ["function", "workflow"]],
+            values,
+        )
     # What is missing is no zero to CloudWatch: a rate needs both of its figures.
     sums: dict[str, int | list[int]] = (
         {"Retries": 0, **tally.sums} if "Attempts" in tally.sums else {**tally.sums}

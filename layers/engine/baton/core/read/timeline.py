@@ -17,6 +17,7 @@ from baton.core.log.fold import apply
 from baton.core.log.forks import afresh, lineage_to
 from baton.core.log.lost import carriers
 from baton.core.log.state import State, owner_of, slot_of
+from baton.core.log.undos import is_undo
 from baton.core.nodes.base import Kind
 
 RAN, PASSED, WAITED, ANSWERED = "ran", "passed", "waited", "answered"
@@ -285,7 +286,7 @@ class Story:
 
     def _settle(self, event: ev.Settles, before: State, when: Moment) -> None:
         slot = slot_of(event.node, event.iteration, event.item)
-        if slot not in before.tokens or self.places[slot].end is not None:
+        if is_undo(slot) or slot not in before.tokens or self.places[slot].end is not None:
             return  # what fails the saga leaves its tokens
         failure = failure_of(event)
         if event.item and event.emits:  # it has failed its node, which ends with it

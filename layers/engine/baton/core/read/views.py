@@ -20,6 +20,7 @@ from baton.core.log.approvals import shown as without_secrets
 from baton.core.log.events import Ask, Entry, Event, Failure, Notice, Opens, Shown
 from baton.core.log.state import State, item_of, node_of, owner_of
 from baton.core.log.status import status_of
+from baton.core.log.undos import is_undo
 from baton.core.log.workflow_limits import COUNTED
 from baton.core.money import MICRO
 from baton.core.nodes.base import Kinds
@@ -27,6 +28,7 @@ from baton.core.nodes.registry import KINDS
 from baton.core.read.forecast import foretold
 from baton.core.read.question_views import open_question_view, time_view
 from baton.core.read.risks import rules_of
+from baton.core.read.undo_views import OF_UNDOING, undo_view
 from baton.core.times import iso
 
 _NO_TOOLS: Mapping[str, ToolSpec] = MappingProxyType({})
@@ -87,6 +89,7 @@ def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _N
         else None,
         "questions": [open_question_view(state, program, tools, slot, ask) for slot, ask in asked(state)],
         "parked": _parked(state),
+        "undo": undo_view(state, program),
     } | _used(state, program)
 
 
@@ -111,6 +114,8 @@ def _place(state: State, program: Program, slot: str) -> dict[str, Any]:
     if "#" not in slot:
         return place
     item, kind = item_of(slot), program.kinds[program.nodes[node].kind]
+    if is_undo(slot):
+        return place | {"item": item, "label": "undo"}
     return place | {"item": item, "label": kind.label(state.open.get(owner_of(slot)), item)}
 
 
@@ -268,6 +273,8 @@ def _node_view(node: Node, kinds: Kinds) -> dict[str, Any]:
     if node.timeout_ms:
         shown["timeout_ms"] = node.timeout_ms
     shown |= kinds[node.kind].node_view(node)
+    if node.undo:
+        shown["undo"] = {tool: undo.step.tool for tool, undo in node.undo.items()}
     if node.loops:
         shown["loops"] = list(node.loops)
     if node.output_schema is not None:
@@ -331,7 +338,7 @@ def tool_view(spec: ToolSpec) -> dict[str, Any]:
     }
 
 
-_SELDOM = frozenset({"at", "item", "usage", "is_result", "result", "assumed", "digest"})
+_SELDOM = OF_UNDOING | {"at", "item", "usage", "is_result", "result", "assumed", "digest"}
 """Shown where there is something to show: most nodes do one thing, and ask no model."""
 
 

@@ -34,7 +34,9 @@ class ChildCanceller:
         parent, state, asked = run.lease.ref, run.history.state, run.cancelled
         children = [pair for pair in command.children if pair[1].saga not in asked]
         for group in self._p.children.groups(children, run.end):
-            await asyncio.gather(*(self.cancel(parent, state, slot, child) for slot, child in group))
+            await asyncio.gather(
+                *(self.cancel(parent, state, slot, child, undo=command.undo) for slot, child in group)
+            )
             asked.update(child.saga for _, child in group)
         part = [child for _, child in command.children if child.saga in asked]
         if len(part) == len(command.children):
@@ -42,7 +44,14 @@ class ChildCanceller:
         return (abandoned(part),) if part else ()
 
     async def cancel(
-        self, parent: SagaRef, state: State, slot: str, child: Child, off: Signal | None = None
+        self,
+        parent: SagaRef,
+        state: State,
+        slot: str,
+        child: Child,
+        off: Signal | None = None,
+        *,
+        undo: bool = False,
     ) -> None:
         """One that does not exist yet is started first: a frozen invocation may still be about to start it, and then
         finds it there and cancelled. One that is called `off` by a signal has time for its running steps, and says what was done.
@@ -56,9 +65,11 @@ class ChildCanceller:
                 return  # it can never start
             head = await self._p.call(self._p.log.read_head, ref)
         if head is not None:
-            await self._ask(parent, ref, head, off)
+            await self._ask(parent, ref, head, off, undo=undo)
 
-    async def _ask(self, parent: SagaRef, ref: SagaRef, head: Head, off: Signal | None) -> None:
+    async def _ask(
+        self, parent: SagaRef, ref: SagaRef, head: Head, off: Signal | None, *, undo: bool
+    ) -> None:
         history = History(self._p.log, self._p.blobs, self._p.call, ref)
         await history.load(head)
         if history.state.version == 0:
@@ -66,7 +77,9 @@ class ChildCanceller:
             await history.catch_up()
         while history.state.ended is None and history.state.cancel is None:
             now = self._p.clock.now()
-            request = CancelRequested(reason="its parent ended", by=str(parent), at=now, grace_ms=0)
+            request = CancelRequested(
+                reason="its parent ended", by=str(parent), at=now, grace_ms=0, undo=undo
+            )
             if off is not None:
                 why, grace_ms = f"the signal `{off.name}` called it off", self._p.limits.called_off_grace_ms
                 request = replace(request, reason=why, grace_ms=grace_ms, result=True)

@@ -1,4 +1,4 @@
-"""Fetch the blobs that an expression names."""
+"""Fetch the blobs that an expression names, and entries of the log."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ class ValueFetcher:
         self._p = parts
 
     async def perform(self, run: Run, command: FetchValues) -> bool:
+        for version in command.entries - run.entries.keys():
+            run.entries.update({one.version: one for one in await run.history.entries_to(version)})
         for ref in command.refs:
             try:
                 data = await self._p.call(self._p.blobs.get, run.lease.ref.tenant, ref)

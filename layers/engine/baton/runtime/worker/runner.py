@@ -22,6 +22,7 @@ from baton.core.decide.commands import (
     SendNotices,
     StopSteps,
     TendChildren,
+    UndoChildren,
 )
 from baton.core.decide.context import Found
 from baton.core.decide.decide import Advance, advance
@@ -71,6 +72,7 @@ class Runner:
             JudgeConditions: ConditionJudge(parts),
             RunSteps: StepStarter(parts),
             TendChildren: self._tender,
+            UndoChildren: _LazyUndoer(parts, log),
             SendNotices: NoticeSender(log),
         }
 
@@ -319,7 +321,7 @@ class Runner:
             run.outcomes[:size],
             self._p.clock.now(),
             {*run.steps.slots, *(one.slot for one in later)} if later else run.steps.slots,
-            Found(run.blobs, run.answers, run.absent, run.looked),
+            Found(run.blobs, run.answers, run.absent, run.looked, run.entries),
             limits.entry_bytes,
             limits.max_deaths,
             limits.result_bytes,
@@ -369,6 +371,18 @@ class Runner:
             raise CorruptLog(
                 f"{run.lease.ref}: wake {head.pending_wake} was left, but the log ends before it"
             )
+
+
+class _LazyUndoer:
+    """Loads what undoes children with the first saga that does."""
+
+    def __init__(self, parts: Parts, log: LogWriter) -> None:
+        self._made = parts, log
+
+    async def perform(self, run: Run, command: UndoChildren) -> bool:
+        from baton.runtime.performers.undo_children import ChildUndoer
+
+        return await ChildUndoer(*self._made).perform(run, command)
 
 
 def _gave_up(dead: Head, entries: Sequence[ev.Entry]) -> bool:

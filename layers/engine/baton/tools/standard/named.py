@@ -16,8 +16,8 @@ import msgspec
 from pydantic import Field
 
 from baton.core.effects.grants import NAMED
-from baton.core.log.agents import is_call
 from baton.core.pipelines.pipeline import digest
+from baton.core.tracing import is_call
 from baton.errors import EngineFault
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import Entities

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from baton.core.conditions import names_of
 from baton.core.conditions.schemapaths import Schema, in_words, is_plain
 from baton.core.documents.compile import comparisons, leftout
-from baton.core.documents.compile.constants import always_holds
 from baton.core.documents.compile.known import follow
+from baton.core.documents.compile.loopfaults import always_holds
 from baton.core.documents.compile.skipped import by_a_when
 from baton.core.expressions import (
     ROOTS,

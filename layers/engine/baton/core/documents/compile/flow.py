@@ -6,7 +6,7 @@ as sets of names, a chain of 10,000 would take gigabytes. Names and places of pr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -48,8 +48,7 @@ class Spot:
 class Flow:
     """The nodes that stand on no circle and behind none."""
 
-    def __init__(self, nodes: Mapping[str, NodeModel], edges: Edges, endless: Collection[str] = ()) -> None:
-        """`endless`: the last nodes of loops whose condition always holds; when they are done, only `timeout_path` leads out."""
+    def __init__(self, nodes: Mapping[str, NodeModel], edges: Edges) -> None:
         self.names = edges.order
         self.at = at = {name: index for index, name in enumerate(edges.order)}
         self.spots: list[Spot] = []
@@ -67,7 +66,7 @@ class Flow:
             if node.branch is not None or node.loop is not None or node.catch:
                 ways = [
                     tuple(sorted(at[other] for other in way if other in at))
-                    for way in (_used_up(node) if name in endless else least_ways(node, edges.after[name]))
+                    for way in least_ways(node, edges.after[name])
                 ]
             need, tolerated, cancels = waits_for(node.join, len(before))
             spot = Spot(before, after, ways, need, tolerated, cancels, node.when is not None)
@@ -168,11 +167,6 @@ def _ways(node: NodeModel, receivers: Iterable[str], *, least: bool) -> list[set
 def least_ways(node: NodeModel, receivers: Iterable[str]) -> list[set[str]]:
     """Sets of receivers: whatever happens when the node is done, those of one of them get a live token."""
     return _ways(node, receivers, least=True)
-
-
-def _used_up(node: NodeModel) -> list[set[str]]:
-    """The same for the last node of a loop that is left only when its rounds are used up: none, if that is a failure."""
-    return [set(node.loop.timeout_path)] if node.loop is not None and node.loop.timeout_path else []
 
 
 def most_ways(node: NodeModel, receivers: Iterable[str]) -> list[set[str]]:

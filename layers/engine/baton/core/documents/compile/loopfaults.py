@@ -5,13 +5,14 @@ Which loops there are, and what cannot be one, is in loops.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from baton.core.documents.compile.constants import always_holds
+from baton.core.conditions import ConditionError, judge, names_of
+from baton.core.conditions.model import AllOf, AnyOf, Condition, Matches, Not, Python
 from baton.core.documents.compile.edges import chosen
 from baton.core.documents.compile.flow import Flow
-from baton.core.expressions import escape
+from baton.core.expressions import Path, escape
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -43,8 +44,7 @@ def _left(flow: Flow) -> set[int]:
     found: set[int] = set()
     for index, spot in enumerate(flow.spots):
         if spot.around:
-            levels = (flow.going(index, way)[0] for way in (*spot.ways, *spot.caught))
-            level = min(levels, default=len(spot.around))
+            level = min(flow.going(index, way)[0] for way in (*spot.ways, *spot.caught))
             found.update(last for last in spot.around[level:] if last != index)
     return found
 
@@ -61,3 +61,38 @@ def _half_meant(source: Source) -> Iterator[Problem]:
                 message = f"`{name}` leads here only when its rounds are used up, by its `timeout_path`"
                 hint = f"take `{name}` out of `after`, or name `{other}` in its `break_path` too"
                 yield Problem(f"/nodes/{escape(other)}/after", message, hint)
+
+
+def always_holds(condition: Condition | None) -> bool:
+    """Whether it certainly does, whatever the values are."""
+    return condition is not None and _constant(condition) is True
+
+
+def _constant(condition: Condition) -> bool | None:
+    """The answer of a constant condition; None for one that depends on a value, or breaks."""
+    if isinstance(condition, AllOf):
+        return _of_all(map(_constant, condition.conditions))
+    if isinstance(condition, AnyOf):
+        return _not(_of_all(map(_not, map(_constant, condition.conditions))))
+    if isinstance(condition, Not):
+        return _not(_constant(condition.condition))
+    if isinstance(condition, Matches) and (isinstance(condition.schema, bool) or condition.schema == {}):
+        return (condition.schema is not False) != condition.invert
+    if isinstance(condition, Python) or names_of(condition):
+        return None
+    try:
+        return judge(condition, _NO_VALUES.__getitem__, {}, {})
+    except ConditionError:
+        return None
+
+
+def _of_all(values: Iterable[bool | None]) -> bool | None:
+    found = set(values)
+    return False if False in found else None if None in found else True
+
+
+def _not(value: bool | None) -> bool | None:
+    return None if value is None else not value
+
+
+_NO_VALUES: dict[Path, object] = {}

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from baton.core.conditions.document import read_condition
 from baton.core.conditions.model import Condition
 from baton.core.documents.compile.available_outputs import Produced
-from baton.core.documents.compile.constants import always_holds
 from baton.core.documents.compile.edges import Edges
 from baton.core.documents.compile.flow import Flow
 from baton.core.documents.compile.handling import rules_of
@@ -91,15 +90,7 @@ class Source:
 
     @cached_property
     def flow(self) -> Flow:
-        return Flow(self.nodes, self.edges, self._endless)
-
-    @cached_property
-    def _endless(self) -> frozenset[str]:
-        """The last nodes of loops whose condition always holds."""
-        looping = [name for name, node in self.nodes.items() if node.loop is not None]
-        return frozenset(
-            name for name in looping if always_holds(self.condition(f"/nodes/{name}/loop/while"))
-        )
+        return Flow(self.nodes, self.edges)
 
     @cached_property
     def loops(self) -> Loops:

@@ -48,6 +48,12 @@ def entry_of(
     return entry
 
 
+def is_said(code: str, class_: str, rules: Sequence[Rules]) -> bool:
+    """Whether the rules name strategies for a failure, in place of the default ones."""
+    found = _changes(code, class_, rules)
+    return any(change.ladder is not None or change.last is not None for change in found)
+
+
 def merge(entry: PolicyEntry, change: Change) -> PolicyEntry:
     """The entry as the change leaves it. `at_most` is added to what is there; everything else replaces it."""
     said: dict[str, Any] = {

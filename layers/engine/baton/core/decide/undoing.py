@@ -1,0 +1,316 @@
+"""A saga that cannot go on takes back what it has done: when, in which order, and what comes of it.
+
+Loaded with the first saga that undoes something. Undoing a step is a step at a slot of an item; attempts, pauses, questions and money are those
+of any other. The list of what can be undone is in core/log/undos.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.decide.builder import DecisionBuilder, RunStep, activation
+from baton.core.decide.commands import CancelChildren, Decision, StopSteps, UndoChildren, missing, next_up
+from baton.core.decide.context import LackingError
+from baton.core.decide.parking import orphans_of
+from baton.core.decide.retries import may_try_again, next_attempt
+from baton.core.decide.scheduling import fail, follow
+from baton.core.decide.spending import is_told
+from baton.core.decide.unknown_outcomes import doubts, is_in_doubt
+from baton.core.expressions import ExpressionError, compile_template, lone_path
+from baton.core.graph.graph import Undo
+from baton.core.log import events as ev
+from baton.core.log.state import State, item_of, node_of, slot_of
+from baton.core.log.undos import NAMED, Undoing, undo_item, undone_item
+from baton.core.log.work import Child
+from baton.core.nodes.base import Activation
+from baton.errors import CorruptLog
+
+Cancelling = Callable[[Sequence[tuple[str, Child]]], Decision]
+
+SIDE_BY_SIDE = 10
+"""So many steps are undone at a time where the document lets them be."""
+LOOK_MS = 60_000
+"""So often it is looked whether a child has undone what it had done, should word of its end be lost."""
+STOPPED = ev.Failure("cancelled", "the saga was stopped while the step ran")
+
+
+# ---- whether, and when ---------------------------------------------------------------------------------------------------
+
+
+def begun(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
+    """What comes before the end of a saga that stops: it takes back what it has done. None: it does not.
+
+    First it is found out what has happened, people are told where that cannot be, and its children are stopped.
+    """
+    state = builder.state
+    if not _is_due(state):
+        return None
+    if (looks := _looks(builder)) is not None:
+        return looks
+    told = [one for one in doubts(builder.program, state, builder.now) if not is_told(state, one.key)]
+    if told:
+        return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
+    if orphans := orphans_of(state):
+        decision = cancelling(orphans)
+        asked = (replace(one, undo=True) for one in decision.commands if isinstance(one, CancelChildren))
+        return replace(decision, commands=tuple(asked))
+    return Decision(record=(_beginning(builder),))
+
+
+def stopping(builder: DecisionBuilder) -> Decision:
+    """Running steps are stopped, but for those that find out whether something has happened."""
+    program, state = builder.program, builder.state
+    slots = tuple(slot for slot in builder.running if not is_in_doubt(program, state, slot, ()))
+    return Decision(commands=(StopSteps(slots),)) if slots else Decision()
+
+
+def _is_due(state: State) -> bool:
+    undo, cancel = state.undo, state.cancel
+    if state.result is not None:
+        return False
+    if cancel is not None and cancel.undo:
+        return True
+    return state.failure is not None and not undo.stays and undo.can > 0
+
+
+def _looks(builder: DecisionBuilder) -> Decision | None:
+    """The steps of which has to be found out first whether they have happened; None when there are none."""
+    program, state = builder.program, builder.state
+    run = []
+    for slot in state.tokens:
+        at = activation(program, state, slot)
+        failing = state.failing.get(slot)
+        if not at.node.undo or (failing is not None and failing.ask is not None):
+            continue
+        if is_in_doubt(program, state, slot, ()):
+            try:
+                step = next_attempt(builder, at, _arguments_of(builder, at))
+            except LackingError as error:
+                return Decision(commands=missing(error.needs, error.questions))
+            except ExpressionError:
+                continue
+            run.append(replace(step, look=True, hooks=(), failure=step.failure or STOPPED))
+    return Decision(commands=next_up(run, ())) if run else None
+
+
+def _arguments_of(builder: DecisionBuilder, at: Activation) -> Any:
+    return builder.context(at.slot).render(builder.program.arguments[at.node.name])
+
+
+def _beginning(builder: DecisionBuilder) -> ev.UndoBegan:
+    """The event with which it begins."""
+    state, cancel = builder.state, builder.state.cancel
+    wanted = cancel if cancel is not None and cancel.undo else None
+    failure = state.failure
+    reason = wanted.reason if wanted is not None else f"{failure.code}: {failure.message}" if failure else ""
+    return ev.UndoBegan(
+        reason=reason[:500],
+        by="" if wanted is None else wanted.by,
+        at=builder.now,
+        back_to=0 if wanted is None else wanted.back_to,
+        together=builder.program.graph.undo_together or (wanted is not None and wanted.together),
+    )
+
+
+# ---- step by step --------------------------------------------------------------------------------------------------------
+
+
+def undo(builder: DecisionBuilder) -> Decision:
+    """What is to be done for an undoing under way."""
+    for slot in _work(builder).steps:
+        try:
+            _schedule(builder, slot)
+        except LackingError as error:
+            builder.lacks(error)
+    if builder.state.undo.head > builder.state.version:
+        return Decision(behind=True)  # what is to be undone is in the entry that is being made
+    if not builder.record and not builder.entries:
+        try:
+            _move(builder)
+        except LackingError as error:
+            builder.lacks(error)
+    if builder.record:
+        return Decision(record=tuple(builder.record))
+    run = builder.run
+    if builder.state.recovery.epoch and builder.state.recovery.epoch == builder.state.epoch and run:
+        # After a crash it is unknown which of several steps caused it.
+        turn = builder.state.counts.revivals % len(run)
+        run = [] if builder.running else run[turn : turn + 1]
+    commands = (*missing(builder.needs, builder.questions, builder.entries), *next_up(run, ()))
+    if builder.undoing:
+        commands = (*commands, UndoChildren(tuple(builder.undoing)))
+    return Decision(commands=commands, again=builder.again, due=builder.due)
+
+
+def _work(builder: DecisionBuilder) -> Undoing:
+    work = builder.state.undo.work
+    assert work is not None, "the caller has looked"
+    return work
+
+
+def _move(builder: DecisionBuilder) -> None:
+    """The next steps begin, those that nothing undoes are passed, and it ends when none is left. Raises `LackingError`."""
+    while True:
+        work = _work(builder)
+        if work.steps and (not work.together or len(work.steps) >= SIDE_BY_SIDE):
+            return
+        event = _next(builder, work)
+        if event is None:
+            if not work.steps:
+                builder.note(_end(builder.state, work))
+            return
+        if isinstance(event, ev.UndoStepBegan) and _slot(event) in work.steps:
+            return
+        builder.note(event)
+
+
+def _slot(event: ev.UndoStepBegan) -> str:
+    return slot_of(event.node, event.iteration, event.item)
+
+
+def _next(builder: DecisionBuilder, work: Undoing) -> ev.UndoStepBegan | ev.UndoPassed | None:
+    """What comes next: first what has failed before, then the list. Raises `LackingError`."""
+    state = builder.state
+    if work.again:
+        first = work.again[0]
+        name, iteration = node_of(first.slot)
+        event = _event(builder, first.version, first.index)
+        return ev.UndoStepBegan(
+            node=name,
+            iteration=iteration,
+            item=undo_item(item_of(first.slot)),
+            at=builder.now,
+            version=first.version,
+            index=first.index,
+            **_done_by(event),
+            again=True,
+        )
+    version, below = state.undo.head, state.undo.below
+    if version <= work.back_to:
+        return None
+    entry = _entry(builder, version)
+    links: list[tuple[int, Any]] = [
+        (index, event)
+        for index, event in enumerate(entry.events)
+        if getattr(event, "prior", None) is not None and (below < 0 or index < below)
+    ]
+    index, event = links[-1]
+    is_first = len(links) == 1
+    place: dict[str, Any] = {
+        "node": event.node,
+        "iteration": event.iteration,
+        "version": version,
+        "index": index,
+        "next": event.prior if is_first else version,
+        "below": -1 if is_first else index,
+    }
+    by = _done_by(event)
+    if event.lasting or not _can_undo(builder, event):
+        return ev.UndoPassed(item=event.item, tool=by.get("tool", ""), **place)
+    return ev.UndoStepBegan(item=undo_item(event.item), at=builder.now, **by, **place)
+
+
+def _done_by(event: Any) -> dict[str, Any]:
+    return {"child": event.child} if hasattr(event, "child") else {"tool": event.tool}
+
+
+def _can_undo(builder: DecisionBuilder, event: Any) -> bool:
+    node = builder.program.nodes.get(event.node)
+    return node is not None and (hasattr(event, "child") or node.inverse(event.tool, event.item) is not None)
+
+
+def _entry(builder: DecisionBuilder, version: int) -> ev.Entry:
+    entry = builder.found.entries.get(version)
+    if entry is None:
+        raise LackingError(entries=(version,))
+    return entry
+
+
+def _event(builder: DecisionBuilder, version: int, index: int) -> Any:
+    return _entry(builder, version).events[index]
+
+
+def _schedule(builder: DecisionBuilder, slot: str) -> None:
+    """A step that undoes another: it runs now, waits for its next attempt, or for a person. Raises `LackingError`."""
+    state = builder.state
+    if slot in builder.running or (slot in state.failing and not may_try_again(builder, _at(builder, slot))):
+        return
+    step = _work(builder).steps[slot]
+    if step.child:
+        builder.undoing.append((slot, step.child))
+        builder.due_by(builder.now + LOOK_MS)
+        return
+    at = _at(builder, slot)
+    work = state.open.get(slot)
+    if work is not None:
+        said = builder.program.kinds[at.node.kind].resume(at, work, builder)
+        if said is not None:
+            follow(builder, at, said)
+        elif work.due is not None:
+            builder.due_by(work.due)
+        return
+    event = _event(builder, step.version, step.index)
+    found = builder.program.nodes[at.node.name].inverse(step.tool, undone_item(at.item))
+    if found is None:
+        fail(
+            builder,
+            at,
+            ev.failed_with("tool_missing", f"nothing undoes `{step.tool}` any more", at.node.name),
+        )
+        return
+    try:
+        arguments = _arguments(builder, slot, found, event)
+    except (ExpressionError, CorruptLog) as error:
+        fail(builder, at, ev.failed_with("input_unbound", str(error), at.node.name))
+        return
+    builder.run.append(_run(builder, at, arguments))
+
+
+def _at(builder: DecisionBuilder, slot: str) -> Activation:
+    return activation(builder.program, builder.state, slot)
+
+
+def _run(builder: DecisionBuilder, at: Activation, arguments: Any) -> RunStep:
+    was = slot_of(at.node.name, at.iteration, undone_item(at.item))
+    generation = builder.state.undo.generation(at.node.name, at.iteration, was)
+    step = next_attempt(builder, at, arguments)
+    return replace(step, digest="", undoes=True, generation=generation)
+
+
+def _arguments(builder: DecisionBuilder, slot: str, found: Undo, event: Any) -> dict[str, Any]:
+    """An argument that is an expression for what may be missing is left out where it is. Raises `ExpressionError`, `LackingError`."""
+    values = {"output": event.output if event.full is None else event.full}
+    if event.kept is not None:
+        values["input"] = event.kept
+    context = replace(builder.context(slot), undone=values)
+    given: dict[str, Any] = found.step.arguments
+    rendered: dict[str, Any] = context.render(compile_template(given))
+    return {
+        name: value
+        for name, value in rendered.items()
+        if value is not None or not ((path := lone_path(given[name])) is not None and path.optional)
+    }
+
+
+# ---- how it ends ---------------------------------------------------------------------------------------------------------
+
+
+def _end(state: State, work: Undoing) -> ev.SagaEnded:
+    left = state.undo.failed
+    report = ev.Undone(
+        done=work.done,
+        fails=len(left),
+        lasts=work.lasts,
+        failed=left[:NAMED],
+        lasting=work.lasting,
+        doubtful=state.undo.doubtful,
+        back_to=work.back_to,
+    )
+    is_done = not left and not state.undo.doubtful
+    failure = state.failure or ev.Failure("cancelled", work.reason)
+    return ev.SagaEnded(
+        status="rolled_back" if is_done else "rollback_failed", failure=failure, undone=report
+    )

@@ -1,0 +1,138 @@
+"""Undoing by hand: what would be undone, and the entry that sets it going.
+
+A saga that runs is cancelled, and undoes what it has done before it ends. One that has ended goes on in a new branch, from its end. What
+is decided then is in core/decide/undoing.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.decide.program import Program
+from baton.core.log.events import CancelRequested, Forked
+from baton.core.log.state import FORK_KEY, State, slot_of
+from baton.core.log.status import status_of
+from baton.errors import KeyReused, NotAllowedNow, UserError
+from baton.ports import Head, Wake
+from baton.runtime.history import History
+from baton.runtime.request import Opened, Request, accepted
+
+LISTED = 100
+"""The most steps that a plan names."""
+Arm = Callable[[Head], Awaitable[int]]
+
+
+async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[str, Any]:
+    """What a rollback would undo, the newest first, and what nothing undoes. Reads the entries of these steps.
+
+    Raises `UserError` for a version that is not in the log.
+    """
+    state = history.state
+    _check_version(state, back_to)
+    known: dict[int, Any] = {}
+    steps: list[dict[str, Any]] = []
+    can = cannot = 0
+    for failed in state.undo.failed:
+        if failed.version > back_to:
+            can += 1
+            steps.append({"step": failed.slot, "version": failed.version, "by": failed.tool or None})
+    version, below = state.undo.head, state.undo.below
+    while version > back_to:
+        if version not in known:
+            known = {one.version: one for one in await history.entries_to(version)}
+        events = known[version].events if below < 0 else known[version].events[:below]
+        links = [event for event in events if getattr(event, "prior", None) is not None]
+        for event in reversed(links):
+            by = _by(program, event)
+            can, cannot = can + (by is not None), cannot + (by is None)
+            if len(steps) < LISTED:
+                steps.append(
+                    {"step": slot_of(event.node, event.iteration, event.item), "version": version, "by": by}
+                )
+        version, below = links[0].prior, -1
+    return {"undoable": can, "lasting": cannot, "steps": steps[:LISTED]}
+
+
+def _by(program: Program, event: Any) -> str | None:
+    """The tool that undoes it; None: nothing does."""
+    node = program.nodes.get(event.node)
+    if node is None or event.lasting:
+        return None
+    if hasattr(event, "child"):
+        return str(event.child)
+    undo = node.inverse(event.tool, event.item)
+    return None if undo is None else undo.step.tool
+
+
+async def roll_back(
+    request: Request, opened: Opened, arm: Arm, wanted: CancelRequested, key: str = ""
+) -> dict[str, Any]:
+    """Have the saga undo what it has done. Repeated with the same key, a no-op.
+
+    Raises `NotAllowedNow` where nothing is left to undo, or it is being undone.
+    """
+    history = opened.history
+    plan = await plan_of(history, opened.program, wanted.back_to)
+    remembered = FORK_KEY + key
+    armed = 0
+    while True:
+        state, now = history.state, request.engine.clock.now()
+        if key and remembered in state.keys:
+            if state.undo.work is not None or state.cancel is not None:
+                return accepted(opened, changed=False) | {"plan": plan}
+            raise KeyReused("this key was used for a fork")
+        _check_possible(state, plan)
+        if state.ended is None:
+            changed = await request.put(
+                history, lambda state, now: None if _is_asked(state) else replace(wanted, at=now)
+            )
+            return accepted(opened, changed=changed) | {"plan": plan}
+        if now >= armed:
+            armed = await arm(opened.head)
+        fork = Forked(
+            cut=state.version,
+            branch=state.lineage.branch + 1,
+            by=wanted.by,
+            at=now,
+            reason=wanted.reason,
+            key=key,
+            undo=True,
+            back_to=wanted.back_to,
+            together=wanted.together,
+        )
+        entry = request.entry(history, fork, now)
+        if await history.append(entry, wake=Wake(v=entry.version)):
+            return accepted(opened, changed=True) | {"plan": plan}
+        await history.catch_up()
+
+
+def check_cut(state: State, cut: int) -> None:
+    """Raises `UserError` for a version from which no saga goes on, because what was done there is undone."""
+    for first, last in state.undo.spans:
+        if first <= cut <= last:
+            raise UserError(
+                f"what was done from version {first} on is undone; the last version to go on from is {first - 1}"
+            )
+
+
+def _is_asked(state: State) -> bool:
+    return state.undo.work is not None or (state.cancel is not None and state.cancel.undo)
+
+
+def _check_version(state: State, back_to: int) -> None:
+    if not 0 <= back_to < max(state.version, 1):
+        raise UserError(
+            f"version {back_to} is not in the log, or is its last; it goes back to one before {state.version}"
+        )
+
+
+def _check_possible(state: State, plan: dict[str, Any]) -> None:
+    if state.undo.work is not None:
+        raise NotAllowedNow("the saga undoes what it has done already")
+    if plan["undoable"] or (state.ended is None and not state.undo.cannot):
+        return
+    lasting = f"; nothing undoes what {plan['lasting']} of its steps have done" if plan["lasting"] else ""
+    raise NotAllowedNow(f"nothing that can be undone is left: the saga is {status_of(state)}{lasting}")

@@ -1,0 +1,64 @@
+"""What is told of a step that waits for a circuit breaker: in the saga's view, in its events, and when it is explained."""
+
+from __future__ import annotations
+
+from baton.core.read.views import saga_view
+from baton.core.times import iso
+from tests.core.build import Saga, done, failed, program, task
+from tests.core.test_held import MINUTE, PATIENT, held
+from tests.core.told import of, whole, why
+
+
+def waiting() -> Saga:
+    saga = of("a: {tool: t}\nb: {tool: t, after: a}")
+    saga.go(held(saga))
+    return saga
+
+
+def test_a_view_says_for_which_breaker_since_when_and_until_when() -> None:
+    saga = waiting()
+    (active,) = saga_view(saga.state, saga.program, {})["active"]
+    assert active == {
+        "node": "a",
+        "iteration": [],
+        "state": "held",
+        "breaker": "payments",
+        "since": iso(saga.now),
+        "until": iso(saga.now + MINUTE),
+    }
+
+
+def test_it_is_explained_in_words() -> None:
+    saga = waiting()
+    probe = iso(saga.now + MINUTE)
+    assert why(saga, "a") == f"`a` waits for breaker `payments`, which is open; next probe at {probe}"
+    assert whole(saga, "a")[0]["state"] == "held"
+    assert f"`a` waits for breaker `payments`, which is open; next probe at {probe}" in why(saga, "b")
+
+
+def test_a_saga_that_was_cancelled_was_waiting() -> None:
+    saga = waiting()
+    probe = iso(saga.now + MINUTE)
+    saga.cancel()
+    saga.go()
+    words = f"`a` was waiting for breaker `payments`, which is open; next probe at {probe}"
+    assert why(saga, "a") == f"{words}: the saga was cancelled by ada: enough"
+
+
+def test_it_is_over_with_the_next_attempt() -> None:
+    saga = Saga(program(task("a"), task("b", "a"), failures={"any": PATIENT}))
+    saga.go()
+    saga.go(held(saga))
+    saga.go(after_ms=MINUTE)
+    saga.go(failed("a", "service_unavailable"))
+    assert "breaker" not in why(saga, "a")
+    (active,) = saga_view(saga.state, saga.program, {})["active"]
+    assert active["state"] == "retrying"
+    saga.now = saga.state.failing["a"].due_at
+    saga.go(held(saga, attempt=2))
+    (active,) = saga_view(saga.state, saga.program, {})["active"]
+    assert active["state"] == "held"
+    assert "waits for breaker `payments`" in why(saga, "a")
+    saga.go(after_ms=MINUTE)
+    saga.go(done("a", attempt=2))
+    assert "breaker" not in why(saga, "a")

@@ -1,0 +1,53 @@
+"""The shape of a saga that is undone, for the golden logs of make.py."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from baton.core.failures.policy import ANY, FAIL, Change
+from baton.core.failures.retry import RetryChange
+from baton.core.graph.graph import Node, Undo
+from baton.core.log import events as ev
+from tests.core.build import Saga, child, done, failed, program, task
+
+
+def undone() -> Saga:
+    """Of three steps one is undone at its second attempt, one is not, and nothing undoes the third; the operator lets it be tried once more."""
+    retry = Change(last=FAIL, retry=RetryChange(max_attempts=2))
+    arguments = {"id": "${step.output.id}", "city": "${step.input.city}"}
+    inverse = Node(name="a", kind="task", tool="cancel", arguments=arguments, failures={ANY: retry})
+    a = replace(task("a", arguments={"city": "Wien"}), undo={"t": Undo(step=inverse, keeps=("city",))})
+    c = replace(task("c", "b"), undo={"t": Undo(step=replace(inverse, name="c", arguments={}))})
+    saga = Saga(program(a, task("b", "a"), c, task("d", "c")))
+    saga.go(replace(done("a", {"id": "t-1"}), kept=ev.Value(v={"city": "Wien"})))
+    for slot in ("b", "c"):
+        saga.go(done(slot, {"id": slot}))
+    saga.go(failed("d", "sold_out"))
+    saga.go(failed("c#undo", "gone", "permanent"))
+    saga.go(failed("a#undo", "unavailable", "transient"))
+    saga.go(done("a#undo", attempt=2), after_ms=60_000)
+    again = ev.Forked(cut=saga.state.version, branch=1, by="ada", at=saga.now, undo=True, reason="once more")
+    saga.put(again, epoch=0, invocation="api")
+    saga.go()
+    saga.go(done("c#undo"))
+    return saga
+
+
+def undone_child() -> Saga:
+    """A child that has completed undoes what it has done, and then its parent does."""
+    retry = Change(last=FAIL, retry=RetryChange(max_attempts=1))
+    inverse = Node(name="a", kind="task", tool="cancel", arguments={}, failures={ANY: retry})
+    a = replace(task("a"), undo={"t": Undo(step=inverse)})
+    saga = Saga(program(a, child("b", "a"), task("c", "b")))
+    saga.go(done("a"))
+    opened = saga.state.children["b"]
+    saga.put(ev.ChildReported(slot="b", child=opened.saga, status="completed", undoable=True))
+    saga.go()
+    saga.go(failed("c", "sold_out"))
+    saga.put(ev.ChildUndone(node="b", item="undo", child=opened.saga, cost=3))
+    saga.go()
+    saga.go(done("a#undo"))
+    return saga
+
+
+OF_UNDOING = {"undone": undone, "undone-child": undone_child}

@@ -1,0 +1,204 @@
+"""Tools whose effects can be undone, the books of what is in force, and what must hold of undoing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+
+from baton import Context, StepFailure, tool
+from baton.core.log.events import (
+    CancelRequested,
+    ChildClosed,
+    ChildUndone,
+    Entry,
+    Forked,
+    SagaEnded,
+    StepFailed,
+    StepSucceeded,
+)
+from baton.core.log.state import slot_of
+from baton.core.log.undos import is_undo, undo_item
+from baton.tools.define import Registry
+from tests.kit.process import RUNS_IN, pause
+
+if TYPE_CHECKING:
+    from tests.kit.world import World
+
+UNDOING = "undoing"
+
+LENT = """
+name: lent
+on_failure: rollback
+nodes:
+  a: {tool: lend, with: {what: hall}}
+  b: {tool: pledge, with: {what: "part ${loop.iteration}"}, after: a, loop: {while: "loop.iteration < 1", max_iterations: 2}}
+  c: {tool: fill, with: {size: 5}, after: b}
+  d: {workflow: lent-child, after: c}
+  e: {tool: lend, with: {what: tent}, after: d}
+  f: {tool: refuses, after: e}
+"""
+CHILD = """
+name: lent-child
+nodes:
+  x: {tool: lend, with: {what: chairs}}
+  y: {tool: pledge, with: {what: chairs}, after: x}
+"""
+
+
+class Loans(Struct):
+    """What is lent, by its id; all that was done; by id, the keys with which it was taken back; and how many calls of an inverse fail."""
+
+    in_force: dict[str, str] = field(default_factory=dict)
+    ever: dict[str, str] = field(default_factory=dict)
+    back: dict[str, set[str]] = field(default_factory=dict)
+    strange: list[str] = field(default_factory=list)
+    broken: int = 0
+
+    def lend(self, id: str, what: str, saga: str) -> None:  # the service calls it so
+        _check()
+        if id not in self.ever:
+            self.ever[id] = self.in_force[id] = f"{saga} {what}"
+
+    def take_back(self, id: str, key: str) -> None:  # as above
+        _check()
+        if self.broken:
+            self.broken -= 1
+            raise StepFailure("unavailable", "the office is closed", happened=False)
+        if id not in self.ever:
+            self.strange.append(f"what never was lent is taken back: {id}")
+        self.back.setdefault(id, set()).add(key)
+        self.in_force.pop(id, None)
+
+
+def _check() -> None:
+    if (process := RUNS_IN.get()) is not None:
+        process.check()
+
+
+def add_lending(registry: Registry, books: Any) -> None:
+    @tool("lend", registry=registry, undo="unlend")
+    async def lend(what: str, context: Context) -> dict[str, str]:
+        await pause(0.3)
+        books.loans.lend(context.idempotency_key, what, context.saga)
+        return {"id": context.idempotency_key}
+
+    @tool("unlend", registry=registry)
+    async def unlend(id: str, what: str, context: Context) -> None:  # the field's name
+        await pause(0.2)
+        books.loans.take_back(id, context.idempotency_key)
+
+    @tool("pledge", registry=registry, effect="once", verify="pledged", undo="redeem")
+    async def pledge(what: str, context: Context) -> dict[str, str]:
+        await pause(0.3, stands_still=False)
+        books.loans.lend(f"p{context.idempotency_key}", what, context.saga)
+        return {"id": f"p{context.idempotency_key}"}
+
+    @tool("pledged", registry=registry, effect="pure")
+    async def pledged(context: Context) -> dict[str, Any]:
+        known = f"p{context.idempotency_key}"
+        return {"happened": known in books.loans.ever, "result": {"id": known}}
+
+    @tool("redeem", registry=registry, effect="once", verify="redeemed")
+    async def redeem(id: str, context: Context) -> None:  # the field's name
+        await pause(0.2, stands_still=False)
+        books.loans.take_back(id, context.idempotency_key)
+
+    @tool("redeemed", registry=registry, effect="pure")
+    async def redeemed(id: str) -> dict[str, Any]:  # the field's name
+        return {"happened": id in books.loans.back, "result": None}
+
+    @tool("refuses", registry=registry, effect="pure")
+    async def refuses() -> None:
+        await pause(0.1)
+        raise StepFailure("sold_out", "there is none", kind="permanent")
+
+
+# ---- what must hold ----------------------------------------------------------------------------------------------------
+
+
+def of_undoing(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
+    """What was undone, in which order and how often, by the logs and by the books."""
+    loans = world.books.loans
+    yield from loans.strange
+    yield from (
+        f"taken back {len(keys)} times: {loans.ever.get(one)}"
+        for one, keys in loans.back.items()
+        if len(keys) > 1
+    )
+    for saga, entries in logs.items():
+        yield from (f"{saga}: {text}" for text in _in_order(entries))
+        end = next((event for event in reversed(entries[-1].events) if isinstance(event, SagaEnded)), None)
+        if end is not None and end.status == "rolled_back":
+            left = [what for what in loans.in_force.values() if what.split()[0] == saga]
+            yield from (f"rolled back, and still in force: {what}" for what in left)
+
+
+def _in_order(entries: list[Entry]) -> Iterator[str]:
+    """Each undone step is the newest that is not undone, and was done."""
+    open_: list[tuple[int, str, bool]] = []
+    failed: list[str] = []
+    for entry in entries:
+        for event in entry.events:
+            if isinstance(event, Forked) and not event.undo:
+                open_ = [one for one in open_ if one[0] <= event.cut]
+            elif isinstance(event, StepSucceeded | ChildClosed) and event.prior is not None:
+                slot = slot_of(event.node, event.iteration, undo_item(event.item))
+                open_.append((entry.version, slot, event.lasting))
+            elif isinstance(event, StepSucceeded | ChildUndone | StepFailed):
+                slot = slot_of(event.node, event.iteration, event.item)
+                if not is_undo(slot):
+                    continue
+                left = [one for one in open_ if not one[2]]
+                is_failed = isinstance(event, StepFailed) or getattr(event, "failure", None) is not None
+                if slot in failed:
+                    failed.remove(slot)
+                elif not left or left[-1][1] != slot:
+                    yield f"{slot} is undone, and the newest that is left is {left[-1][1] if left else 'none'}"
+                else:
+                    open_.remove(left[-1])
+                if is_failed:
+                    failed.append(slot)
+            elif isinstance(event, SagaEnded) and event.status == "rolled_back" and event.undone is not None:
+                back_to = event.undone.back_to
+                left = [one for one in open_ if not one[2] and one[0] > back_to]
+                yield from (f"rolled back, and not undone: {slot}" for _, slot, _ in left)
+    twice = [slot for slot, count in Counter(slot for _, slot, _ in open_).items() if count > 1]
+    yield from (f"twice in the list of what can be undone: {slot}" for slot in twice)
+
+
+PAIR = """
+name: pair
+nodes:
+  a: {tool: lend, with: {what: hall}}
+  b: {tool: lend, with: {what: one}, after: a}
+  c: {tool: lend, with: {what: two}, after: a}
+  d: {tool: pledge, with: {what: deposit}, after: [b, c]}
+"""
+
+
+async def lends_again(world: World, *, start: Any, patiently: Any) -> str:
+    """A saga is complete, goes on from an earlier version, is complete again, and is undone by an operator."""
+    saga = str(await start(world, PAIR, {}, "pair"))
+    await _ended(world, saga, 1)
+    await patiently(world, lambda service: service.fork(saga, 2, "once more", "key-f"))
+    await _ended(world, saga, 2)
+    wanted = CancelRequested(reason="no more", by="", at=0, grace_ms=0, undo=True)
+    await patiently(world, lambda service: service.rollback(saga, wanted, "key-r"))
+    await _ended(world, saga, 3)
+    return saga
+
+
+async def _ended(world: World, saga: str, times: int) -> None:
+    while sum(isinstance(event, SagaEnded) for event in world.events(saga)) < times:
+        await asyncio.sleep(20)
+
+
+async def lends(world: World, *, start: Any, patiently: Any) -> str:
+    """A saga with a loop, a child and something that nothing undoes fails at its last step; inverses fail now and then."""
+    world.books.loans.broken = 3
+    await patiently(world, lambda service: service.register(CHILD, json_only=False))
+    return str(await start(world, LENT, {}, "lent"))

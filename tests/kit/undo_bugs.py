@@ -1,0 +1,79 @@
+"""Planted bugs about undoing, made as those of bugs.py are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.decide import undoing
+from baton.core.log import fold, forks
+from baton.core.log.state import State
+from baton.core.log.undos import Undoable
+from baton.runtime import steps
+from tests.kit.bugs import replaced
+
+
+@contextmanager
+def an_undo_has_another_key_in_each_invocation() -> Iterator[None]:
+    """Undo row: a worker that dies behind the call of an inverse has it called again as another call."""
+
+    def key_for(state: State, step: Any, *more: Any) -> str:
+        key: str = real(state, step, *more)
+        return f"{key}-{state.epoch}" if step.undoes else key
+
+    real = vars(steps)["key_for"]
+    with replaced(steps, "key_for", key_for):
+        yield
+
+
+@contextmanager
+def steps_are_undone_side_by_side() -> Iterator[None]:
+    """Undo row: what was built on something is taken away before it, or not."""
+
+    def beginning(builder: Any) -> Any:
+        return replace(real(builder), together=True)
+
+    real = undoing._beginning
+    with replaced(undoing, "_beginning", beginning):
+        yield
+
+
+@contextmanager
+def a_revival_forgets_what_is_left() -> Iterator[None]:
+    """Undo row: the worker that goes on takes what was begun for all there was."""
+
+    def revived(state: State, event: Any) -> State:
+        after = real(state, event)
+        return after if state.undo.work is None else replace(after, undo=replace(after.undo, head=0))
+
+    from baton.core.log import events as ev
+
+    real = fold._TABLE[ev.Revived]
+    fold._TABLE[ev.Revived] = revived
+    try:
+        yield
+    finally:
+        fold._TABLE[ev.Revived] = real
+
+
+@contextmanager
+def a_fork_loses_the_list() -> Iterator[None]:
+    """Undo row: what the branch before has done is not undone."""
+    with replaced(forks, "_undoable", lambda *_: Undoable()):
+        yield
+
+
+@contextmanager
+def the_first_of_an_entry_is_the_only_one() -> Iterator[None]:
+    """Undo row: of a step that ended beside another, nothing is undone."""
+
+    def move(builder: Any, work: Any) -> Any:
+        event = real(builder, work)
+        return event if event is None or event.below < 0 else replace(event, next=0, below=-1)
+
+    real = undoing._next
+    with replaced(undoing, "_next", move):
+        yield
