@@ -32,7 +32,7 @@ from baton.ports import NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.alarm import Alarm
 from baton.runtime.approvals import Approved, Unapproved, check, check_first, may_ask
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
-from baton.runtime.attempt_input import AttemptInput, Doubt
+from baton.runtime.attempt_input import AttemptInput, Bill, Doubt, over
 from baton.runtime.claims import OfClaim
 from baton.runtime.context import InvocationContext
 from baton.runtime.effect_claims import EffectClaims
@@ -96,9 +96,9 @@ class Steps:
     ) -> Outcome:
         """The outcome of one attempt. Cancelling it interrupts the tool; engine faults and `NoRoom` pass through.
 
-        What the tool spends is added to `spent`, and what models use to `usage`, where it is found even if there never is an outcome.
+        What the tool spends is added to `spent`, and what models use to `usage`, also if there is no outcome.
         """
-        usage = [] if usage is None else usage
+        bill = spent, [] if usage is None else usage
         started = self._clock.now()
         spec = self._tools.get(tool_called(step))
         if step.given is not None:
@@ -116,20 +116,15 @@ class Steps:
             said = own or (spec.breaker if spec is not None else "")
             if target := target_of(said, tool_called(step), step.arguments):
                 self._guard = self._breaking()
-                attempt = partial(self._attempted, state, step, traceparent, spent, usage, spec)
+                attempt = partial(self._attempted, state, step, traceparent, bill, spec)
                 return await self._guard.around(target, state, step, self.timeout(step), attempt)
-        return await self._attempted(state, step, traceparent, spent, usage, spec)
+        return await self._attempted(state, step, traceparent, bill, spec)
 
     async def _attempted(
-        self,
-        state: State,
-        step: RunStep,
-        traceparent: str,
-        spent: list[Decimal],
-        usage: list[Usage],
-        spec: ToolSpec | None,
+        self, state: State, step: RunStep, traceparent: str, bill: Bill, spec: ToolSpec | None
     ) -> Outcome:
         """As `run`, of an attempt that is made."""
+        spent, usage = bill
         started = self._clock.now()
         try:
             if asks := may_ask(step, spec):
@@ -145,14 +140,8 @@ class Steps:
             return await self._begun(one)
         except Unapproved as refusal:
             cost = micro_dollars(spent)
-            return Outcome(
-                slot=step.slot,
-                attempt=step.attempt,
-                started_at=started,
-                ended_at=self._clock.now(),
-                cost=cost,
-                assumed=assumed_in(spent),
-                usage=tuple(usage),
+            return over(
+                (step, started, self._clock.now(), bill),
                 why=APPROVAL,
                 request=refusal.request,
                 notices=await self._ledger.settle(state, step, cost),
@@ -164,14 +153,8 @@ class Steps:
                 self._ledger.rest(state, step)
                 raise
             news = await self._ledger.settle(state, step, cost)
-            return Outcome(
-                slot=step.slot,
-                attempt=step.attempt,
-                started_at=started,
-                ended_at=self._clock.now(),
-                cost=cost,
-                assumed=assumed_in(spent),
-                usage=tuple(usage),
+            return over(
+                (step, started, self._clock.now(), bill),
                 halt=halt.parked if halt is not None else None,
                 why=MONEY,
                 notices=(*news, *(halt.notices if halt is not None else ())),
