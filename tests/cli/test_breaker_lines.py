@@ -69,6 +69,14 @@ def test_the_command_lists_shows_opens_and_resets(api: FakeApi, baton: Baton) ->
     assert json.loads(baton("breakers", "reset", "payments", "--json").stdout) == one
 
 
+def test_that_nothing_was_known_of_an_opened_one_is_said(api: FakeApi, baton: Baton) -> None:
+    """Its name may be misspelt, and then no call is held back."""
+    api.on("POST /breakers/paymnets/open", (202, views()[3]))
+    api.on("POST /breakers/payments/open", (202, views()[0]))
+    assert "Nothing was known of a breaker `paymnets`" in baton("breakers", "open", "paymnets").stderr
+    assert baton("breakers", "open", "payments").stderr == ""
+
+
 def test_the_command_says_what_is_missing(baton: Baton) -> None:
     assert "give the NAME of a breaker" in baton("breakers", "show").stderr
     assert "--for goes with open" in baton("breakers", "reset", "payments", "--for", "10m").stderr

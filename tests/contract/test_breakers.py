@@ -14,8 +14,10 @@ from baton.core.failures.breakers import (
     Failed,
     Move,
     Probe,
+    forced_open,
     probed,
     reported,
+    reset,
 )
 from tests.contract.stores import AwsStores, Stores
 
@@ -111,3 +113,14 @@ def test_a_record_expires_thirty_days_after_its_last_write(moto: AwsStores) -> N
     (item,) = moto.scan()
     assert item["ttl"] == {"N": str(NOW // 1_000 + 30 * 86_400)}
     assert (item["pk"], item["sk"], item["ver"]) == ({"S": "T#acme#BREAKERS"}, {"S": "payments"}, {"N": "1"})
+
+
+def test_one_that_is_open_until_it_is_reset_does_not_expire(moto: AwsStores) -> None:
+    """Calls would go through again, and no operator has said so."""
+    opened = forced_open(Breaker(), "ada", 0, NOW)
+    moto.breakers.write_breaker("acme", "payments", opened, NOW)
+    (item,) = moto.scan()
+    assert "ttl" not in item
+    moto.breakers.write_breaker("acme", "payments", reset(opened, "ada", NOW), NOW)
+    (item,) = moto.scan()
+    assert "ttl" in item

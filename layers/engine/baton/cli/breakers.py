@@ -49,6 +49,11 @@ def breakers(shared: Shared, deed: str | None, name: str | None, for_: float | N
 
     for line in breaker_lines(one):
         console().print(line, markup=False, highlight=False)
+    if deed == "open" and len(one["transitions"]) == 1 and not one["failures"]:
+        click.echo(
+            f"Nothing was known of a breaker `{name}` before. It holds back the calls of tools and nodes that name it, and no others.",
+            err=True,
+        )
 
 
 @click.command("error-budget", short_help="Show how many sagas have failed on a day, and may.")

@@ -22,7 +22,7 @@ class Breakers(Protocol):
         """Put the record if what is there has the version before its own; a record with version 1, if none is there.
 
         Returns what is there instead: None if it was written. A write that is repeated because its answer was lost finds
-        itself there. The record is kept for 30 days from `now` on.
+        itself there. The record is kept for 30 days from `now` on; one that is open until it is reset, for good.
         """
         ...
 

@@ -13,7 +13,7 @@ from baton.adapters.dynamo.items import names_in, number, text
 from baton.adapters.dynamo.limits import ITEM_BYTES
 from baton.adapters.dynamo.requests import query
 from baton.adapters.rules import pack, unpack
-from baton.core.failures.breakers import Breaker
+from baton.core.failures.breakers import OPEN, Breaker
 from baton.errors import CorruptLog
 
 if TYPE_CHECKING:
@@ -50,8 +50,9 @@ class DynamoBreakers:
         item: Item = {
             **items.key(_pk(tenant), target),
             "ver": number(breaker.version),
-            "ttl": items.ttl(now + KEPT_MS),
         }
+        if breaker.state != OPEN or breaker.until:
+            item["ttl"] = items.ttl(now + KEPT_MS)
         item["d"] = {"B": pack(_encode(breaker), items.item_size(item) + len("d"), ITEM_BYTES)}
         try:
             with translated():
