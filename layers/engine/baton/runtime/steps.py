@@ -106,7 +106,7 @@ class Steps:
         work = state.open.get(step.slot) if state.open else None
         if isinstance(work, Callback):
             one = AttemptInput(
-                state, step, spec, traceparent, spent, started, Doubt(before=False), work=work, usage=usage
+                state, step, spec, traceparent, spent, started, Doubt(before=False), work=work, usage=bill[1]
             )
             return await self._looked(one, work)
         if self._breaking is not None and (step.node.breaker or (spec is not None and spec.breaker)):
