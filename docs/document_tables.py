@@ -60,7 +60,6 @@ _SHARED = {
     "riskRule": "[rules of risk](#approvals)",
     "escalation": "[steps](#escalation)",
     "costLimit": "a number, or `max` and `then`",
-    "tokenLimit": "a number, or `max`",
 }
 
 

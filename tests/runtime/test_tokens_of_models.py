@@ -179,3 +179,14 @@ def test_without_a_limit_nothing_is_said_of_tokens_that_were_lost(stage: Stage) 
         assert (failed.usage, len(done.usage)) == ((), 1)
 
     stage(story)
+
+
+def test_a_limit_that_throttles_refuses_no_request(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        world.models = model = Scripted(in_turn(*[says("hi")] * 3))
+        nodes = ", ".join(f"n{i}: {{model: {FEW % ''}}}" for i in range(3))
+        text = f"name: w\nlimits: {{tokens: {{max: 1, then: throttle}}}}\nnodes: {{{nodes}}}"
+        shown = await ran(world, text, {})
+        assert (shown["status"], len(model.requests), used_of(shown)) == ("completed", 3, 330)
+
+    stage(story)

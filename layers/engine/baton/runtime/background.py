@@ -57,7 +57,7 @@ async def look(models: Models, work: Callback, context: StepContext, now: int) -
 def given_back(response: Response, context: StepContext) -> None:
     """What was held is not spent any more: the provider has said what the request has used."""
     context.spent.append(Assumed(Decimal(-response.held) / MICRO))
-    if any(response.tokens):
+    if response.tokens:
         read, written = response.tokens
         context.usage.append(Usage(model=UNANSWERED, input=-read, output=-written))
 

@@ -94,7 +94,7 @@ class Asking:
                 self._assume(request, most, tokens)
             raise
         finally:
-            if any(tokens):
+            if tokens:
                 self._ledger.used(self._state, self._step, context.usage)
         self._count(answer.usage, price, answer.model or request.model)
         return _storable(answer)
@@ -124,7 +124,7 @@ class Asking:
         counted: int,
         beside: str,
         until: int,
-    ) -> tuple[ModelRequest, Price, int, tuple[int, int]]:
+    ) -> tuple[ModelRequest, Price, int, tuple[int, ...]]:
         """The request, and the most that it may cost, which is held; and the most tokens, where they are limited."""
         model, step, context = str(given["model"]), self._step, self._context
         try:  # a policy or a person may have put others in their place
@@ -137,7 +137,7 @@ class Asking:
             raise StepFailure("model_unavailable", text)
         schema = None if beside else step.node.output_schema
         size = said.size_of(messages, [msgspec.to_builtins(offers), schema])
-        tokens = (0, 0)
+        tokens: tuple[int, ...] = ()
         if is_limited(self._step):
             read = min(size, counted + said.size_of(said.since_answer(messages))) if counted else size
             most_output = self._ledger.room(self._state, self._step, context.usage, read, most_output)
@@ -147,7 +147,7 @@ class Asking:
             self._within_limit(most)
             await self._cover(most, size, counted)
         except BaseException:
-            if any(tokens):
+            if tokens:
                 self._ledger.used(self._state, self._step, context.usage)
             raise
         request = ModelRequest(
@@ -201,10 +201,10 @@ class Asking:
                 "prompt, lower `max_output`, take a cheaper model, or raise what may be spent"
             ) from None
 
-    def _assume(self, request: ModelRequest, most: int, tokens: tuple[int, int]) -> None:
+    def _assume(self, request: ModelRequest, most: int, tokens: tuple[int, ...]) -> None:
         """The provider has the request, and no answer says what it has used: it counts by its most."""
         self._context.spent.append(Assumed(Decimal(most) / MICRO))
-        if any(tokens):
+        if tokens:
             self._context.usage.append(Usage(model=UNANSWERED, input=tokens[0], output=tokens[1]))
 
     def _price(self, given: Mapping[str, Any], model: str) -> Price | None:

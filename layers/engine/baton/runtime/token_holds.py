@@ -12,7 +12,7 @@ from typing import Final
 from baton.core.decide.builder import RunStep
 from baton.core.log.agents import Agent
 from baton.core.log.state import State, owner_of
-from baton.core.log.workflow_limits import SAGA
+from baton.core.log.workflow_limits import SAGA, TERMINATE
 from baton.core.models.usage import Usage, tokens_of
 from baton.ports import NoRoom, StepFailure
 
@@ -81,7 +81,7 @@ def _limits(state: State, step: RunStep) -> Iterator[tuple[str, str, int, int, b
             True,
         )
     for cap, owner in ((node.limits.get("tokens"), node.name), (step.tokens, SAGA)):
-        if cap is not None:
+        if cap is not None and cap.then == TERMINATE:
             used, whose = state.used.get(owner), f"node `{owner}`" if owner else "the saga"
             counted = 0 if used is None else used.tokens
             yield "limit_tokens", f"`limits.tokens` of {whose}", cap.most, counted, False

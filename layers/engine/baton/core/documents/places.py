@@ -23,7 +23,6 @@ from baton.core.documents.parts.bounds import (
     GuardrailsModel,
     LimitsModel,
     TimeModel,
-    TokensModel,
 )
 from baton.core.documents.parts.callback import CallbackModel
 from baton.core.documents.parts.compensate import CompensateModel
@@ -64,7 +63,7 @@ INSIDE: Mapping[str, type[BaseModel]] = {
     "wall_time": TimeModel,
     "bytes": BytesModel,
     "cost_usd": CostModel,
-    "tokens": TokensModel,
+    "tokens": CountModel,
     "retry": RetryModel,
     "at_most": AtMostModel,
     "failover": PolicyModel,

@@ -54,7 +54,6 @@ _PARTS = {
     "TimeModel": "timeLimit",
     "BytesModel": "bytesLimit",
     "CostModel": "costLimit",
-    "TokensModel": "tokenLimit",
     "GuardrailsModel": "guardrails",
     "ApprovalModel": "approval",
     "ReplanModel": "replan",

@@ -37,7 +37,7 @@ class Response(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     segments: tuple[Segment, ...] | None = None
     summary: tuple[int, ...] = ()
     no_summary: str = ""
-    tokens: tuple[int, int] = (0, 0)
+    tokens: tuple[int, ...] = ()
 
 
 class Value(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -117,20 +117,6 @@ class CostModel(LimitModel):
     ] = Field(default=_TERMINATE, description=f"{_THEN}, {_SLOWED}.", examples=[_THROTTLE])
 
 
-class TokensModel(LimitModel):
-    """The most tokens of models (`max`). No request is made that could pass them."""
-
-    max: Annotated[int, between(1, MOST), counted(1, MOST), Given] = Field(
-        description="The most tokens, read and written.", examples=[20_000]
-    )
-    then: Annotated[
-        str,
-        one_of(_TERMINATE, why=lambda _: "a request that does not fit is not made"),
-        words(_TERMINATE),
-        Given,
-    ] = Field(default=_TERMINATE, description=f"{_THEN}. There is no other way.", examples=[_TERMINATE])
-
-
 class LimitsModel(Model):
     """How far it may go, of each thing a number or an object with `max` and `then`."""
 
@@ -161,9 +147,9 @@ class LimitsModel(Model):
         description="US dollars, to a millionth: for the whole saga, or for all runs of this node.",
         examples=[1.5],
     )
-    tokens: Annotated[TokensModel | None, Given] = Field(
+    tokens: Annotated[CountModel | None, Given] = Field(
         default=None,
-        description="Tokens that models read and write: for the whole saga, or for all runs of this node. Looked at before each request.",
+        description="Tokens that models read and write: for the whole saga, or for all runs of this node.",
         examples=[20_000],
     )
 
