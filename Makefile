@@ -98,8 +98,8 @@ failures: install-dev  ## steps that fail at random in the simulation, at length
 	@BATON_FAILURES=$(or $(EXAMPLES),200) $(BIN)/pytest -q -n $(JOBS) tests/simulation/test_failures.py
 
 soak: install-dev  ## every fault at every write, then schedules for as long as you like: make soak SECONDS=600 SEED=7
-	@BATON_CRASH_POINTS=all $(BIN)/pytest -q -n $(JOBS) tests/simulation/test_crash_points.py tests/simulation/test_liveness.py
-	@BATON_CROWDS=100000 $(BIN)/pytest -q tests/simulation/test_crowds.py
+	@BATON_CRASH_POINTS=all $(BIN)/pytest -q -n $(JOBS) tests/simulation/test_crash_points.py tests/simulation/test_liveness.py tests/simulation/test_breakers.py
+	@BATON_CROWDS=100000 $(BIN)/pytest -q tests/simulation/test_crowds.py tests/simulation/test_dead_letters.py
 	@$(BIN)/python -m tests.kit.soak --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1) --jobs $(JOBS)
 
 format: install-dev  ## let ruff mend what it can

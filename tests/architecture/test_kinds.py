@@ -64,6 +64,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "cli/pipelines.py": {"workflow", "tool"},
     "cli/render.py": {"workflow", "tool", "model"},  # as in agent_words.py
     "cli/sagas.py": {"workflow"},
+    "cli/undo_words.py": {"tool"},
     "cli/tables.py": {"workflow", "tool"},
     "cli/workflows.py": {"workflow"},
     "client/api.py": {"workflow", "value"},

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from baton.core.conditions import Answer
@@ -38,7 +38,14 @@ from tests.core.strategies import ROLLBACK
 
 T0 = 1_700_000_000_000
 TRACE = "00-0af7651916cd43dd8448eb211c80319c"
-PROPERTY = settings(derandomize=True, deadline=None, database=None, max_examples=60)
+# Neither limit on time: both are those of a machine that does nothing else.
+PROPERTY = settings(
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 FEW = settings(PROPERTY, max_examples=25)
 
 

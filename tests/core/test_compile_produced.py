@@ -85,6 +85,15 @@ ENDLESS = (
     "h: {branch: {rules: [{if: output.score > 5, then: z}, {if: output.score > 1, then: c}], default: d}}, c: {}, d: {}, "
     "x: {after: [c, d]}, p: {after: x, loop: {while: 'true', back_to: h}}, z: {}"
 )
+# A saga that ends only after a step goes on until then: what is ready meanwhile may begin.
+WARNS = "a: {%s}, b: {}, w: {}, u: {after: w}, z: {after: %%s}, stop: {%%s, after: %%s}" % (IF % ("w", "b"))
+AN_END, A_FAIL = "end: {}", "fail: {code: no, message: no}"
+TWO_ENDS = "a: {%s}, b: {}, w: {%s}, z: {after: %%s}, s1: {end: {}}, s2: {end: {}}"
+TWO_ENDS %= (IF % ("w", "b"), IF % ("s1", "s2"))
+CHOOSES = "a: {%s}, k: {%s}, b: {}, o: {}, z: {after: [%%s, o]}, s: {end: {}}"
+CHOOSES %= (IF % ("k", "b"), IF % ("s", "b"))
+EITHER = "a: {%s}, q: {%s}, w: {}, o: {}, b: {join: any}, c: {after: b}, z: {after: [c, o]}, s: {end: {}}"
+EITHER %= (IF % ("s", "b"), IF % ("b", "w"))
 SURE: list[tuple[str, str, str, bool]] = [
     # a way that is taken or not
     (DIAMOND, "d", "a", True), (DIAMOND, "d", "b", False), (DIAMOND, "e", "d", True), (DIAMOND, "", "d", True),
@@ -136,6 +145,12 @@ SURE: list[tuple[str, str, str, bool]] = [
     (GAPS, "z", "m", True), (GAPS, "", "z", False), (GAPS, "", "h", True), (GAPS, "", "m", False),
     (EXIT_FAILS, "j", "h", False), (EXIT_FAILS, "t", "h", True), (EXIT_FAILS, "", "h", False),
     (ENDLESS, "x", "c", False), (ENDLESS, "p", "c", False), (ENDLESS, "p", "x", True), (ENDLESS, "z", "x", False),
+    (WARNS % ("[a, b]", AN_END, "w"), "z", "b", False), (WARNS % ("[a, b]", A_FAIL, "w"), "z", "b", False),
+    (WARNS % ("[a, b, w]", AN_END, "w"), "z", "b", True), (WARNS % ("[a, b, w]", A_FAIL, "w"), "z", "b", True),
+    (WARNS % ("[a, b, w]", AN_END, "u"), "z", "b", False), (WARNS % ("[a, b, u]", AN_END, "u"), "z", "b", True),
+    (WARNS % ("[a, b]", AN_END, "u"), "", "b", True), (WARNS % ("[a, b]", AN_END, "w"), "z", "a", True),
+    (TWO_ENDS % "[a, b]", "z", "b", False), (TWO_ENDS % "[a, b, w]", "z", "b", True), (TWO_ENDS % "[a, b]", "", "b", True),
+    (CHOOSES % "b", "z", "b", True), (CHOOSES % "b", "z", "k", False), (EITHER, "z", "b", True), (EITHER, "z", "c", True),
     (STOPPED, "n", "m", True), (STOPPED, "", "t", False),
     (RACES, "", "t", True), (RACES, "z", "t", True), (RACES, "", "a", False), (RACES, "t", "a", False),
 ]  # fmt: skip
@@ -160,6 +175,23 @@ def test_what_is_not_there_can_be_asked_for_with_a_question_mark() -> None:
         ("/output", "`ctx.b.output.score`: the saga can be complete without `b` having given anything",
          "`ctx.b.output?` is null where it gave nothing"),
     ]  # fmt: skip
+
+
+def test_a_reader_that_may_begin_before_the_saga_ends_is_told_what_to_wait_for() -> None:
+    reads_b = "a: {%s}, b: {}, w: {}, u: {after: w}, z: {after: [a, b]%%s, with: {x: '${ctx.b.output}'}}, e: {end: {}, after: %%s}"
+    reads_b %= IF % ("w", "b")
+    message = "`ctx.b.output`: `b` need not have given anything by then"
+    hint = "where `w` runs, the saga ends without `b`, but only when `w` is done; add `w` to `after`, so that this waits for it"
+    assert told(reads_b % ("", "w")) == [("/nodes/z/with/x", message, hint)]
+    ((_, _, hint),) = told(reads_b % ("", "u"))
+    assert "add `u` to `after`" in hint
+    ((_, _, hint),) = told(reads_b % (", join: any", "w"))
+    assert hint.startswith("`ctx.b.output?` is null"), "waiting does not help a join of any"
+    ((_, _, hint),) = told(reads_b.replace("a: {", "a: {after: h, ") % ("", "w") + ", h: {}")[-1:]
+    assert "add `w` to `after`" in hint
+    in_between = reads_b.replace("w: {}", "w: {after: [a, z]}") % ("", "w")
+    ((_, _, hint),) = told(in_between)
+    assert hint.startswith("`ctx.b.output?` is null"), "`w` comes after the reader"
 
 
 def test_a_reader_is_told_what_to_write() -> None:

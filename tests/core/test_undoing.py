@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from baton.core.decide.commands import StopSteps
 from baton.core.decide.program import Program
 from baton.core.failures.policy import ANY, FAIL, Change
 from baton.core.failures.retry import RetryChange
@@ -19,7 +20,7 @@ from baton.core.nodes.registry import KINDS
 from baton.core.read.undo_views import undo_view
 from baton.core.read.views import saga_view
 from tests.core.asked import steps_of
-from tests.core.build import Saga, child, done, failed, program, ready, task, wait
+from tests.core.build import Saga, child, done, failed, interrupted, program, ready, task, wait
 
 AT_ONCE = {ANY: Change(last=FAIL, retry=RetryChange(max_attempts=1))}
 
@@ -265,6 +266,63 @@ def test_a_step_that_runs_when_the_saga_is_to_be_undone_is_stopped_and_one_in_do
     assert saga.decision.commands == ()
     saga.go(done("b"))
     assert ready(saga.decision) == ["b#undo"]
+
+
+def after_a_death() -> Saga:
+    """`a` and `b` ran when the invocation died, and `b` has failed for good in the next one."""
+    saga = Saga(program(undoable("a"), task("b")))
+    saga.go(running=["a", "b"])
+    saga.die()
+    saga.go(failed("b"))
+    return saga
+
+
+def test_a_step_that_may_have_acted_in_a_dead_invocation_is_called_again_and_then_undone() -> None:
+    saga = after_a_death()
+    (step,) = steps_of(saga.decision)
+    assert (step.slot, step.attempt, step.look) == ("a", 1, False)
+    saga.go(done("a"))
+    assert ready(saga.decision) == ["a#undo"]
+    saga.go(done("a#undo"))
+    end = saga.state.ended
+    assert end is not None
+    assert end.undone is not None
+    assert (end.status, end.undone.done) == ("rolled_back", 1)
+
+
+def test_such_a_step_that_is_refused_when_it_is_called_again_has_nothing_to_undo() -> None:
+    saga = after_a_death()
+    saga.go(failed("a", kind="permanent"))
+    assert saga.state.ended is not None
+    assert (saga.state.ended.status, saga.state.undo.can) == ("failed", 0)
+
+
+def test_such_a_step_that_is_cut_off_again_and_again_does_not_hold_the_end_up() -> None:
+    saga = after_a_death()
+    for _ in range(3):
+        assert ready(saga.decision) == ["a"]
+        saga.go(interrupted("a"))
+    assert saga.state.ended is not None
+
+
+def test_after_a_crash_steps_are_called_again_one_at_a_time() -> None:
+    saga = Saga(program(undoable("a"), undoable("c"), task("b")))
+    saga.go(running=["a", "b", "c"])
+    saga.die()
+    saga.go(failed("b"))
+    (first,) = ready(saga.decision)
+    saga.go(done(first))
+    (second,) = ready(saga.decision)
+    assert {first, second} == {"a", "c"}
+
+
+def test_a_step_that_can_be_undone_is_not_stopped_by_a_cancel_with_undo() -> None:
+    saga = Saga(program(undoable("a"), task("b")))
+    saga.put(ev.CancelRequested(reason="", by="ada", at=saga.now, grace_ms=0, undo=True))
+    decision = saga.go(running=["a", "b"])
+    assert [command.slots for command in decision.commands if isinstance(command, StopSteps)] == [("b",)]
+    saga.go(done("a"))
+    assert ready(saga.decision) == ["a#undo"]
 
 
 def test_a_child_that_has_done_something_is_undone_in_its_turn() -> None:

@@ -57,6 +57,7 @@ def named(fault: str) -> Case:
 
 
 FALLS = Case("is well", evening(FALLING)["city"], {}, UNDONE, ("hold", "deposit", "confirm", "order"))
+GIVING_BACK = {"cancel", "refund"}
 PAID = named("answers 503 once the deposit is paid")
 
 
@@ -99,6 +100,19 @@ def test_an_evening_that_falls_through_at_its_end_takes_back_all_that_it_has_don
     case = replace(FALLS, faults={DELIVERY: {place: faults}})
     result = dinner(services, case, kills={kill: "after"} if kill else {})
     assert judge(case, result.view, result.entries, books(services)).problems == [], result
+
+
+def test_what_a_dead_worker_may_have_ordered_is_taken_back_when_the_saga_fails_before_it_is_ordered_again(
+    services: dict[str, str],
+) -> None:
+    """The wine is ordered beside the deposit; the cake is refused for good after the death."""
+    case = replace(FALLS, city="Kiel", faults={DELIVERY: {"kiel/cherry-cake": [{"kind": "full"}]}})
+    result = dinner(services, case, kills={"deposit": "after"})
+    assert result.status == "rolled_back", result
+    standing = [
+        one["kind"] for book in books(services) for one in book["effects"] if one["undone_by"] is None
+    ]
+    assert {*standing} <= GIVING_BACK, standing
 
 
 def test_where_there_is_no_waitlist_either_dinner_comes_home(services: dict[str, str]) -> None:

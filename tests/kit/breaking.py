@@ -84,7 +84,7 @@ def endure(
         here.switch_on()
         await patiently(here, lambda service: service.register(PATIENT, json_only=False))
         ids = [await _begin(here, number) for number in range(sagas)]
-        await here.settle()
+        await here.settle(down_s + SOON_S + 60)  # a saga that has not ended by then is late already
         ordeal.breaker = here.store.breakers.read_breaker(TENANT, "payments")
         for saga in ids:
             _look(here, ordeal, saga, down_s)

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import pytest
+
 from baton.errors import InvalidDefinition
+from baton.ports import Meter
+from baton.runtime.parts import Engine
 from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual import VirtualLoop, run_virtual
 from tests.kit.world import World
 
 PARENT = "name: parent\nnodes: {a: {workflow: %s, with: {n: 1}}}"
@@ -73,5 +82,52 @@ def test_a_known_document_has_its_notes_again() -> None:
         again = await world.service().register(text, json_only=False)
         assert (first.is_new, again.is_new) == (True, False)
         assert len(first.notes) == len(again.notes) == 1
+
+    run_virtual(main())
+
+
+class Metered(World):
+    """Its API has this meter."""
+
+    meter: Meter
+
+    def engine(self, process: Any) -> Engine:
+        return replace(super().engine(process), meter=self.meter)
+
+
+class Working:
+    """A process that has worked for so long more whenever it is asked."""
+
+    def __init__(self, each_ms: int) -> None:
+        self._moments = count(0, each_ms)
+
+    def passed(self) -> int:
+        raise AssertionError("the time that passes is not asked for")
+
+    def worked(self) -> int:
+        return next(self._moments)
+
+
+def test_a_document_is_refused_for_what_a_processor_has_worked_and_not_for_what_it_has_waited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        world = Metered(make_registry(Books()))
+        reads = world.store.definitions.get
+
+        def slow(*name: Any) -> Any:
+            loop = asyncio.get_running_loop()
+            assert isinstance(loop, VirtualLoop)
+            loop.pass_time(5)
+            return reads(*name)
+
+        world.meter = Working(1)
+        await notes(world, CHILD % ("n", TYPED))
+        monkeypatch.setattr(world.store.definitions, "get", slow)
+        assert await notes(world, PARENT % "child@1") == ()
+        world.meter = Working(2_001)
+        with pytest.raises(InvalidDefinition) as refused:
+            await notes(world, (PARENT % "child@1").replace("parent", "other"))
+        assert "takes too long to check" in refused.value.problems[0].message
 
     run_virtual(main())

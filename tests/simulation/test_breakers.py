@@ -1,7 +1,11 @@
-"""A target that is down for a while, many sagas that call it, and everything that can go wrong with its circuit breaker."""
+"""A target that is down for a while, many sagas that call it, and everything that can go wrong with its circuit breaker.
+
+`make soak` lets every fate at every write meet more sagas and a longer outage (`BATON_CRASH_POINTS=all`).
+"""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -9,7 +13,7 @@ from functools import cache
 
 import pytest
 
-from baton.core.failures.breakers import CLOSED, OPEN
+from baton.core.failures.breakers import CLOSED, HALF_OPEN, OPEN
 from tests.kit.breaker_bugs import BREAKER_BUGS
 from tests.kit.breaking import CALLS, PROBES, STATE, OfBreakers, endure
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, NO_ANSWER, STALL, THROTTLE, Plan
@@ -17,6 +21,8 @@ from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, NO_A
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(240)]
 
 FATES = (CRASH_BEFORE, CRASH_AFTER, NO_ANSWER, LATE, STALL, FREEZE, HANG, THROTTLE)
+# The shorter outage has a probe that fails and one that closes the breaker.
+SAGAS, DOWN_S = (12, 300) if os.environ.get("BATON_CRASH_POINTS") else (8, 100)
 
 
 def test_few_calls_reach_a_target_that_is_down_and_every_saga_completes_after_it() -> None:
@@ -28,8 +34,10 @@ def test_few_calls_reach_a_target_that_is_down_and_every_saga_completes_after_it
 
 @cache
 def _writes() -> list[int]:
-    plain = endure()
+    plain = endure(SAGAS, DOWN_S)
     assert plain.broken == []
+    assert plain.breaker is not None
+    assert [move.to for move in plain.breaker.moves].count(HALF_OPEN) >= 2
     return [number for number, name in enumerate(plain.plan.writes, 1) if name == "write_breaker"]
 
 
@@ -38,7 +46,7 @@ def test_whatever_becomes_of_each_write_of_the_breaker(fate: str) -> None:
     # A store that hangs holds nothing up: for five seconds calls go through.
     excused = {PROBES} if fate in (HANG, LATE) else ()
     for number in _writes():
-        ordeal = endure(plan=Plan({number: fate}), excused=excused)
+        ordeal = endure(SAGAS, DOWN_S, plan=Plan({number: fate}), excused=excused)
         assert ordeal.broken == [], f"{fate} at write {number}: {ordeal.plan.at}"
 
 
@@ -76,5 +84,5 @@ def test_those_that_wait_do_not_come_in_one_second() -> None:
 def test_a_planted_bug_is_found(bug: Callable[[], AbstractContextManager[None]]) -> None:
     runs = (Plan(), *(Plan({number: CRASH_AFTER}) for number in _writes()))
     with bug():
-        found = (endure(plan=plan).oracles for plan in runs)
+        found = (endure(SAGAS, DOWN_S, plan=plan).oracles for plan in runs)
         assert any(BREAKER_BUGS[bug] in oracles for oracles in found)

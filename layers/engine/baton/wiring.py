@@ -74,7 +74,7 @@ def _engine(
     from baton.runtime.parts import Engine
 
     _log_to_stdout(config.log_level)
-    return Engine.on(
+    engine = Engine.on(
         store,
         blobs,
         SystemClock(),
@@ -87,6 +87,7 @@ def _engine(
         # Only a worker tells people; the others show and resolve the incidents it has kept.
         notices=_channels(aws, config) if isinstance(config, settings.WorkerSettings) else (),
     )
+    return replace(engine, meter=SystemMeter())
 
 
 def _channels(aws: Aws, config: settings.WorkerSettings) -> Sequence[Notices]:

@@ -21,6 +21,7 @@ from baton.core.failures.retry import (
     listed,
     pause,
 )
+from tests.core.build import PROPERTY
 
 
 def next_delay(
@@ -84,6 +85,7 @@ def test_there_are_no_other_presets() -> None:
     assert list(PRESETS) == ["critical", "standard", "quick", "rate_limited", "immediate", "none"]
 
 
+@PROPERTY
 @given(
     attempt=st.integers(1, 10_000),
     chance=st.floats(0, 1, exclude_max=True),
@@ -94,6 +96,7 @@ def test_no_pause_is_below_zero_or_above_the_longest(attempt: int, chance: float
     assert 0 <= backoff_ms(policy, attempt, chance) <= 50_000
 
 
+@PROPERTY
 @given(chance=st.floats(0, 1, exclude_max=True), attempt=st.integers(1, 5))
 def test_jitter_moves_a_pause_by_no_more_than_its_share(chance: float, attempt: int) -> None:
     policy = RetryPolicy(backoff="exponential_jitter", base_ms=1_000, jitter=0.3, max_delay_ms=10**9)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.core.failures.retryafter import LONGEST_MS, parse_retry_after
+from tests.core.build import PROPERTY
 
 NOW = 784_111_717_000  # Sun, 06 Nov 1994 08:48:37 GMT
 
@@ -62,6 +63,7 @@ def test_two_digits_of_a_year_mean_the_one_that_is_less_than_fifty_years_away() 
 
 
 @pytest.mark.no_cover
+@PROPERTY
 @given(st.text(max_size=60) | st.integers(0, 10**15).map(str))
 def test_whatever_a_service_sends_there_is_an_answer_within_bounds(text: str) -> None:
     found = parse_retry_after(text, NOW)

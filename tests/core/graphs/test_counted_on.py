@@ -54,7 +54,9 @@ class Watched(Pair):
 
     def compare(self) -> None:
         super().compare()
-        for slot in [slot for slot in self.world.open if slot not in self.seen]:
+        # What is ready in the moment in which an end is reached does not begin.
+        open_slots = () if self.world.is_early else self.world.open
+        for slot in [slot for slot in open_slots if slot not in self.seen]:
             self.seen.add(slot)
             for other in self.pairs[slot[0]]:
                 self._check(slot, other)

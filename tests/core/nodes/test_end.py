@@ -51,6 +51,21 @@ def test_the_saga_completes_at_once_with_the_result_in_the_entry_of_the_step_bef
     assert saga.state.result is None, "what is over is not kept"
 
 
+def test_what_follows_from_the_same_value_as_an_end_does_not_begin_before_it() -> None:
+    """Whatever the order in which their edges became alive; so the reader needs no `?`."""
+    saga = saga_of(
+        "s1: {}, s2: {}, q: {branch: {rules: [{if: output.score > 1, then: x}], default: w}}, w: {}, r: {}, "
+        "p: {after: [s1, s2], value: {bad: true}, branch: {rules: [{if: output.bad, then: stop}], default: x}}, "
+        "x: {after: [q, p]}, z: {after: [x, r], with: {x: '${ctx.x.output}'}}, stop: {end: {}}"
+    )
+    saga.go()
+    for one in (done("s1"), done("q", {"score": 0}), done("r"), done("w")):
+        saga.go(one)
+    saga.go(done("s2"))
+    assert saga.kinds == ["step_succeeded", "node_passed", "node_passed", "saga_ended"]
+    assert result_of(saga) is None
+
+
 def test_without_a_result_it_is_null() -> None:
     saga = saga_of("stop: {end: {}}", None, "output: 1")
     saga.go()

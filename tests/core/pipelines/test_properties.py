@@ -7,7 +7,7 @@ import json
 from itertools import pairwise
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baton.core.conditions.schema import violations
@@ -15,7 +15,10 @@ from baton.core.conditions.values import equal, type_of
 from baton.core.pipelines import pipeline
 from baton.core.pipelines.base import PipelineFailed
 from baton.core.pipelines.registry import PRIMITIVES
+from tests.core.build import PROPERTY
 from tests.core.pipelines.kit import MOST, run
+
+LONGER = settings(PROPERTY, max_examples=100)
 
 NUMBERS = st.one_of(
     st.none(), st.integers(-3, 3), st.floats(-3, 3, width=16), st.integers(), st.floats(allow_nan=False, allow_infinity=False)
@@ -36,6 +39,7 @@ def numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row | {"id": place} for place, row in enumerate(rows)]
 
 
+@LONGER
 @given(rows_of(NUMBERS), st.sampled_from(["asc", "desc"]), st.sampled_from(["asc", "desc"]))
 def test_a_sort_is_a_stable_permutation_in_order_with_nulls_last(
     rows: list[dict[str, Any]], first: str, second: str
@@ -59,6 +63,7 @@ def test_a_sort_is_a_stable_permutation_in_order_with_nulls_last(
             assert one["id"] < other["id"]
 
 
+@LONGER
 @given(rows_of(NUMBERS), st.integers(1, 15))
 def test_the_largest_are_the_beginning_of_all_in_order(rows: list[dict[str, Any]], k: int) -> None:
     rows = numbered(rows)
@@ -104,6 +109,7 @@ def holds(condition: dict[str, Any], row: dict[str, Any]) -> bool:
     return equal(value, condition["value"]) is (condition["op"] == "eq")
 
 
+@LONGER
 @given(rows_of(VALUES), conditions())
 def test_a_filter_keeps_what_its_condition_says_and_its_opposite_the_rest(
     rows: list[dict[str, Any]], where: Any
@@ -115,6 +121,7 @@ def test_a_filter_keeps_what_its_condition_says_and_its_opposite_the_rest(
     assert sorted([*kept, *others], key=lambda row: row["id"]) == rows
 
 
+@LONGER
 @given(rows_of(VALUES), st.lists(st.sampled_from("abc"), max_size=2, unique=True))
 def test_groups_are_all_rows_once_and_each_is_of_equal_rows(
     rows: list[dict[str, Any]], by: list[str]
@@ -135,6 +142,7 @@ def test_groups_are_all_rows_once_and_each_is_of_equal_rows(
         assert not any(all(equal(row[key], other[key]) for key in by) for other in made[:place])
 
 
+@LONGER
 @given(rows_of(SCALARS), rows_of(SCALARS), st.sampled_from(["inner", "left"]))
 def test_a_join_is_two_loops_inside_each_other(left: Any, right: Any, how: str) -> None:
     left = [{"l": place} | row for place, row in enumerate(left)]
@@ -153,6 +161,7 @@ def test_a_join_is_two_loops_inside_each_other(left: Any, right: Any, how: str) 
         assert all(equal(row[name], value) for name, value in left[row["l"]].items())
 
 
+@LONGER
 @given(st.datetimes())
 def test_a_date_that_was_written_is_read_again_to_the_millisecond(moment: Any) -> None:
     (row,) = run([{"at": moment.isoformat()}], {"op": "parse_date", "field": "at"})
@@ -203,6 +212,7 @@ def steps(draw: Any) -> Any:
     return step
 
 
+@LONGER
 @given(st.lists(steps() | VALUES, max_size=4), st.dictionaries(NAMES, rows_of(VALUES) | VALUES, max_size=3))
 def test_any_pipeline_over_any_data_gives_json_or_its_own_failure(given_steps: Any, data: Any) -> None:
     before = copy.deepcopy((given_steps, data))
@@ -222,6 +232,7 @@ def test_any_pipeline_over_any_data_gives_json_or_its_own_failure(given_steps: A
     assert repr((given_steps, data)) == repr(before)
 
 
+@LONGER
 @given(VALUES)
 def test_a_preview_has_the_type_of_what_it_shows(value: Any) -> None:
     plan = pipeline.read([{"op": "transform", "expression": "@"}], {"t": value})

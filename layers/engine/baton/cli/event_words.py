@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from baton.cli import undo_words
 from baton.cli.agent_words import AgentWords, Event, Said
 from baton.client.text import counted, epoch_ms, one_line, span
 from baton.core.log.answers import EXPIRED
@@ -28,6 +29,8 @@ class EventWords:
             return self._answered(event)
         if event.get("kind") == "question_closed":
             return self._closed(event)
+        if (undoing := undo_words.of(event)) is not None:
+            return undoing
         words = _WORDS.get(str(event.get("kind")))
         of_agent = self._agents.of(event)
         if words is None:

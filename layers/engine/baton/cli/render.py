@@ -15,6 +15,7 @@ from rich.text import Text
 from baton.cli.agent_words import Said, news
 from baton.cli.asking import question_lines
 from baton.cli.event_words import EventWords, asked
+from baton.cli.undo_words import undo_lines
 from baton.cli.waiting import rounds, waits
 from baton.client.program import typed
 from baton.client.text import clock, counted, course, epoch_ms, one_line, plain, since, span, when
@@ -28,6 +29,8 @@ COLOURS = {
     "cancelled": "yellow",
     "parked": "red",
     "suspended": "yellow",
+    "compensating": "yellow",
+    "rolled_back": "yellow",
     "rollback_failed": "red",
     "running": "cyan",
 }
@@ -101,6 +104,7 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
         ("waits", waits(saga, now)),
         ("failing", _failing(saga, now)),
         ("asks", question_lines(saga, now)),
+        ("undo", undo_lines(saga)),
     ):
         if lines:
             table.add_row(name, plain("\n".join(lines)))

@@ -12,6 +12,7 @@ from baton.cli.durations import Duration
 from baton.cli.numbers import Whole
 from baton.cli.shared import Shared, json_option, key_option, print_json
 from baton.cli.values import read_value
+from baton.client.text import counted
 
 
 @click.command(short_help="Cancel a saga.")
@@ -150,7 +151,7 @@ def rollback(
     if as_json:
         print_json(answer)
     else:
-        click.echo(f"{answer['id']}  undoes {answer['plan']['undoable']} steps")
+        click.echo(f"{answer['id']}  undoes {counted(answer['plan']['undoable'], 'step')}")
 
 
 def _show_plan(answer: Mapping[str, Any]) -> None:
@@ -158,4 +159,10 @@ def _show_plan(answer: Mapping[str, Any]) -> None:
     for one in plan["steps"]:
         by = f"undone by {one['by']}" if one["by"] else "stays: nothing undoes it"
         click.echo(f"{one['version']:>6}  {one['step']}  {by}")
-    click.echo(f"{answer['id']}  {plan['undoable']} steps are undone, {plan['lasting']} stay")
+    if not plan["steps"]:
+        click.echo(f"{answer['id']}  nothing is left to undo: the saga is {answer['status']}")
+        return
+    if (more := plan["undoable"] + plan["lasting"] - len(plan["steps"])) > 0:
+        click.echo(f"     … and {counted(more, 'step')} more")
+    undone = counted(plan["undoable"], "step is undone", "steps are undone")
+    click.echo(f"{answer['id']}  {undone}, {counted(plan['lasting'], 'stays', 'stay')}")

@@ -65,7 +65,12 @@ def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     me, status = saga.get("id"), saga.get("status")
     if large := saga.get("large_result"):
         yield _line("Print the result with", f"value {me} {large['ref']}")
+    undo = saga.get("undo") or {}
+    if status == "rollback_failed" and undo.get("failed"):
+        yield _line("Once its cause is gone, undo the rest with", f"rollback {me}")
     if status in FINISHED:
+        if status in ("completed", "failed", "cancelled") and undo.get("undoable"):
+            yield _line("See what would be undone with", f"rollback {me} --dry-run")
         return
     yield from _answering(str(me), saga.get("questions") or ())
     if status == "parked":

@@ -20,6 +20,7 @@ from baton.ports import (
     Clock,
     Entropy,
     Log,
+    Meter,
     Notices,
     Offload,
     Performer,
@@ -73,6 +74,8 @@ class Engine:
     ledger_cache: LedgerCache
     metrics: Metrics = field(default_factory=Metrics)
     watch: Watch | None = None
+    meter: Meter | None = None
+    """Tells the processor time that checking a document takes; None: the clock does."""
     models: Models | None = None
     """The models that may be called; None: none."""
     spans: Spans | None = None

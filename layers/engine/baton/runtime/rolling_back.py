@@ -81,10 +81,9 @@ async def roll_back(
     while True:
         state, now = history.state, request.engine.clock.now()
         if key and remembered in state.keys:
-            if state.undo.work is not None or state.cancel is not None:
-                return accepted(opened, changed=False) | {"plan": plan}
-            raise KeyReused("this key was used for a fork")
-        _check_possible(state, plan)
+            await _check_key(history, int(state.keys[remembered]), wanted)
+            return accepted(opened, changed=False) | {"plan": plan}
+        _check_possible(state, plan, wanted)
         if state.ended is None:
             changed = await request.put(
                 history, lambda state, now: None if _is_asked(state) else replace(wanted, at=now)
@@ -109,13 +108,19 @@ async def roll_back(
         await history.catch_up()
 
 
-def check_cut(state: State, cut: int) -> None:
-    """Raises `UserError` for a version from which no saga goes on, because what was done there is undone."""
+def check_cut(state: State, at_cut: State) -> None:
+    """Raises `UserError` for a version from which no saga goes on: what was done there is undone, or was being undone."""
+    cut = at_cut.version
     for first, last in state.undo.spans:
         if first <= cut <= last:
             raise UserError(
                 f"what was done from version {first} on is undone; the last version to go on from is {first - 1}"
             )
+    cancel, begins = at_cut.cancel, at_cut.lineage.first == cut + 1
+    if at_cut.undo.work is not None or (begins and cancel is not None and cancel.undo):
+        raise UserError(
+            f"at version {cut} the saga undoes what it has done; go on from a version before that"
+        )
 
 
 def _is_asked(state: State) -> bool:
@@ -129,7 +134,37 @@ def _check_version(state: State, back_to: int) -> None:
         )
 
 
-def _check_possible(state: State, plan: dict[str, Any]) -> None:
+def _back_to(state: State) -> int | None:
+    """How far back it is asked to undo, or is undone; None: it is not."""
+    if state.undo.work is not None:
+        return state.undo.work.back_to
+    return state.cancel.back_to if state.cancel is not None and state.cancel.undo else None
+
+
+async def _check_key(history: History, cut: int, wanted: CancelRequested) -> None:
+    """Raises `KeyReused` unless the fork at version `cut`, which has used the key, is the rollback that is wanted.
+
+    Only a rollback goes on from the end of a saga.
+    """
+    state = history.state
+    if (await history.state_at(cut)).ended is None:
+        raise KeyReused("this key was used for a fork")
+    first = cut + 2  # of the new branch: the fork's own entry is in neither
+    if first not in {state.lineage.first, *(segment.first for segment in state.lineage.closed)}:
+        raise KeyReused("this key was used for a rollback, and the saga was forked since")
+    known = _back_to(state if state.version < first else await history.state_at(first))
+    if known is not None and known != wanted.back_to:
+        raise KeyReused(f"with this key the saga was rolled back {_until(known)}")
+
+
+def _until(version: int) -> str:
+    return f"to version {version}" if version else "as a whole"
+
+
+def _check_possible(state: State, plan: dict[str, Any], wanted: CancelRequested) -> None:
+    known = None if state.ended is not None else _back_to(state)
+    if known is not None and known != wanted.back_to:
+        raise NotAllowedNow(f"the saga is being rolled back {_until(known)}; ask again once that is over")
     if state.undo.work is not None:
         raise NotAllowedNow("the saga undoes what it has done already")
     if plan["undoable"] or (state.ended is None and not state.undo.cannot):

@@ -305,6 +305,8 @@ class Service:
                 if state.keys[remembered] != str(cut):
                     raise KeyReused(f"this key forked at version {state.keys[remembered]}")
                 return accepted(opened, changed=False)
+            if state.undo.work is not None:
+                raise NotAllowedNow("the saga undoes what it has done; fork it once that is over")
             if now >= armed:
                 armed = await self._arm(opened.head)
             fork = Forked(
@@ -336,11 +338,13 @@ class Service:
         last = history.state.version
         if not 1 <= cut <= last:
             raise UserError(f"version {cut} is not in the log; its last is {last}")
-        if history.state.undo.spans:
+        at_cut = await history.state_at(cut)
+        is_undone = at_cut.undo.work is not None or (at_cut.cancel is not None and at_cut.cancel.undo)
+        if history.state.undo.spans or is_undone:
             from baton.runtime.rolling_back import check_cut
 
-            check_cut(history.state, cut)
-        if (await history.state_at(cut)).ended is not None:
+            check_cut(history.state, at_cut)
+        if at_cut.ended is not None:
             raise UserError(f"version {cut} is the end of its branch; the last to go on from is {cut - 1}")
 
     async def _arm(self, head: Head) -> int:

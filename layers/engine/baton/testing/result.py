@@ -14,8 +14,10 @@ from typing import Any
 from baton.core.log.agents import is_turn
 from baton.core.log.state import UNKNOWN_OUTCOME, node_of, owner_of, slot_of
 from baton.core.log.status import FINISHED
+from baton.core.log.undos import is_undo, undone_item
 from baton.core.read.explain import explain
-from baton.core.read.timeline import ANSWERED, FAILED, PASSED, RAN, WAITED, Story
+from baton.core.read.places import ANSWERED, FAILED, PASSED, RAN, WAITED
+from baton.core.read.timeline import Story
 from baton.testing.turns import Turn, failure_text, item_in, short, turns_at, turns_of
 
 _FAILING = "attempt_failed"
@@ -65,7 +67,7 @@ class Step:
 class Result:
     """A saga after nothing more could happen to it.
 
-    `status` is completed, failed or cancelled; parked when a person has to decide; suspended in `Unanswered.result`;
+    `status` is completed, failed, cancelled, rolled_back or rollback_failed; parked when a person has to decide; suspended in `Unanswered.result`;
     waiting when it waits for a signal that the test does not send, or for a child that is left so. `output` is None unless it completed. `error` is `code: message` of a failure
     (of one that is asked about, too), or the reason for parking. `took_s`: seconds of virtual time. `view` and `entries` are what
     `GET /sagas/{id}` and `GET /sagas/{id}/events` would answer; `children` are the views of its children, and of theirs. `way` are the nodes that did something, in the order
@@ -102,6 +104,16 @@ class Result:
             place.slot
             for place in places
             if not place.item and place.end is not None and place.end.became in DID
+        ]
+
+    @property
+    def undone(self) -> list[str]:
+        """The steps that were undone, in that order, each as `way` has it. What could not be undone is in `view["undo"]["failed"]`."""
+        places = [self.story.places[slot] for slot in self.story.ended if is_undo(slot)]
+        return [
+            slot_of(place.node, place.iteration, undone_item(place.item))
+            for place in places
+            if place.end is not None and place.end.became == RAN
         ]
 
     @property

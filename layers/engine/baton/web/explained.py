@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field, WithJsonSchema
 
 from baton.core.read.explain import STATES
-from baton.core.read.timeline import BECAME
+from baton.core.read.places import BECAME
 from baton.web.failing import FailedAttempt
 from baton.web.models import ITEM, Answer, SparseAnswer, Status, Time
 

@@ -174,3 +174,12 @@ class DecisionBuilder(Struct):
 
     def context(self, slot: str, output: ev.Value | None = None) -> EvaluationContext:
         return EvaluationContext(self.program, self.state, self.found, slot, output)
+
+
+def one_after_a_crash(builder: DecisionBuilder, run: list[RunStep]) -> list[RunStep]:
+    """Of several steps any may have caused the crash that this worker follows: they run one at a time, another one first each time."""
+    state = builder.state
+    if not run or not state.recovery.epoch or state.recovery.epoch != state.epoch:
+        return run
+    turn = state.counts.revivals % len(run)
+    return [] if builder.running else run[turn : turn + 1]

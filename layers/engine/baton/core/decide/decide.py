@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from baton.core.decide.builder import DecisionBuilder, RunStep
+from baton.core.decide.builder import DecisionBuilder, RunStep, one_after_a_crash
 from baton.core.decide.commands import (
     CancelChildren,
     Decision,
@@ -205,11 +205,7 @@ def _decide(
     if not state.tokens:
         return _complete(builder)
     schedule_ready(builder)
-    run = builder.run
-    if state.recovery.epoch and state.recovery.epoch == state.epoch:
-        # After a crash it is unknown which of several steps caused it: run one at a time, another one first.
-        turn = state.counts.revivals % len(run) if run else 0
-        run = [] if running else run[turn : turn + 1]
+    run = one_after_a_crash(builder, builder.run)
     commands = (*missing(builder.needs, builder.questions), *next_up(run, builder.children))
     return Decision(tuple(builder.record), commands, builder.again, builder.due)
 
@@ -223,7 +219,7 @@ def _stop(builder: DecisionBuilder) -> Decision:
         return undo(builder)
     if builder.running:
         return _running_down(builder, state)
-    if state.undo.can or state.undo.failed:
+    if state.undo.can or state.undo.failed or (program.undoes and state.recovery.possibly_running):
         from baton.core.decide.undoing import begun  # most sagas end without
 
         if (first := begun(builder, _cancelling)) is not None:
@@ -258,7 +254,7 @@ def _running_down(builder: DecisionBuilder, state: State) -> Decision:
     deadline = state.cancel.at + state.cancel.grace_ms
     if builder.now < deadline:
         return Decision(due=deadline)
-    if state.cancel.undo and (state.undo.can or state.undo.failed):
+    if state.cancel.undo and builder.program.undoes:
         from baton.core.decide.undoing import stopping  # most sagas end without
 
         return stopping(builder)

@@ -5,7 +5,7 @@ The kinds are in core/nodes/, what concerns the saga as a whole in decide.py, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -68,7 +68,10 @@ def schedule_ready(builder: DecisionBuilder) -> None:
     for slot in builder.state.tokens:
         known = len(builder.record)
         _try(builder, slot, to_begin=True)
-        if hurries and any(getattr(event, "emits", ()) for event in builder.record[known:]):
+        said = builder.record[known:]
+        if hurries and any(getattr(event, "emits", ()) for event in said):
+            return
+        if said and builder.program.ends and _leads_to_an_end(builder, said):
             return
 
 
@@ -81,6 +84,12 @@ def _is_ending(builder: DecisionBuilder) -> bool:
         if node_of(slot)[0] in builder.program.ends and not builder.state.is_stopping:
             _try(builder, slot, to_begin=True)
     return builder.state.is_stopping or bool(builder.needs or builder.questions)
+
+
+def _leads_to_an_end(builder: DecisionBuilder, said: Iterable[ev.Event]) -> bool:
+    """Whether an edge to a node that ends the saga has become alive: then the next decision begins with that."""
+    tokens = (token for event in said for token in getattr(event, "emits", ()))
+    return any(token.alive and token.dst in builder.program.ends for token in tokens)
 
 
 def _try(builder: DecisionBuilder, slot: str, *, to_begin: bool) -> None:

@@ -6,22 +6,25 @@ of any other. The list of what can be undone is in core/log/undos.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide.builder import DecisionBuilder, RunStep, activation
+from baton.core.decide.builder import DecisionBuilder, RunStep, activation, one_after_a_crash
 from baton.core.decide.commands import CancelChildren, Decision, StopSteps, UndoChildren, missing, next_up
 from baton.core.decide.context import LackingError
 from baton.core.decide.parking import orphans_of
+from baton.core.decide.program import Program
 from baton.core.decide.retries import may_try_again, next_attempt
 from baton.core.decide.scheduling import fail, follow
 from baton.core.decide.spending import is_told
 from baton.core.decide.unknown_outcomes import doubts, is_in_doubt
+from baton.core.effects.toolspec import ONCE, PURE
 from baton.core.expressions import ExpressionError, compile_template, lone_path
 from baton.core.graph.graph import Undo
 from baton.core.log import events as ev
+from baton.core.log.callbacks import is_elsewhere
 from baton.core.log.state import State, item_of, node_of, slot_of
 from baton.core.log.undos import NAMED, Undoing, undo_item, undone_item
 from baton.core.log.work import Child
@@ -34,6 +37,8 @@ SIDE_BY_SIDE = 10
 """So many steps are undone at a time where the document lets them be."""
 LOOK_MS = 60_000
 """So often it is looked whether a child has undone what it had done, should word of its end be lost."""
+MOST_INTERRUPTIONS = 3
+"""So often a step that is called again to find out what it has done may be cut off by the end of an invocation."""
 STOPPED = ev.Failure("cancelled", "the saga was stopped while the step ran")
 
 
@@ -46,10 +51,12 @@ def begun(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
     First it is found out what has happened, people are told where that cannot be, and its children are stopped.
     """
     state = builder.state
-    if not _is_due(state):
+    if not _is_wanted(state):
         return None
     if (looks := _looks(builder)) is not None:
         return looks
+    if not (state.undo.can or state.undo.failed):
+        return None
     told = [one for one in doubts(builder.program, state, builder.now) if not is_told(state, one.key)]
     if told:
         return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
@@ -61,23 +68,45 @@ def begun(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
 
 
 def stopping(builder: DecisionBuilder) -> Decision:
-    """Running steps are stopped, but for those that find out whether something has happened."""
+    """Running steps are stopped, but for those that something undoes: they end by themselves, so that it is known what they have done."""
     program, state = builder.program, builder.state
-    slots = tuple(slot for slot in builder.running if not is_in_doubt(program, state, slot, ()))
+    slots = tuple(slot for slot in builder.running if not _ends_by_itself(program, state, slot))
     return Decision(commands=(StopSteps(slots),)) if slots else Decision()
 
 
-def _is_due(state: State) -> bool:
-    undo, cancel = state.undo, state.cancel
+def _ends_by_itself(program: Program, state: State, slot: str) -> bool:
+    return bool(program.node_at(state, slot).undo) or is_in_doubt(program, state, slot, ())
+
+
+def _is_wanted(state: State) -> bool:
     if state.result is not None:
         return False
-    if cancel is not None and cancel.undo:
+    if state.cancel is not None and state.cancel.undo:
         return True
-    return state.failure is not None and not undo.stays and undo.can > 0
+    return state.failure is not None and not state.undo.stays
+
+
+def _is_unsettled(program: Program, state: State, slot: str) -> bool:
+    """Whether a step that something undoes may have acted in an invocation that ended before the log said so.
+
+    Such a step is idempotent: called again with its key, it says what there is to undo.
+    """
+    node = program.node_at(state, slot)
+    return (
+        bool(node.undo)
+        and node.effect not in {PURE, ONCE}
+        and slot in state.recovery.possibly_running
+        and program.has_come(state, slot)
+        and slot not in state.open
+        and state.recovery.interruptions.get(slot, 0) < MOST_INTERRUPTIONS
+    )
 
 
 def _looks(builder: DecisionBuilder) -> Decision | None:
-    """The steps of which has to be found out first whether they have happened; None when there are none."""
+    """The steps of which has to be found out first whether they have happened; None when there are none.
+
+    Those that may act only once are looked at; others are called again. After a crash, one at a time.
+    """
     program, state = builder.program, builder.state
     run = []
     for slot in state.tokens:
@@ -85,15 +114,19 @@ def _looks(builder: DecisionBuilder) -> Decision | None:
         failing = state.failing.get(slot)
         if not at.node.undo or (failing is not None and failing.ask is not None):
             continue
-        if is_in_doubt(program, state, slot, ()):
-            try:
-                step = next_attempt(builder, at, _arguments_of(builder, at))
-            except LackingError as error:
-                return Decision(commands=missing(error.needs, error.questions))
-            except ExpressionError:
-                continue
-            run.append(replace(step, look=True, hooks=(), failure=step.failure or STOPPED))
-    return Decision(commands=next_up(run, ())) if run else None
+        is_looked_at = is_in_doubt(program, state, slot, ())
+        if not is_looked_at and not _is_unsettled(program, state, slot):
+            continue
+        try:
+            step = next_attempt(builder, at, _arguments_of(builder, at))
+        except LackingError as error:
+            return Decision(commands=missing(error.needs, error.questions))
+        except ExpressionError:
+            continue
+        if is_looked_at:
+            step = replace(step, look=True, hooks=(), failure=step.failure or STOPPED)
+        run.append(step)
+    return Decision(commands=next_up(one_after_a_crash(builder, run), ())) if run else None
 
 
 def _arguments_of(builder: DecisionBuilder, at: Activation) -> Any:
@@ -112,7 +145,19 @@ def _beginning(builder: DecisionBuilder) -> ev.UndoBegan:
         at=builder.now,
         back_to=0 if wanted is None else wanted.back_to,
         together=builder.program.graph.undo_together or (wanted is not None and wanted.together),
+        doubtful=tuple(_cut_off(builder))[:NAMED],
     )
+
+
+def _cut_off(builder: DecisionBuilder) -> Iterator[str]:
+    """Steps that may have happened, and whose output did not come: there is nothing to undo them with."""
+    program, state = builder.program, builder.state
+    for slot in state.tokens:
+        is_begun = is_elsewhere(state, slot) or (
+            slot in state.recovery.possibly_running and program.has_come(state, slot)
+        )
+        if is_in_doubt(program, state, slot, ()) or (is_begun and program.node_at(state, slot).undo):
+            yield slot
 
 
 # ---- step by step --------------------------------------------------------------------------------------------------------
@@ -134,11 +179,7 @@ def undo(builder: DecisionBuilder) -> Decision:
             builder.lacks(error)
     if builder.record:
         return Decision(record=tuple(builder.record))
-    run = builder.run
-    if builder.state.recovery.epoch and builder.state.recovery.epoch == builder.state.epoch and run:
-        # After a crash it is unknown which of several steps caused it.
-        turn = builder.state.counts.revivals % len(run)
-        run = [] if builder.running else run[turn : turn + 1]
+    run = one_after_a_crash(builder, builder.run)
     commands = (*missing(builder.needs, builder.questions, builder.entries), *next_up(run, ()))
     if builder.undoing:
         commands = (*commands, UndoChildren(tuple(builder.undoing)))
@@ -209,7 +250,9 @@ def _next(builder: DecisionBuilder, work: Undoing) -> ev.UndoStepBegan | ev.Undo
     }
     by = _done_by(event)
     if event.lasting or not _can_undo(builder, event):
-        return ev.UndoPassed(item=event.item, tool=by.get("tool", ""), **place)
+        node = builder.program.nodes.get(event.node)
+        stands = node is not None and node.undoes
+        return ev.UndoPassed(item=event.item, tool=by.get("tool", ""), **place, stands=stands)
     return ev.UndoStepBegan(item=undo_item(event.item), at=builder.now, **by, **place)
 
 
@@ -310,7 +353,8 @@ def _end(state: State, work: Undoing) -> ev.SagaEnded:
         back_to=work.back_to,
     )
     is_done = not left and not state.undo.doubtful
-    failure = state.failure or ev.Failure("cancelled", work.reason)
+    why = work.reason or (f"rolled back by {work.by}" if work.by else "")
+    failure = state.failure or ev.Failure("cancelled", why)
     return ev.SagaEnded(
         status="rolled_back" if is_done else "rollback_failed", failure=failure, undone=report
     )

@@ -71,7 +71,9 @@ def undo_began(state: State, e: ev.UndoBegan) -> State:
         again=tuple(one for one in state.undo.failed if one.version > e.back_to),
     )
     left = tuple(one for one in state.undo.failed if one.version <= e.back_to)
-    return replace(state, **emptied(state), undo=replace(state.undo, work=work, failed=left))
+    doubtful = tuple(dict.fromkeys((*state.undo.doubtful, *e.doubtful)))[-NAMED:]
+    undo = replace(state.undo, work=work, failed=left, doubtful=doubtful)
+    return replace(state, **emptied(state), undo=undo)
 
 
 def undo_step_began(state: State, e: ev.UndoStepBegan) -> State:
@@ -94,11 +96,27 @@ def undo_passed(state: State, e: ev.UndoPassed) -> State:
     undo, work = state.undo, state.undo.work
     if work is None or undo.head != e.version or (undo.below >= 0 and e.index >= undo.below):
         return state
-    lasting = (*work.lasting, slot_of(e.node, e.iteration, e.item))[:NAMED]
-    work = replace(work, lasting=lasting, lasts=work.lasts + 1)
-    return replace(
-        state, undo=replace(undo, head=e.next, below=e.below, cannot=max(undo.cannot - 1, 0), work=work)
-    )
+    slot, standing = slot_of(e.node, e.iteration, e.item), undo.standing
+    work = replace(work, lasting=(*work.lasting, slot)[:NAMED], lasts=work.lasts + 1)
+    if e.stands:
+        work = replace(work, rounds=_since(work.rounds, e.node, e.iteration))
+        standing = _kept(standing, slot)
+    cannot = max(undo.cannot - 1, 0)
+    undo = replace(undo, head=e.next, below=e.below, cannot=cannot, work=work, standing=standing)
+    return replace(state, undo=undo)
+
+
+Rounds = dict[str, tuple[int, ...]]
+
+
+def _since(rounds: Rounds, node: str, iteration: tuple[int, ...]) -> Rounds:
+    """The undoing comes to this round of the node."""
+    return {**rounds, node: min(iteration, rounds.get(node, iteration))}
+
+
+def _kept(standing: dict[str, int], slot: str) -> dict[str, int]:
+    """The slot is not undone when the rounds of its node are: it keeps its key."""
+    return {**standing, slot: standing.get(slot, 0) + 1}
 
 
 def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
@@ -110,7 +128,7 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
     work = replace(work, steps=without(work.steps, (slot,)))
     rounds = work.rounds
     if not step.again:
-        rounds = {**rounds, name: min(iteration, rounds.get(name, iteration))}
+        rounds = _since(rounds, name, iteration)
     standing, failed = undo.standing, undo.failed
     if failure is None:
         lowest = min(step.version, work.lowest or step.version)
@@ -121,7 +139,7 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
     else:
         work = replace(work, rounds=rounds)
         if not step.again:
-            standing = {**standing, was: standing.get(was, 0) + 1}
+            standing = _kept(standing, was)
         told = NotUndone(
             slot=was,
             version=step.version,
@@ -151,16 +169,24 @@ def child_undone(state: State, e: ev.ChildUndone) -> State:
 
 
 def after_undoing(state: State) -> State:
-    """What is kept of an undoing that has ended: which rounds are done anew, and from where no saga goes on."""
+    """What is kept of an undoing that has ended: which rounds are done anew, and from where no saga goes on.
+
+    What may have happened is not done anew: under its old key it is met again.
+    """
     undo, work = state.undo, state.undo.work
     if work is None:
         return state
+    standing = undo.standing
+    for slot in undo.doubtful:
+        name, iteration = node_of(slot)
+        if name in work.rounds and work.rounds[name] <= iteration:
+            standing = _kept(standing, slot)
     rounds = {
         **undo.rounds,
         **{node: (*undo.rounds.get(node, ()), first) for node, first in work.rounds.items()},
     }
     spans = (*undo.spans, (work.lowest, work.first)) if work.lowest else undo.spans
-    return replace(state, undo=replace(undo, work=None, rounds=rounds, spans=spans))
+    return replace(state, undo=replace(undo, work=None, rounds=rounds, standing=standing, spans=spans))
 
 
 __all__ = [

@@ -122,13 +122,17 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class UndoBegan(Root, frozen=True, tag="undo_began", omit_defaults=True, kw_only=True):
-    """The saga stops, and takes back what it has done since version `back_to`, the last first or `together`."""
+    """The saga stops, and takes back what it has done since version `back_to`, the last first or `together`.
+
+    `doubtful`: steps that were cut off, and of which it could not be found out whether they have happened.
+    """
 
     reason: str
     at: int
     by: str = ""
     back_to: int = 0
     together: bool = False
+    doubtful: tuple[str, ...] = ()
 
 
 class UndoStepBegan(About, frozen=True, tag="undo_step_began", omit_defaults=True, kw_only=True):
@@ -156,10 +160,14 @@ class ChildUndone(About, frozen=True, tag="child_undone", omit_defaults=True, kw
 
 
 class UndoPassed(About, frozen=True, tag="undo_passed", omit_defaults=True, kw_only=True):
-    """Nothing undoes what this step has done, by event `index` of entry `version`: it stays. `next` and `below` are as those of a step that is undone."""
+    """Nothing undoes what this step has done, by event `index` of entry `version`: it stays. `next` and `below` are as those of a step that is undone.
+
+    `stands`: other work of its node can be undone, and this keeps its key all the same.
+    """
 
     version: int
     index: int = 0
     tool: str = ""
     next: int = 0
     below: int = -1
+    stands: bool = False

@@ -13,8 +13,8 @@ from baton.core.failures.strategies.base import Told
 from baton.core.failures.strategies.registry import of
 from baton.core.log import events as ev
 from baton.core.log.answers import GIVE_UP, TRY_AGAIN, USE
+from baton.core.read.places import Attempt, Place
 from baton.core.read.question_views import question_view
-from baton.core.read.timeline import Attempt, Place
 from baton.core.read.views import failure_view
 from baton.core.read.wording import asked_since, listed, said
 from baton.core.times import iso

@@ -14,7 +14,9 @@ from baton.core.expressions.spelling import hinted, nearest
 from baton.core.log import events as ev
 from baton.core.log.answers import EXPIRED
 from baton.core.log.state import node_of, slot_of
+from baton.core.log.undos import is_undo
 from baton.core.read.attempt_history import SHOWN, attempts_view, history
+from baton.core.read.places import BECAME, DROPPED, FAILED, SKIPPED, Arrival, Moment, Place
 from baton.core.read.reasons import (
     ASKING,
     CHILD,
@@ -29,7 +31,7 @@ from baton.core.read.reasons import (
     Reasons,
     end_of,
 )
-from baton.core.read.timeline import BECAME, DROPPED, FAILED, SKIPPED, Arrival, Moment, Place, Story
+from baton.core.read.timeline import Story
 from baton.core.read.wording import choice, counted, listed, moved, said, unhandled
 from baton.core.times import iso
 from baton.errors import NotFound
@@ -60,10 +62,11 @@ def way(story: Story, after: int, limit: int, room: int) -> dict[str, Any]:
         steps.append(step)
     end = reasons.stopped()
     places = story.places.values() if story.end is None else ()
-    open_ones = [place for place in places if place.end is None][:MOST_OPEN]
+    is_left = story.undoing is not None  # nothing else goes on then
+    open_ones = [place for place in places if place.end is None and (is_undo(place.slot) or not is_left)]
     return {
         "steps": steps,
-        "open": [_open(reasons, place) for place in open_ones],
+        "open": [_open(reasons, place) for place in open_ones[:MOST_OPEN]],
         "end": end.text if end else None,
         "next": None,
     }
@@ -134,7 +137,9 @@ def _step(reasons: Reasons, story: Story, place: Place) -> dict[str, Any]:
         more = f"; and {counted(len(causes) - 1, 'more edge')} not taken" if len(causes) > 1 else ""
         text = "".join(cause.text for cause in causes[:1]) + more
     else:
-        text = "; ".join(part for part in (history(place), _onward(story, place), place.said) if part)
+        text = "; ".join(
+            part for part in (history(place), _onward(story, place), place.said, place.fate) if part
+        )
     if place.label:
         text = f"{place.label}: {text}" if text else place.label
     return {
@@ -252,7 +257,7 @@ def _reached(story: Story, place: Place) -> str:
         parts.append("and the saga ended with it")
     onward = _onward(story, place)
     words = "" if not onward else f": {onward}" if end.became == FAILED else f"; then {onward}"
-    return ", ".join(parts) + words
+    return ", ".join(parts) + words + (f"; {place.fate}" if place.fate else "")
 
 
 def _answered(event: ev.QuestionClosed) -> str:

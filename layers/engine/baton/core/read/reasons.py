@@ -12,8 +12,19 @@ from baton.core.log import events as ev
 from baton.core.log.lost import unrescued
 from baton.core.log.state import slot_of
 from baton.core.read.attempt_history import is_asking, outlook
-from baton.core.read.timeline import DROPPED, FAILED, SKIPPED, Arrival, End, Moment, Place, Story
-from baton.core.read.wording import condition_words, held, listed, moved, opened, said, some, unhandled
+from baton.core.read.places import DROPPED, FAILED, SKIPPED, Arrival, End, Moment, Place
+from baton.core.read.timeline import Story
+from baton.core.read.wording import (
+    condition_words,
+    counted,
+    held,
+    listed,
+    moved,
+    opened,
+    said,
+    some,
+    unhandled,
+)
 from baton.core.times import iso
 
 READY, WAITING, CHILD, JOINING, UNREACHED = "ready", "waiting", "child", "joining", "unreached"
@@ -45,7 +56,32 @@ class Reasons:
         self._program = story.program
 
     def stopped(self) -> Cause | None:
-        """What ends the saga as a whole, or has ended it."""
+        """What ends the saga as a whole, or has ended it, and what it undoes then."""
+        cause, undoing = self._stopped(), self._story.undoing
+        if undoing is None:
+            return cause
+        event, when = undoing
+        asked = f"`{event.by}` has the saga rolled back" + (f": {event.reason}" if event.reason else "")
+        text = cause.text if cause is not None and (self._story.failed or self._story.cancelled) else asked
+        return Cause("" if cause is None else cause.slot, f"{text}; {self._undone()}", when)
+
+    def _undone(self) -> str:
+        """How far the undoing is, or what came of it."""
+        end = self._story.end
+        if end is None or (found := end[0].undone) is None:
+            return "it undoes what it has done"
+        parts = [
+            (found.done, "{} undone"),
+            (found.fails, "{} could not be undone"),
+            (found.lasts, "{} that nothing undoes"),
+            (len(found.doubtful), "{} in doubt"),
+        ]
+        return (
+            some(words.format(counted(number, "step")) for number, words in parts if number)
+            or "nothing was undone"
+        )
+
+    def _stopped(self) -> Cause | None:
         story = self._story
         if story.finished is not None:
             slot, when = story.finished

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.decide.program import Program
@@ -19,11 +18,7 @@ from baton.core.log.lost import carriers
 from baton.core.log.state import State, owner_of, slot_of
 from baton.core.log.undos import is_undo
 from baton.core.nodes.base import Kind
-
-RAN, PASSED, WAITED, ANSWERED = "ran", "passed", "waited", "answered"
-SKIPPED, FAILED, DROPPED = "skipped", "failed", "dropped"
-BECAME = (RAN, PASSED, WAITED, ANSWERED, SKIPPED, FAILED, DROPPED)
-
+from baton.core.read.places import DROPPED, Arrival, Attempt, End, Failed, Moment, Place
 
 _OfPlace = (
     ev.AttemptFailed
@@ -36,115 +31,7 @@ _OfPlace = (
 )
 
 
-class Moment(Struct, frozen=True, gc=False):
-    """An entry of the log: its version, and when it was written."""
-
-    version: int
-    at: int
-
-
-class Arrival(Struct, frozen=True, gc=False):
-    """A token that came. `cause` is the slot that sent it, or that left a loop around the sender; empty: the start.
-
-    `late`: the join had fired already, and it was absorbed.
-    """
-
-    src: str
-    alive: bool
-    errors: tuple[ev.Failure, ...]
-    cause: str
-    when: Moment
-    late: bool
-
-
-class End(Struct, frozen=True, gc=False):
-    """What became of a slot. `by` is the slot that ended the round of one that was dropped.
-
-    `why` is that of a skipped node, `way` the log's word for what was chosen. `to` and `not_to` are the receivers of
-    its own edges, `leaves` the loops whose rounds ended with it, by their tails. `closed_by` ended a wait. `recorded`:
-    what may happen only once had happened before. `blocked_ms`: its last attempt held the event loop.
-    """
-
-    became: str
-    when: Moment
-    way: str = ""
-    why: str = ""
-    by: str = ""
-    to: tuple[str, ...] = ()
-    not_to: tuple[str, ...] = ()
-    leaves: str = ""
-    failure: ev.Failure | None = None
-    closed_by: str = ""
-    recorded: bool = False
-    blocked_ms: int = 0
-
-
-class Attempt(Struct, gc=False):
-    """An attempt that failed, but was not the step's last word. `lasted` and `blocked` (of the event loop, by it) in ms.
-
-    `then` is what was done about it: more than one thing where a question was not answered. `answers`: what became of
-    questions, by their ids.
-    """
-
-    number: int
-    tool: str
-    failure: ev.Failure
-    lasted: int
-    blocked: int
-    when: Moment
-    then: list[ev.StrategyChosen] = []
-    answers: dict[str, ev.QuestionClosed] = {}
-
-
-class Failed(Struct, frozen=True, gc=False):
-    """What the saga fails with: the slot's failure, or (no slot) a limit of the saga."""
-
-    slot: str
-    failure: ev.Failure
-    when: Moment
-
-
-class Place(Struct, gc=False):
-    """One slot, as far as the log was read. `opened` is the work that it began with, `answer` that to its own question.
-
-    `label`: what an item is called. `said`: what its node says of it.
-
-    `attempts` are those that failed before the last. `held`: the circuit breaker that it waits for now. `moves`: what has happened to a question besides its answer.
-    """
-
-    node: str
-    iteration: tuple[int, ...]
-    item: str = ""
-    label: str = ""
-    said: str = ""
-    arrivals: dict[str, Arrival] = {}
-    fired: tuple[ev.JoinFired, Moment] | None = None
-    opened: ev.Opens | None = None
-    answer: ev.QuestionClosed | None = None
-    end: End | None = None
-    attempts: list[Attempt] = []
-    held: ev.StepHeld | None = None
-    moves: list[ev.QuestionEscalated | ev.QuestionClaimed] = []
-
-    @property
-    def slot(self) -> str:
-        return slot_of(self.node, self.iteration, self.item)
-
-    @property
-    def name(self) -> str:
-        """What it is called in a sentence."""
-        return f"{self.label} of `{slot_of(self.node, self.iteration)}`" if self.label else f"`{self.slot}`"
-
-    @property
-    def heard(self) -> dict[str, bool]:
-        """What arrived before the join fired: sender to alive."""
-        return {src: arrival.alive for src, arrival in self.arrivals.items() if not arrival.late}
-
-    @property
-    def errors(self) -> dict[str, tuple[ev.Failure, ...]]:
-        """What came with it, by sender."""
-        told = self.arrivals.items()
-        return {src: arrival.errors for src, arrival in told if arrival.errors and not arrival.late}
+_OfUndoing = ev.UndoBegan | ev.UndoStepBegan | ev.UndoPassed | ev.ChildUndone
 
 
 class Story:
@@ -174,9 +61,14 @@ class Story:
         self.finished: tuple[str, Moment] | None = None
         """The slot that has given the saga's result, if an end did."""
         self.end: tuple[ev.SagaEnded, Moment] | None = None
+        self.undoing: tuple[ev.UndoBegan, Moment] | None = None
+        self.reopened: list[tuple[Place, End]] = []
+        """What had ended, and has a fresh start."""
         for slot in self.state.tokens:
-            if self.places[slot].end is not None:
-                self.places[slot].end = None
+            place = self.places.get(slot)
+            if place is not None and place.end is not None:
+                self.reopened.append((place, place.end))
+                place.end = None
                 self.ended.remove(slot)
 
     def agree_with(self, state: State) -> None:
@@ -205,6 +97,11 @@ class Story:
                 self.end = (event, when)
             else:
                 before, self.state = self.state, apply(self.state, event)
+                if isinstance(event, _OfUndoing):
+                    from baton.core.read import undo_places
+
+                    undo_places.see(self, event, when)
+                    continue
                 self._see(event, before, self.state, when)
 
     def _see(self, event: ev.Event, before: State, after: State, when: Moment) -> None:
@@ -223,7 +120,7 @@ class Story:
             self._see_tried(event, before, after, when)
         elif isinstance(event, ev.NodeBegan) and len(after.items) > len(before.items):
             slot, owner = next(reversed(after.items)), slot_of(event.node, event.iteration)
-            place = self._place(slot, event.node, event.iteration, event.item)
+            place = self.place(slot, event.node, event.iteration, event.item)
             place.label = self._kind(event.node).label(after.open.get(owner), event.item)
             place.arrivals[event.node] = Arrival(event.node, True, (), owner, when, False)
             self.items.setdefault(owner, []).append(place)
@@ -260,7 +157,7 @@ class Story:
     def _kind(self, node: str) -> Kind:
         return self.program.kinds[self.program.nodes[node].kind]
 
-    def _place(self, slot: str, node: str, iteration: tuple[int, ...], item: str = "") -> Place:
+    def place(self, slot: str, node: str, iteration: tuple[int, ...], item: str = "") -> Place:
         place = self.places.get(slot)
         if place is None:
             place = self.places[slot] = Place(node, iteration, item)
@@ -279,18 +176,23 @@ class Story:
         """What was emitted has arrived, or was absorbed."""
         for token in emits:
             slot = slot_of(token.dst, token.iteration)
-            place = self._place(slot, token.dst, token.iteration)
+            place = self.place(slot, token.dst, token.iteration)
             errors = blame if (token.src, token.dst) in carried_by else ()
             late = token.src not in self.state.tokens.get(slot, ())
             place.arrivals[token.src] = Arrival(token.src, token.alive, errors, cause, when, late)
 
     def _settle(self, event: ev.Settles, before: State, when: Moment) -> None:
         slot = slot_of(event.node, event.iteration, event.item)
-        if is_undo(slot) or slot not in before.tokens or self.places[slot].end is not None:
+        if is_undo(slot):
+            from baton.core.read import undo_places
+
+            undo_places.settle(self, event, event.became, failure_of(event), when)
+            return
+        if slot not in before.tokens or self.places[slot].end is not None:
             return  # what fails the saga leaves its tokens
         failure = failure_of(event)
         if event.item and event.emits:  # it has failed its node, which ends with it
-            self._end(slot, End(event.became, when, failure=failure))
+            self.close(slot, End(event.became, when, failure=failure))
             event, slot = replace(event, item=""), owner_of(slot)
         self._hear(event.emits, slot, when, event.errors, carriers(event))
         ways: dict[bool, list[str]] = {True: [], False: []}
@@ -313,7 +215,7 @@ class Story:
             recorded=isinstance(event, ev.StepSucceeded) and event.recorded,
             blocked_ms=event.blocked_ms if isinstance(event, ev.StepSucceeded | ev.StepFailed) else 0,
         )
-        self._end(slot, end)
+        self.close(slot, end)
         is_told = isinstance(event, ev.StepFailed) and event.is_result
         if failure is not None and not event.emits and not is_told:
             self.failed = self.failed or Failed(slot, failure, when)
@@ -321,9 +223,9 @@ class Story:
             self.over[leaves, event.iteration[: level + 1]] = slot
         for gone in (*event.drops, *(one.slot for one in self.items.get(slot, ()))):
             if self.places[gone].end is None:
-                self._end(gone, End(DROPPED, when, by=slot))
+                self.close(gone, End(DROPPED, when, by=slot))
 
-    def _end(self, slot: str, end: End) -> None:
+    def close(self, slot: str, end: End) -> None:
         self.places[slot].end = end
         self.ended.append(slot)
 

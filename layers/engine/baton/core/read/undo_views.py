@@ -13,7 +13,7 @@ from baton.core.times import iso
 OF_UNDOING = frozenset(
     {
         *("prior", "lasting", "kept", "stays", "undo", "back_to", "together"),
-        *("undoable", "undone", "again", "child"),
+        *("undoable", "undone", "again", "child", "doubtful", "stands"),
     }
 )
 """Fields of events that are shown where something is undone, or can be."""

@@ -14,7 +14,7 @@ from baton.core.conditions.model import Cel, Compare, Condition, JsonPath
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
 from baton.core.log.state import node_of
-from baton.core.read.timeline import FAILED, Place
+from baton.core.read.places import FAILED, Place
 from baton.core.times import iso
 
 _LISTED = 5

@@ -15,7 +15,7 @@ from baton.core.conditions.schemapaths import Schema, in_words, is_plain
 from baton.core.documents.compile import comparisons, leftout
 from baton.core.documents.compile.known import follow
 from baton.core.documents.compile.loopfaults import always_holds
-from baton.core.documents.compile.skipped import by_a_when
+from baton.core.documents.compile.skipped import by_a_when, by_an_end
 from baton.core.expressions import (
     ROOTS,
     STEP,
@@ -201,7 +201,7 @@ def _check_ctx(source: Source, path: Path, where: Place) -> Wrong:
     produced = source.produced
     if path.optional or produced is None or produced.has(reader, name, is_failed=where.is_failed):
         return None
-    hint = by_a_when(source, name, reader)
+    hint = by_a_when(source, name, reader) or by_an_end(produced, name, "" if where.is_failed else reader)
     if not hint:
         hint = _hint_of_null(source, path, where)
         if name in source.edges.before[reader] and not where.is_condition:

@@ -9,6 +9,12 @@ for joins that count and for loops:
 - a *voice*: that an edge into such a join is alive, or failed where that is tolerated; or that the join is over it;
 - a *call*: the same of an edge into a join that waits for all, or that this join does not fire: it is alive if it does;
 - an *end*: that a round of a loop ends with its last node done, or the loop is left by a branch or with one around it.
+
+Where a node ends the saga, everything follows, since nothing of what begins later needs to be right. That is so at once:
+the engine lets the end begin before anything else that its sender has made ready. It is not so while a node still runs of
+which only the end is sure to follow: until then, other nodes begin. For those, everything follows only if that node is
+among the ones that have ended by then (`ended_by_then`). A node that has another way is no such node: for what
+has ended before it chooses, it may yet choose the other way, and whatever is sure is sure by that way.
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from baton.core.documents.compile.ended import Ended
-from baton.core.documents.compile.flow import Flow, Spot, members
+from baton.core.documents.compile.flow import Flow, Spot, in_most, members
 from baton.core.documents.compile.lost import Lost
 
 # What follows from something that cannot happen: everything.
@@ -26,8 +32,11 @@ _NEVER = -1
 class Sure:
     """For each node, by its number, what follows from its being done."""
 
-    def __init__(self, flow: Flow, ended: Ended, lost: Lost, go_on: Callable[[], None]) -> None:
-        self._flow, self._ended, self._lost = flow, ended, lost
+    def __init__(
+        self, flow: Flow, ended: Ended, lost: Lost, go_on: Callable[[], None], ended_by_then: int = -1
+    ) -> None:
+        """`ended_by_then`: nodes that have ended when it is asked what is sure; all of them have when the saga is complete."""
+        self._flow, self._ended, self._lost, self._ended_by_then = flow, ended, lost, ended_by_then
         count = len(flow.spots)
         self._next_bit = count
         self._voice: dict[tuple[int, int], int] = {}
@@ -61,13 +70,15 @@ class Sure:
         """For nodes with several outcome sets: each, and what follows from its being taken."""
         self.handled: dict[int, list[tuple[tuple[int, ...], int]]] = {}
         """For nodes that catch their failures: each set of handlers, and what follows from its being taken."""
+        self.doomed = 0
+        """The nodes behind which, whatever they choose, the saga ends."""
         self._called = [0] * count
         self._called_failed: dict[int, int] = {}
         for index in range(count - 1, -1, -1):
             go_on()
             self._look_at(index, flow.spots[index])
         self.start = self._closed(
-            _union(self._called[index] for index, spot in enumerate(flow.spots) if not spot.before)
+            _union(self._if_alive(index) for index, spot in enumerate(flow.spots) if not spot.before)
         )
         """What is done in every saga that completes."""
 
@@ -83,23 +94,28 @@ class Sure:
             self._all_voices |= bit
 
     def _look_at(self, index: int, spot: Spot) -> None:
-        after = -1
-        for way in spot.ways:
-            level, going = self._flow.going(index, way)
-            facts = self._way(index, level, going)
-            after &= facts
-            if len(spot.ways) > 1:
-                self.along.setdefault(index, []).append((going, facts))
-            # The last node of a loop leaves its own with every outcome set; one that leads further leaves more.
+        ways = [self._flow.going(index, way) for way in spot.ways]
+        facts = [self._way(index, level, going) for level, going in ways]
+        after = _NEVER if spot.ends else in_most(facts, len(facts))
+        if len(ways) > 1:
+            self.along[index] = [(going, known) for (_, going), known in zip(ways, facts, strict=True)]
+        self.done[index] = 1 << index | after
+        if after == _NEVER:
+            self.doomed |= 1 << index
+            if not self._ended_by_then >> index & 1:
+                facts = [self._way(index, level, going, is_ending=False) for level, going in ways]
+                after = in_most(facts, len(facts))
+        # The last node of a loop leaves its own with every outcome set; one that leads further leaves more.
+        for (level, _), known in zip(ways, facts, strict=True):
             for last in spot.around[level:]:
-                self._left[last] &= facts | 1 << index
-        done = _NEVER if spot.ends else 1 << index | after
+                self._left[last] &= known | 1 << index
+        done = 1 << index | after
         passed_on = self._failed(index) if self._ended.tolerated >> index & 1 else _NEVER
         failed = self._caught(index, spot) & (_NEVER if spot.catches_all else passed_on)
         if spot.is_tail:
             self._left[spot.around[-1]] &= passed_on & failed
         begun = self._begun(index, spot, done, is_done=True)
-        self.done[index] = done | begun
+        self.done[index] |= begun
         begun &= self._begun(index, spot, failed)
         if self._ended.tolerated >> index & 1:
             passed_on = self._begun(index, spot, passed_on)
@@ -149,11 +165,17 @@ class Sure:
             facts |= self._call(src, dst)
         return facts
 
-    def _way(self, index: int, level: int, going: tuple[int, ...], facts: int = 0) -> int:
-        """What follows when these receivers get a live token, beside these facts."""
+    def _if_alive(self, index: int, *, is_ending: bool = True) -> int:
+        """What follows when an edge to the node is alive, or it has none, and that is enough for it."""
+        return _NEVER if is_ending and self._flow.spots[index].ends else self._called[index]
+
+    def _way(
+        self, index: int, level: int, going: tuple[int, ...], facts: int = 0, *, is_ending: bool = True
+    ) -> int:
+        """What follows when these receivers get a live token, beside these facts; without `is_ending`, as if none ended the saga."""
         for other in going:
             if self._flow.spots[other].need <= 1 and self._lost.is_sure(index, other):
-                facts |= self._called[other]
+                facts |= self._if_alive(other, is_ending=is_ending)
             facts |= self._voice.get((index, other), 0) | self._call(index, other)
         for last in self._flow.spots[index].around[level : self._flow.level(index)]:
             facts |= self._end[last] | self._calls_to_come(index, last)

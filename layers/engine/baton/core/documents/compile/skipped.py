@@ -1,4 +1,4 @@
-"""Why a node need not have given an output: it is skipped with a node before it whose `when` does not hold.
+"""Why a node need not have given an output: it is skipped with a node before it whose `when` does not hold, or on a way that ends the saga.
 
 The one change to a document that helps is found by trying it. What each node can count on is in available_outputs.py.
 """
@@ -35,6 +35,17 @@ def by_a_when(source: Source, name: str, reader: str) -> str:
             so = f"`{skipped}` is skipped too" + (f", and `{name}` with it" if skipped != name else "")
             return f"if `{asking}` is skipped, {so}; write `after: [{', '.join(after)}]` at `{skipped}`"
     return ""
+
+
+def by_an_end(produced: Produced, name: str, reader: str) -> str:
+    """What the reader (empty: none that can wait) has to wait for, if the saga ends without `name`, but only after a step."""
+    last = produced.awaited(reader, name) if reader else ""
+    if not last:
+        return ""
+    return (
+        f"where `{last}` runs, the saga ends without `{name}`, but only when `{last}` is done; "
+        f"add `{last}` to `after`, so that this waits for it"
+    )
 
 
 def _candidates(source: Source, name: str) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""rollback: nothing that was done can be undone yet, so to undo it all is to do nothing, and the step has failed."""
+"""rollback: the step has failed, and the saga with it unless its graph goes on; what it has done is undone then (core/decide/undoing.py)."""
 
 from __future__ import annotations
 

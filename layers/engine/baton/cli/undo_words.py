@@ -1,0 +1,152 @@
+"""Undoing as a person reads it: the events of it as sentences, and what `baton show` says of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from baton.cli.agent_words import Event, Said
+from baton.client.text import clock, counted, epoch_ms, one_line
+from baton.core.log.agents import item_words
+from baton.core.log.undos import UNDO, undone_item
+
+_SHOWN = 5  # steps of one fate, of which each has a line
+
+
+def of(event: Event) -> Said | None:
+    """What an event about undoing says; None for another one."""
+    kind, item = str(event.get("kind")), str(event.get("item") or "")
+    if words := _WORDS.get(kind):
+        return words(event)
+    if item == UNDO or item.startswith(f"{UNDO}-"):
+        return _step(event, kind, undone_item(item))
+    if kind == "saga_ended" and event.get("undone"):
+        return came_to(event["undone"]), frozenset(["undone"])
+    if event.get("undo") is True and kind in ("forked", "cancel_requested"):
+        back = _back_to(event)
+        return f"`{event.get('by')}` has undone what the saga has done{back}{_why(event)}", frozenset(
+            ("by", "reason", "undo", "back_to", "together", "cut", "key")
+        )
+    return None
+
+
+def came_to(report: Mapping[str, Any]) -> str:
+    """What an undoing has come to, from its report in the log."""
+    return _sums(
+        report.get("done"), report.get("fails"), report.get("lasts"), len(report.get("doubtful") or ())
+    )
+
+
+def _sums(done: Any, failed: Any, lasting: Any, doubtful: int) -> str:
+    parts = [
+        (done, "undone"),
+        (failed, "could not be undone"),
+        (lasting, "that nothing undoes"),
+        (doubtful, "in doubt"),
+    ]
+    return ", ".join(f"{counted(int(number), 'step')} {words}" for number, words in parts if number) or (
+        "nothing was undone"
+    )
+
+
+def _began(event: Event) -> Said:
+    who = f"`{event['by']}` has it undone" if event.get("by") else "what was done is undone"
+    return f"{who}{_back_to(event)}{_why(event)}", frozenset(("reason", "by", "back_to", "together"))
+
+
+def _back_to(event: Event) -> str:
+    back = f", back to version {event['back_to']}" if event.get("back_to") else ""
+    return back + (", steps side by side" if event.get("together") else "")
+
+
+def _why(event: Event) -> str:
+    return f": {one_line(str(event['reason']))}" if event.get("reason") else ""
+
+
+def _place(event: Event) -> str:
+    """Which item of its node is undone, and by what it was done."""
+    item = undone_item(str(event.get("item") or ""))
+    by = (
+        f"child {event['child']}" if event.get("child") else f"`{event['tool']}`" if event.get("tool") else ""
+    )
+    done = f"what {by or 'it'} has done at version {event.get('version')}"
+    return f"{item_words(item)}: {done}" if item else done
+
+
+_PLACED = frozenset(("item", "version", "index", "tool", "child", "next", "below", "again"))
+
+
+def _step_began(event: Event) -> Said:
+    again = ", again" if event.get("again") else ""
+    return f"is to be undone{again}: {_place(event)}", _PLACED
+
+
+def _passed(event: Event) -> Said:
+    return f"stays, as nothing undoes it: {_place(event)}", _PLACED
+
+
+def _child(event: Event) -> Said:
+    said = f"undone by child {event.get('child')}"
+    if failure := event.get("failure"):
+        said = f"child {event.get('child')} could not undo all: {_failure(failure)}"
+    return said, frozenset(("item", "child", "failure"))
+
+
+def _step(event: Event, kind: str, item: str) -> Said:
+    """An event of a step that undoes another."""
+    of_item = f" of {item_words(item)}" if item else ""
+    by, known = f" by `{event['tool']}`" if event.get("tool") else "", {"item", "tool"}
+    if kind == "step_succeeded":
+        return f"undone{of_item}{by}", frozenset(known)
+    if failure := event.get("failure"):
+        gave_up = "could not be undone" if kind == "step_failed" else "an attempt to undo it has failed"
+        return f"{gave_up}{of_item}{by}: {_failure(failure)}", frozenset(
+            {*known, "failure", "stays", "is_result"}
+        )
+    return f"undo{of_item}", frozenset(["item"])
+
+
+def _failure(failure: Mapping[str, Any]) -> str:
+    return f"{failure.get('code')}: {one_line(str(failure.get('message')))}"
+
+
+_WORDS = {
+    "undo_began": _began,
+    "undo_step_began": _step_began,
+    "undo_passed": _passed,
+    "child_undone": _child,
+}
+
+
+# ---- what `show` says
+
+
+def undo_lines(saga: Mapping[str, Any]) -> list[str]:
+    """What of the saga can be undone, how far an undoing is, or what came of it; with a line for each step that is not undone."""
+    found = saga.get("undo") or {}
+    failed, doubtful = found.get("failed") or (), found.get("doubtful") or ()
+    lines = []
+    if under_way := found.get("under_way"):
+        since = clock(epoch_ms(under_way.get("since")))
+        by = f", for {under_way['by']}" if under_way.get("by") else ""
+        lines.append(f"{under_way['undone']} undone, {under_way['left']} to go, since {since}{by}")
+    elif done := found.get("done"):
+        back = f"; version {done['back_to']} and what came before stays" if done.get("back_to") else ""
+        lines.append(_sums(done["undone"], done["failed"], done["lasting"], len(doubtful)) + back)
+        lines += _named("stays", [f"{name}: nothing undoes it" for name in done["stays"]], done["lasting"])
+    elif found.get("undoable"):
+        lasting = f", {found['lasting']} not" if found.get("lasting") else ""
+        lines.append(f"{counted(found['undoable'], 'step')} can be undone{lasting}")
+    lines += _named("not undone", [_not_undone(one) for one in failed], len(failed))
+    lines += _named("in doubt", [f"{name}: it may have happened" for name in doubtful], len(doubtful))
+    return lines
+
+
+def _named(what: str, lines: Sequence[str], count: int) -> list[str]:
+    more = [f"{what}: {count - _SHOWN} more"] if count > _SHOWN else []
+    return [f"{what}: {line}" for line in lines[:_SHOWN]] + more
+
+
+def _not_undone(one: Mapping[str, Any]) -> str:
+    by = f", by {one['tool']}" if one.get("tool") else ""
+    return f"{one.get('step')}{by}: {_failure(one)}"

@@ -1,0 +1,76 @@
+"""Which keys steps have when a saga goes on from before what was undone."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from baton.core.graph.graph import Loop, Node
+from baton.core.limits import Limits
+from baton.core.log import events as ev
+from baton.core.log.state import UNKNOWN_OUTCOME
+from baton.core.log.status import status_of
+from tests.core.asked import steps_of
+from tests.core.build import Saga, done, failed, program, task
+from tests.core.graphs_of import again
+from tests.core.test_undoing import undoable
+
+CANCEL = ev.CancelRequested(reason="", by="ada", at=0, grace_ms=0, undo=True)
+
+
+def rounds() -> Saga:
+    """A loop of three rounds at most, and a step behind it."""
+    loop = Loop(condition=again(), max_iterations=3, back_to="a")
+    return Saga(program(undoable("a", effect="once", loop=loop, loops=("a",)), task("z", "a")))
+
+
+def gone_through_again(saga: Saga) -> list[tuple[str, int]]:
+    """The steps and the generations of their keys when a saga that was undone goes through its first two rounds again."""
+    saga.put(ev.Forked(cut=1, branch=1, by="ada", at=saga.now))
+    saga.go()
+    found = [(step.slot, step.generation) for step in steps_of(saga.decision)]
+    saga.go(done("a@0"))
+    return [*found, *((step.slot, step.generation) for step in steps_of(saga.decision))]
+
+
+def test_a_round_that_nothing_undoes_keeps_its_key_when_others_of_its_node_are_undone() -> None:
+    """Otherwise a saga that is forked would do again what has stayed."""
+    saga = rounds()
+    saga.go(done("a@0"))
+    saga.go(replace(done("a@1"), tool="other"))
+    saga.go(failed("a@2"))
+    saga.go(done("a@0#undo"))
+    assert saga.state.ended is not None
+    assert saga.state.ended.undone == ev.Undone(done=1, lasts=1, lasting=("a@1",))
+    assert gone_through_again(saga) == [("a@0", 1), ("a@1", 0)]
+
+
+def test_a_round_that_may_have_happened_keeps_its_key_when_others_of_its_node_are_undone() -> None:
+    """Otherwise it could happen twice: under its old key the claim is met, and a person looks."""
+    saga = rounds()
+    saga.go(done("a@0"))
+    saga.go(failed("a@1", UNKNOWN_OUTCOME))
+    saga.put(CANCEL)
+    saga.go()
+    saga.go(done("a@0#undo"))
+    saga.now += Limits().untold_end_ms  # people are told before the end, if they can be
+    saga.go()
+    assert status_of(saga.state) == "rollback_failed"
+    assert saga.state.undo.doubtful == ("a@1",)
+    assert gone_through_again(saga) == [("a@0", 1), ("a@1", 0)]
+
+
+@pytest.mark.parametrize(("node", "named"), [(undoable("b"), ("b",)), (task("b"), ())])
+def test_a_step_that_is_cut_off_each_time_and_could_have_been_undone_is_named(
+    node: Node, named: tuple[str, ...]
+) -> None:
+    """Its output has not come, so that its inverse cannot be called: the saga does not say that all is undone."""
+    saga = Saga(program(undoable("a"), node))
+    saga.go(done("a"))
+    cut_off = ev.StepInterrupted(node="b", started_at=1, ended_at=2, budget_ms=1)
+    saga.put(cut_off, cut_off, cut_off, CANCEL)
+    saga.go()
+    saga.go(done("a#undo"))
+    assert saga.state.ended is not None
+    assert saga.state.ended.undone == ev.Undone(done=1, doubtful=named)
+    assert status_of(saga.state) == ("rollback_failed" if named else "rolled_back")

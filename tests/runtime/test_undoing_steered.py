@@ -1,0 +1,79 @@
+"""Forks and second rollbacks of a saga that is undone, or was."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from baton.errors import KeyReused, NotAllowedNow, UserError
+from tests.kit.corpus import start
+from tests.kit.toolbox import Books
+from tests.kit.world import World
+from tests.runtime.conftest import Stage
+from tests.runtime.test_undoing import DONE, THREE, WANTED
+from tests.runtime.undoing import Ledger, add_ledger, view_of
+
+
+def test_no_fork_while_a_saga_is_undone_nor_into_the_middle_of_it(stage: Stage) -> None:
+    """What is undone by then would count as done, and an effect under its old key would not be done again."""
+
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger(broken={"cancel": 2}))
+        saga = await start(world, THREE, {}, "w")
+        while "refund deposit" not in ledger.deeds or "cancel hotel" not in ledger.deeds:
+            await world.settle(1)
+        assert (await world.queries().show(saga))["status"] == "compensating"
+        with pytest.raises(NotAllowedNow, match="undoes what it has done; fork it once that is over"):
+            await world.service().fork(saga, 1, "")
+        await world.settle(3_600)
+        view = await world.queries().show(saga)
+        assert view["status"] == "rolled_back"
+        for cut in range(2, view["version"] + 1):
+            with pytest.raises(UserError):
+                await world.service().fork(saga, cut, "")
+        await world.service().fork(saga, 1, "")
+        await world.settle(3_600)
+        assert len(set(ledger.keys["pay deposit"])) == 2
+
+    stage(story)
+
+
+def test_no_fork_into_an_undoing_of_which_nothing_has_come(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger(broken={"refund": -1, "cancel": -1}))
+        saga = (await view_of(world, DONE))["id"]
+        end = (await world.queries().show(saga))["version"]
+        await world.service().rollback(saga, WANTED)
+        await world.settle(3_600)
+        view = await world.queries().show(saga)
+        assert (view["status"], len(ledger.in_force)) == ("rollback_failed", 2)
+        for cut in range(end, view["version"] + 1):
+            with pytest.raises(UserError):
+                await world.service().fork(saga, cut, "")
+
+    stage(story)
+
+
+def test_a_second_rollback_that_wants_something_else_is_refused(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        saga = (await view_of(world, DONE))["id"]
+        await world.service().rollback(saga, replace(WANTED, back_to=2), "one")
+        assert (await world.service().rollback(saga, replace(WANTED, back_to=2)))["changed"] is False
+        with pytest.raises(NotAllowedNow, match="is being rolled back to version 2"):
+            await world.service().rollback(saga, WANTED)
+        with pytest.raises(KeyReused, match="rolled back to version 2"):
+            await world.service().rollback(saga, WANTED, "one")
+        await world.settle(3_600)
+        assert list(ledger.in_force.values()) == ["hotel"]
+        await world.service().rollback(saga, WANTED, "two")
+        await world.settle(3_600)
+        assert ledger.in_force == {}
+        again = await world.service().rollback(saga, replace(WANTED, back_to=2), "one")
+        assert again["changed"] is False
+        await world.service().fork(saga, 1, "", "three")
+        await world.service().cancel(saga, "", 0)
+        with pytest.raises(KeyReused, match="used for a fork"):
+            await world.service().rollback(saga, WANTED, "three")
+
+    stage(story)
