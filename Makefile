@@ -30,6 +30,8 @@ LONGEST := tests/e2e/test_openapi.py tests/cli/test_local_commands.py
 E2E_FILES = $(shell grep -rl --include='test_*.py' 'mark\.e2e' tests)
 # Rooms of tests/ with a tier of their own; `unit` is all the others, so that none is forgotten.
 OWN_TIER := simulation contract handlers deploy e2e
+# Of the simulation, those that let every write meet every fate in `make soak`.
+ALL_FATES := crash_points liveness breakers confirming taking_back
 
 .DEFAULT_GOAL := help
 .PHONY: help demo failover up test core build pins bench load fuzz graphs failures soak format clean install install-dev $(TIERS)
@@ -98,7 +100,7 @@ failures: install-dev  ## steps that fail at random in the simulation, at length
 	@BATON_FAILURES=$(or $(EXAMPLES),200) $(BIN)/pytest -q -n $(JOBS) tests/simulation/test_failures.py
 
 soak: install-dev  ## every fault at every write, then schedules for as long as you like: make soak SECONDS=600 SEED=7
-	@BATON_CRASH_POINTS=all $(BIN)/pytest -q -n $(JOBS) tests/simulation/test_crash_points.py tests/simulation/test_liveness.py tests/simulation/test_breakers.py
+	@BATON_CRASH_POINTS=all $(BIN)/pytest -q -n $(JOBS) $(ALL_FATES:%=tests/simulation/test_%.py)
 	@BATON_CROWDS=100000 $(BIN)/pytest -q tests/simulation/test_crowds.py tests/simulation/test_dead_letters.py
 	@$(BIN)/python -m tests.kit.soak --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1) --jobs $(JOBS)
 

@@ -71,3 +71,29 @@ def test_fork_sends_its_version_under_a_key(api: FakeApi, baton: Baton) -> None:
     assert (result.exit_code, result.stdout) == (0, "s1  goes on from version 4\n")
     assert api.asked[0].json == {"version": 4, "reason": "better"}
     assert api.asked[0].headers["idempotency-key"] == "k"
+
+
+PLAN = {
+    "undoable": 3,
+    "lasting": 0,
+    "steps": [
+        {"step": "pay", "version": 7, "by": "refund"},
+        {"step": "book@1", "version": 5, "by": "cancel"},
+        {"step": "book@0", "version": 4, "by": "cancel"},
+    ],
+}
+
+
+@pytest.mark.parametrize(("to", "version"), [("book", 5), ("book@0", 4), ("pay", 7), ("3", 3)])
+def test_a_rollback_goes_back_to_a_step_by_its_name(
+    api: FakeApi, baton: Baton, to: str, version: int
+) -> None:
+    answer = {"id": "k1", "status": "completed", "version": 8, "plan": PLAN, "changed": True}
+    api.on("POST /sagas/k1/rollback", (200, answer), (202, answer))
+    assert baton("rollback", "k1", "--to", to, "--yes").exit_code == 0
+    assert api.asked[-1].json["version"] == version
+
+
+def test_a_step_that_is_not_there_is_refused_with_those_that_are(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /sagas/k1/rollback", (200, {"id": "k1", "plan": PLAN}))
+    assert "the last that are left are pay, book@1, book@0" in baton("rollback", "k1", "--to", "hold").stderr

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from baton.cli.render import EventLines
-from baton.cli.undo_words import undo_lines
+from baton.cli.undo_words import declared, undo_lines
 from baton.cli.waiting import helping
 from baton.core.log import events as ev
 from baton.core.read.views import entry_view
@@ -123,3 +123,15 @@ def test_show_says_how_to_go_on() -> None:
     completed = {"id": "k1", "status": "completed", "undo": VIEW | {"undoable": 1}}
     assert [line.rpartition("baton ")[2] for _, line in helping(completed)] == ["rollback k1 --dry-run"]
     assert not list(helping({"id": "k1", "status": "rolled_back", "undo": VIEW}))
+
+
+def test_check_says_what_would_be_undone_and_what_stays() -> None:
+    nodes: list[dict[str, Any]] = [
+        {"name": "hold", "tool": "t", "effect": "idempotent", "undo": {"t": "u", "t2": "u"}},
+        {"name": "look", "tool": "p", "effect": "pure"},
+        {"name": "tell", "tool": "m", "effect": "idempotent"},
+        {"name": "wait"},
+    ]
+    assert declared({"nodes": nodes}) == "hold by u; nothing undoes tell"
+    assert declared({"nodes": nodes[:1]}) == "hold by u"
+    assert declared({"nodes": nodes[1:]}) == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
@@ -16,6 +17,7 @@ from baton.core.read.views import saga_view
 from tests.core.asked import steps_of
 from tests.core.build import TOOLS, Saga, program, task
 from tests.core.failing import DAY, broken, chosen
+from tests.core.test_undoing import undoable
 
 ASKS = "asks the starter for 24h"
 ABOVE = "fails, and the saga above goes on"
@@ -172,3 +174,22 @@ def test_a_saga_that_goes_on_tells_it_and_one_that_has_ended_does_not() -> None:
     saga.cancel(grace_ms=0)
     saga.go()
     assert saga_view(saga.state, saga.program)["on_failure"] is None
+
+
+@pytest.mark.parametrize(
+    ("rules", "handled", "words"),
+    [
+        ({"any": Change(ladder=("rollback",))}, False, "fails, and what was done is undone"),
+        (
+            {"any": Change(ladder=("rollback",))},
+            True,
+            "fails, what was done is undone, and the saga above goes on",
+        ),
+        ({"any": Change(last="fail")}, False, "fails"),
+    ],
+)
+def test_where_something_undoes_what_was_done_the_forecast_says_so(
+    rules: dict[str, Change], handled: bool, words: str
+) -> None:
+    found = foretold(program(replace(undoable("a"), failures=rules)), handled=handled)
+    assert (found["nodes"] or {"a": found["steps"]})["a"] == words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from baton.core.graph.graph import Loop, Node
+from baton.core.graph.graph import Catch, Loop, Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.state import UNKNOWN_OUTCOME
@@ -13,7 +13,7 @@ from baton.core.log.status import status_of
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, program, task
 from tests.core.graphs_of import again
-from tests.core.test_undoing import undoable
+from tests.core.test_undoing import AT_ONCE, undoable
 
 CANCEL = ev.CancelRequested(reason="", by="ada", at=0, grace_ms=0, undo=True)
 
@@ -74,3 +74,28 @@ def test_a_step_that_is_cut_off_each_time_and_could_have_been_undone_is_named(
     assert saga.state.ended is not None
     assert saga.state.ended.undone == ev.Undone(done=1, doubtful=named)
     assert status_of(saga.state) == ("rollback_failed" if named else "rolled_back")
+
+
+def test_what_may_have_happened_before_anything_was_done_is_named_too() -> None:
+    first = undoable("a", effect="once", failures=AT_ONCE)
+    saga = Saga(program(replace(first, catch=(Catch(then=("b",)),)), undoable("b", "a"), task("c", "b")))
+    saga.put(
+        ev.StepFailed(
+            node="a",
+            attempt=1,
+            tool="t",
+            tool_version="",
+            schema_hash="",
+            failure=ev.Failure(UNKNOWN_OUTCOME, "no answer"),
+            started_at=1,
+            ended_at=2,
+            emits=(ev.Token("a", "b"),),
+        )
+    )
+    saga.put(ev.Forked(cut=2, branch=1, by="ada", at=saga.now))
+    saga.go()
+    saga.go(done("b"))
+    saga.go(failed("c"))
+    saga.go(done("b#undo"))
+    assert status_of(saga.state) == "rollback_failed"
+    assert saga.state.undo.doubtful == ("a",)

@@ -77,3 +77,22 @@ def the_first_of_an_entry_is_the_only_one() -> Iterator[None]:
     real = undoing._next
     with replaced(undoing, "_next", move):
         yield
+
+
+@contextmanager
+def the_step_that_failed_is_undone_too() -> Iterator[None]:
+    """Undo row: what never happened is taken back, once the list is at its end."""
+
+    def move(builder: Any, work: Any) -> Any:
+        event, state = real(builder, work), builder.state
+        node = state.failure.node if state.failure is not None else ""
+        if event is not None or node in work.rounds or not node or work.done == 0 or work.steps:
+            return event
+        tool = builder.program.nodes[node].tool
+        return ev.UndoStepBegan(node=node, item="undo", at=builder.now, version=work.lowest, tool=tool)
+
+    from baton.core.log import events as ev
+
+    real = undoing._next
+    with replaced(undoing, "_next", move):
+        yield

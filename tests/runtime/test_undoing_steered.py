@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from baton import StepFailure, tool
 from baton.errors import KeyReused, NotAllowedNow, UserError
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 from tests.runtime.test_undoing import DONE, THREE, WANTED
+from tests.runtime.test_undoing_children import PARENT
 from tests.runtime.undoing import Ledger, add_ledger, view_of
 
 
@@ -50,6 +52,34 @@ def test_no_fork_into_an_undoing_of_which_nothing_has_come(stage: Stage) -> None
         for cut in range(end, view["version"] + 1):
             with pytest.raises(UserError):
                 await world.service().fork(saga, cut, "")
+
+    stage(story)
+
+
+IN_DOUBT = """
+name: child
+nodes:
+  x: {tool: trip.book, with: {what: car}}
+  y: {tool: trip.charge, after: x, on_failure: {unknown_outcome: fail}, catch: z}
+  z: {tool: trip.mail, with: {what: sorry}}
+"""
+
+
+def test_a_child_that_may_have_done_something_is_not_said_to_be_undone(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+
+        @tool("trip.charge", effect="once", registry=world.registry)
+        async def charge() -> None:
+            raise StepFailure("timeout", "no answer", happened=True)
+
+        world.tools = world.registry.specs()
+        await world.service().register(IN_DOUBT, json_only=False)
+        view = await view_of(world, PARENT)
+        child = await world.queries().show(f"{view['id']}.0.b")
+        assert (child["status"], child["undo"]["doubtful"]) == ("rollback_failed", ["y"])
+        assert (view["status"], ledger.in_force) == ("rollback_failed", {})
+        assert "not known whether `y`" in view["undo"]["failed"][0]["message"]
 
     stage(story)
 

@@ -29,8 +29,8 @@ class Ledger(Struct):
 
 
 def add_ledger(world: World, ledger: Ledger) -> None:
-    """`book` and its inverse `cancel`, by the booking's id; `pay` (once), found by `paid`, and `refund`; `mail`, which nothing undoes; and
-    `fail`, which fails.
+    """`book` and its inverse `cancel`, by the booking's id; `pay` (once), found by `paid`, and `refund`; `mail`, which nothing undoes;
+    `fail` and `gone`, which fail.
     """
 
     @tool("trip.book", undo="trip.cancel", registry=world.registry)
@@ -74,6 +74,10 @@ def add_ledger(world: World, ledger: Ledger) -> None:
     async def fail(after: float = 0.0) -> None:
         await asyncio.sleep(after)
         raise StepFailure("sold_out", "nothing is left", kind="permanent")
+
+    @tool("trip.gone", registry=world.registry)
+    async def gone() -> None:
+        raise StepFailure("not_found", "it does not go any more", happened=False)
 
     world.tools = world.registry.specs()
 

@@ -117,7 +117,11 @@ def fork(shared: Shared, saga: str, version: int, reason: str, key: str | None, 
 @click.command(short_help="Undo what a saga has done.")
 @saga_argument
 @click.option(
-    "--to", "version", type=Whole(min=0), default=0, help="What was done up to this version of its log stays."
+    "--to",
+    "back_to",
+    metavar="VERSION|STEP",
+    default="0",
+    help="What was done up to this version of its log, or up to this step, stays.",
 )
 @click.option("--reason", default="", help="Why; it is written into the log.")
 @click.option("--parallel", is_flag=True, help="Undo steps side by side instead of the last first.")
@@ -129,7 +133,7 @@ def fork(shared: Shared, saga: str, version: int, reason: str, key: str | None, 
 def rollback(
     shared: Shared,
     saga: str,
-    version: int,
+    back_to: str,
     reason: str,
     parallel: bool,
     yes: bool,
@@ -138,6 +142,7 @@ def rollback(
     as_json: bool,
 ) -> None:
     """Undo what a saga has done, the last step first, whether it runs or has ended."""
+    version = int(back_to) if back_to.isdecimal() else _version_of(shared, saga, back_to)
     body = {"version": version, "reason": reason, "parallel": parallel}
     if dry_run or not (yes or as_json):
         answer = shared.call(lambda api: api.rollback(saga, {**body, "dry_run": True}))
@@ -152,6 +157,17 @@ def rollback(
         print_json(answer)
     else:
         click.echo(f"{answer['id']}  undoes {counted(answer['plan']['undoable'], 'step')}")
+
+
+def _version_of(shared: Shared, saga: str, step: str) -> int:
+    """The version at which a step was done last, of those that a rollback comes to. A loop's node has the round behind it, `NODE@ROUND`."""
+    plan = shared.call(lambda api: api.rollback(saga, {"version": 0, "dry_run": True}))["plan"]
+    for one in plan["steps"]:
+        if step in (one["step"], one["step"].partition("@")[0].partition("#")[0]):
+            return int(one["version"])
+    names = ", ".join(dict.fromkeys(one["step"] for one in plan["steps"][:10]))
+    known = f"the last that are left are {names}" if names else "nothing is left to undo"
+    raise click.UsageError(f"--to: no step `{step}` is among what can be undone; {known}")
 
 
 def _show_plan(answer: Mapping[str, Any]) -> None:

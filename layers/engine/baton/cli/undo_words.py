@@ -118,7 +118,25 @@ _WORDS = {
 }
 
 
-# ---- what `show` says
+# ---- what `check` and `show` say
+
+
+def declared(graph: Mapping[str, Any]) -> str:
+    """What would be undone of a workflow, and by what, and what nothing undoes; empty where nothing is."""
+    from baton.core.effects.toolspec import PURE
+
+    nodes = graph["nodes"]
+    undone = [
+        f"{one['name']} by {', '.join(dict.fromkeys(one['undo'].values()))}"
+        for one in nodes
+        if one.get("undo")
+    ]
+    if not undone:
+        return ""
+    stays = [
+        one["name"] for one in nodes if one.get("tool") and one["effect"] != PURE and not one.get("undo")
+    ]
+    return "; ".join([", ".join(undone), *([f"nothing undoes {', '.join(stays)}"] if stays else [])])
 
 
 def undo_lines(saga: Mapping[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec import Struct
 
+from baton.core.decide.outcomes import SAGA, STEP
 from baton.core.effects.rows import Row
 from baton.core.log.events import Value
 from baton.ports import Effect, StepFailure
@@ -28,12 +29,19 @@ decode = msgspec.json.Decoder(Recorded).decode
 
 
 class Done(Struct, frozen=True):
-    """The result of an effect. `is_recorded`: it had happened before, and nothing was done now; `is_own`: not for another saga."""
+    """The result of an effect. `is_recorded`: it had happened before, and nothing was done now; `is_own`: not for another saga;
+    `is_here`: not for another step."""
 
     value: Value
     rows: tuple[Row, ...] = ()
     is_recorded: bool = False
     is_own: bool = True
+    is_here: bool = True
+
+    @property
+    def by(self) -> str:
+        """Which other one has done it; see `Outcome.done_by`."""
+        return "" if self.is_here else STEP if self.is_own else SAGA
 
 
 class OfClaim(StepFailure):

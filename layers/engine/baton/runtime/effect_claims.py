@@ -380,4 +380,10 @@ class EffectClaims:
         data = there.data or await self._call(self._blobs.get, there.tenant, there.ref)
         outcome = decode(data)
         is_own = (there.scope or there.saga) == (mine.scope or mine.saga)
-        return Done(outcome.value, outcome.rows if is_own else (), is_recorded=True, is_own=is_own)
+        return Done(
+            outcome.value,
+            outcome.rows if is_own else (),
+            is_recorded=True,
+            is_own=is_own,
+            is_here=place_of(there) == place_of(mine),
+        )

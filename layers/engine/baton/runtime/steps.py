@@ -238,7 +238,7 @@ class Steps:
             usage=tuple(one.usage),
             digest=step.digest if output is not None else "",
             kept=await self._kept(one) if output is not None and step.node.undo else None,
-            by_another=one.by_another,
+            done_by=one.done_by,
             notices=await self._ledger.settle(one.state, step, cost),
         )
 
@@ -338,7 +338,7 @@ class Steps:
             about=about(spec.key, relevant(step.arguments, spec.parameters)),
             scope=one.state.origin.scope,
         )
-        one.doubt.is_recorded, one.by_another = done.is_recorded, not done.is_own
+        one.doubt.is_recorded, one.done_by = done.is_recorded, done.by
         return done.value, done.rows
 
     async def _in_time(self, context: StepContext, what: Coroutine[Any, Any, T]) -> T:

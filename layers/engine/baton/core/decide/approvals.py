@@ -20,6 +20,7 @@ from baton.core.log.answers import APPROVE, REJECT, notice_of
 from baton.core.log.approvals import approval_of
 from baton.core.log.records import Escalation
 from baton.core.log.state import item_of, node_of
+from baton.core.log.undos import is_undo
 from baton.core.sizes import excess_of
 
 MOST_ARGUMENTS = 32_768  # bytes: they are in the state until the step is done
@@ -31,7 +32,8 @@ def asked(context: EvaluationContext, request: Request, now: int) -> Iterator[ev
     Raises `LackingError`.
     """
     state, slot = context.state, context.slot
-    if state.is_stopping or state.parked is not None or slot in state.open:
+    is_undone = is_undo(slot)  # what undoes a step asks although the saga stops
+    if (state.is_stopping and not is_undone) or state.parked is not None or slot in state.open:
         return
     if request.digest in state.approved.get(slot, ()):
         return
@@ -39,7 +41,7 @@ def asked(context: EvaluationContext, request: Request, now: int) -> Iterator[ev
     place: dict[str, Any] = {"node": name, "iteration": iteration, "item": item_of(slot)}
     node = context.program.node_at(state, slot)
     approval = node.approval
-    template = context.program.approvals.get(name)
+    template = None if is_undone else context.program.approvals.get(name)
     try:
         says = {} if template is None else context.render(template)
         ask = approval_of(state, slot, request, says, approval.expires_ms if approval is not None else 0, now)

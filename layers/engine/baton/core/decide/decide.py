@@ -7,6 +7,7 @@ All behaviour of a running saga is here and in core/log/fold.py. Nothing is perf
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 
 import msgspec
 from msgspec import Struct
@@ -23,7 +24,7 @@ from baton.core.decide.commands import (
 )
 from baton.core.decide.context import NOTHING, Found, LackingError
 from baton.core.decide.outcomes import STOPPED, Outcome, settle
-from baton.core.decide.parking import cut_off, killed, orphans_of, parking
+from baton.core.decide.parking import cut_off, killed, orphans_of, parking, takes_back
 from baton.core.decide.program import Program
 from baton.core.decide.readiness import WAITS
 from baton.core.decide.retries import unpark
@@ -222,7 +223,7 @@ def _stop(builder: DecisionBuilder) -> Decision:
     if state.undo.can or state.undo.failed or (program.undoes and state.recovery.possibly_running):
         from baton.core.decide.undoing import begun  # most sagas end without
 
-        if (first := begun(builder, _cancelling)) is not None:
+        if (first := begun(builder, partial(_cancelling, undo=True))) is not None:
             return first
     if state.result is not None:
         end = ev.SagaEnded(status="completed", output=state.result)  # whatever came later
@@ -240,8 +241,10 @@ def _stop(builder: DecisionBuilder) -> Decision:
         return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
     orphans = orphans_of(state)
     if len(orphans) > CANCELLED_TOGETHER:
-        return _cancelling(orphans)
-    return Decision((end,), (CancelChildren(tuple(orphans)),) if orphans else ())
+        return _cancelling(orphans, undo=takes_back(state))
+    if not orphans:
+        return Decision((end,))
+    return Decision((end,), (CancelChildren(tuple(orphans), undo=takes_back(state)),))
 
 
 def _running_down(builder: DecisionBuilder, state: State) -> Decision:
@@ -261,10 +264,10 @@ def _running_down(builder: DecisionBuilder, state: State) -> Decision:
     return Decision(commands=(StopSteps(),))
 
 
-def _cancelling(children: Sequence[tuple[str, Child]]) -> Decision:
+def _cancelling(children: Sequence[tuple[str, Child]], *, undo: bool = False) -> Decision:
     """Ask the first of them to stop, as many as one entry has room for."""
     part = tuple(children[:CANCELLED_TOGETHER])
-    return Decision((abandoned(child for _, child in part),), (CancelChildren(part),))
+    return Decision((abandoned(child for _, child in part),), (CancelChildren(part, undo=undo),))
 
 
 def abandoned(children: Iterable[Child]) -> ev.ChildrenAbandoned:

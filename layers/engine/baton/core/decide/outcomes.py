@@ -12,7 +12,7 @@ from baton.core.decide.builder import activation
 from baton.core.decide.context import NOTHING, EvaluationContext, Found
 from baton.core.decide.program import Program
 from baton.core.decide.transitions import RouteError, check_output, done, stopped
-from baton.core.decide.unknown_outcomes import doubt_notice
+from baton.core.decide.unknown_outcomes import doubt_notice, unanswered
 from baton.core.effects.approvals import Request
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import PURE
@@ -25,6 +25,7 @@ from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, Held, State, i
 from baton.core.log.undos import is_undo
 from baton.core.models.usage import Usage
 
+STEP, SAGA = "step", "saga"  # which other one has done what an attempt was given
 MONEY, STOPPED, APPROVAL = "money", "stopped", "approval"  # why an attempt comes no further; or FAULT
 HELD = "held"  # why there was none
 
@@ -42,8 +43,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     `assumed`: how much of the cost is the most that a request to a model can have cost.
     `why` it came no further, where it was not cut off (core/log/events.py): then only its cost counts, and `halt`, if the saga
     has to be parked. `usage`: what models have read and written. `request`: what a person has to approve before the step can go on. `notices`: what is to be sent besides.
-    `digest` names the call, where a model may plan an equal one. `kept`: the arguments that are needed to undo it; `by_another`: another saga
-    has done it. `held`: the circuit breaker that the step waits for.
+    `digest` names the call, where a model may plan an equal one. `kept`: the arguments that are needed to undo it; `done_by`: which
+    other one has done it before: another `STEP` of the saga, or another `SAGA`. `held`: the circuit breaker that the step waits for.
     """
 
     slot: str
@@ -72,7 +73,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     usage: tuple[Usage, ...] = ()
     digest: str = ""
     kept: ev.Value | None = None
-    by_another: bool = False
+    done_by: str = ""
     held: Held | None = None
 
 
@@ -193,7 +194,9 @@ def _linked(
         return succeeded
     if (node.effect == PURE and tool == node.tool) or isinstance(state.open.get(slot), Replanning):
         return succeeded
-    undo = None if outcome.by_another or node.stays else node.undo.get(tool)
+    if outcome.done_by == STEP:
+        return succeeded  # it is undone where it was done
+    undo = None if outcome.done_by == SAGA or node.stays else node.undo.get(tool)
     kept = outcome.kept if undo is not None else None
     return replace(succeeded, prior=state.undo.head, lasting=undo is None, kept=kept)
 
@@ -253,10 +256,18 @@ def _failed(
     if failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME):
         # Only where the saga ends anyway: otherwise `verify` looks first, or a person is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
-    failed = stopped(context, failure).on(ev.StepFailed(failure=failure, **ran))
+    told = unanswered(context.program.node_at(state, slot), failure)
+    failed = stopped(context, failure).on(ev.StepFailed(failure=told, **ran))
     yield (
-        replace(failed, stays=True) if state.undo.can and not is_over and _stays(context, failure) else failed
+        replace(failed, stays=True)
+        if _may_undo(state) and not is_over and _stays(context, failure)
+        else failed
     )
+
+
+def _may_undo(state: State) -> bool:
+    """Whether something of the saga can be undone, or may be: a child that runs may have done something."""
+    return state.undo.can > 0 or bool(state.children)
 
 
 def _stays(context: EvaluationContext, failure: ev.Failure) -> bool:

@@ -64,3 +64,12 @@ def orphans_of(state: State) -> list[tuple[str, Child]]:
         if state.is_stopping and work.orphan is not None
     ]
     return [*is_open, *(("", child) for child in state.orphaned_children)]
+
+
+def takes_back(state: State) -> bool:
+    """Whether a saga that stops would undo what it has done: its children do then, although it has done nothing itself."""
+    if state.result is not None:
+        return False
+    if state.cancel is not None:
+        return state.cancel.undo
+    return not state.undo.stays

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide.builder import DecisionBuilder, RunStep, activation, one_after_a_crash
-from baton.core.decide.commands import CancelChildren, Decision, StopSteps, UndoChildren, missing, next_up
+from baton.core.decide.commands import Decision, StopSteps, UndoChildren, missing, next_up
 from baton.core.decide.context import LackingError
 from baton.core.decide.parking import orphans_of
 from baton.core.decide.program import Program
@@ -32,6 +32,7 @@ from baton.core.nodes.base import Activation
 from baton.errors import CorruptLog
 
 Cancelling = Callable[[Sequence[tuple[str, Child]]], Decision]
+"""Has children stop, and undo what they have done."""
 
 SIDE_BY_SIDE = 10
 """So many steps are undone at a time where the document lets them be."""
@@ -39,6 +40,8 @@ LOOK_MS = 60_000
 """So often it is looked whether a child has undone what it had done, should word of its end be lost."""
 MOST_INTERRUPTIONS = 3
 """So often a step that is called again to find out what it has done may be cut off by the end of an invocation."""
+MOST_CRASHES = 2
+"""After so many deaths in a row without progress such a step is not called again: it may be the one that kills its workers."""
 STOPPED = ev.Failure("cancelled", "the saga was stopped while the step ran")
 
 
@@ -55,15 +58,13 @@ def begun(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
         return None
     if (looks := _looks(builder)) is not None:
         return looks
-    if not (state.undo.can or state.undo.failed):
+    if not (state.undo.can or state.undo.failed or _may_stand(builder)):
         return None
     told = [one for one in doubts(builder.program, state, builder.now) if not is_told(state, one.key)]
     if told:
         return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
     if orphans := orphans_of(state):
-        decision = cancelling(orphans)
-        asked = (replace(one, undo=True) for one in decision.commands if isinstance(one, CancelChildren))
-        return replace(decision, commands=tuple(asked))
+        return cancelling(orphans)
     return Decision(record=(_beginning(builder),))
 
 
@@ -86,6 +87,12 @@ def _is_wanted(state: State) -> bool:
     return state.failure is not None and not state.undo.stays
 
 
+def _may_stand(builder: DecisionBuilder) -> bool:
+    """Whether a step was cut off whose work something undoes, and of which it is not known what it has done."""
+    program, state = builder.program, builder.state
+    return any(program.node_at(state, slot).undo for slot in _cut_off(builder))
+
+
 def _is_unsettled(program: Program, state: State, slot: str) -> bool:
     """Whether a step that something undoes may have acted in an invocation that ended before the log said so.
 
@@ -99,6 +106,7 @@ def _is_unsettled(program: Program, state: State, slot: str) -> bool:
         and program.has_come(state, slot)
         and slot not in state.open
         and state.recovery.interruptions.get(slot, 0) < MOST_INTERRUPTIONS
+        and state.recovery.consecutive_crashes < MOST_CRASHES
     )
 
 

@@ -248,7 +248,7 @@ def _failed(state: State, e: ev.StepFailed) -> State:
         state = callback_over(state, slot, e.callback, e.failure.code)
     if state.undo.work is not None and slot in state.undo.work.steps:
         return undone(state, slot, e.failure)
-    if state.undo.can and (e.failure.doubt or e.failure.code == UNKNOWN_OUTCOME):
+    if e.failure.doubt or e.failure.code == UNKNOWN_OUTCOME:
         state = doubtful(state, slot)
     if e.stays and state.failure is None:
         state = replace(state, undo=replace(state.undo, stays=True))

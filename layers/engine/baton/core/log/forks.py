@@ -5,6 +5,8 @@ All other entries are folded by fold.py.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
@@ -73,7 +75,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         signals=(*at_cut.signals, *(one for one in said.values() if one not in at_cut.signals)),
         open=kept,
         corrections={},
-        undo=_undoable(before.undo, at_cut.undo, fork.cut),
+        undo=_undoable(before.undo, at_cut.undo, fork.cut, at_cut.tokens),
         held={},
         orphaned_children=(
             *before.orphaned_children,
@@ -90,15 +92,19 @@ def afresh(at_cut: State) -> State:
     return decided(free)
 
 
-def _undoable(before: Undoable, at_cut: Undoable, cut: int) -> Undoable:
-    """What was undone before stays undone, and what could not be stays to be taken up again, as far as it is not behind the cut."""
-    if not (before.rounds or before.standing or before.spans or at_cut.stays or at_cut.doubtful):
+def _undoable(before: Undoable, at_cut: Undoable, cut: int, waiting: Collection[str]) -> Undoable:
+    """What was undone before stays undone, and what could not be stays to be taken up again, as far as it is not behind the cut.
+
+    Steps in doubt that are done again, because they are `waiting` at the cut, are met again.
+    """
+    doubtful = at_cut.doubtful
+    if not (before.rounds or before.standing or before.spans or at_cut.stays or doubtful):
         return at_cut
     return replace(
         at_cut,
         work=None,
         stays=False,
-        doubtful=(),
+        doubtful=tuple(slot for slot in doubtful if slot not in waiting),
         failed=tuple(one for one in before.failed if one.version <= cut),
         rounds=before.rounds,
         standing=before.standing,

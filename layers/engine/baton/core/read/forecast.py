@@ -12,7 +12,7 @@ from baton.core.decide.program import Program
 from baton.core.failures.codes import PERMANENT, class_of
 from baton.core.failures.policy import ASK, PolicyEntry
 from baton.core.failures.strategies.base import Strategy
-from baton.core.failures.strategies.ladder import entry_of, ladder_of
+from baton.core.failures.strategies.ladder import entry_of, is_said, ladder_of
 from baton.core.failures.strategies.registry import of
 from baton.core.graph.graph import Catch, Node
 
@@ -71,13 +71,25 @@ def _course(program: Program, node: Node, code: str, kind: str, *, handled: bool
 
     ends = [f"goes on with {_names(rule)}" for rule in catches]
     if not is_caught:
-        fails = "fails, and the saga above goes on" if handled else "fails"
+        *rest, last_word = [
+            "fails",
+            *(["what was done is undone"] if _undoes(program, node, code, kind) else []),
+            *(["the saga above goes on"] if handled else []),
+        ]
+        fails = f"{', '.join(rest)}, and {last_word}" if rest else last_word
         ends.append("fails, and its join goes on" if goes_on else fails)
     steps = done(is_handled=handled or goes_on or is_caught)
     if len(ends) > 1 and steps and not done(is_handled=True):
         # Where a condition of `catch` holds, the user is not asked.
         return f"{' or '.join(ends[:-1])}, or {_then(steps, ends[-1])}"
     return _then(steps, " or ".join(ends))
+
+
+def _undoes(program: Program, node: Node, code: str, kind: str) -> bool:
+    """Whether the saga undoes what it has done when it fails so: something can be, and no rule of the document leaves it out."""
+    levels = (program.graph.failures, node.failures)
+    ladder = entry_of(code, kind, node.domain, levels).ladder
+    return program.undoes and (not is_said(code, kind, levels) or any(of(name).undoes for name in ladder))
 
 
 def _then(steps: list[Strategy], end: str) -> str:

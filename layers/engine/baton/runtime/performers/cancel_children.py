@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from baton.core.decide.commands import CancelChildren
 from baton.core.decide.decide import abandoned
 from baton.core.log.events import CancelRequested, Event
-from baton.core.log.state import Signal, State
+from baton.core.log.state import Signal, State, node_of
 from baton.core.log.work import Child
 from baton.errors import UserError
 from baton.ports import Head, SagaRef, Wake
@@ -35,7 +35,10 @@ class ChildCanceller:
         children = [pair for pair in command.children if pair[1].saga not in asked]
         for group in self._p.children.groups(children, run.end):
             await asyncio.gather(
-                *(self.cancel(parent, state, slot, child, undo=command.undo) for slot, child in group)
+                *(
+                    self.cancel(parent, state, slot, child, undo=command.undo and not _stays(run, slot))
+                    for slot, child in group
+                )
             )
             asked.update(child.saga for _, child in group)
         part = [child for _, child in command.children if child.saga in asked]
@@ -88,3 +91,9 @@ class ChildCanceller:
             )
             if not await history.append(entry, wake=Wake(v=entry.version)):
                 await history.catch_up()
+
+
+def _stays(run: Run, slot: str) -> bool:
+    """Whether the document says that nothing of this child is undone."""
+    node = run.program.nodes.get(node_of(slot)[0])
+    return node is not None and node.stays

@@ -54,6 +54,12 @@ class ChildUndoer:
                 if left:
                     text = f"the child saga {child} ended {state.ended.status}: `baton rollback {child}` takes it up again"
                     failure = Failure("child_failed", text, node)
+                elif state.undo.doubtful:
+                    named = ", ".join(f"`{one}`" for one in state.undo.doubtful[:3])
+                    text = (
+                        f"it is not known whether {named} of the child saga {child} has happened: look there"
+                    )
+                    failure = Failure("child_failed", text, node)
                 cost = state.money.spent - await self._before(history)
                 return ChildUndone(
                     node=node,

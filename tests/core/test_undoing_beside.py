@@ -1,0 +1,70 @@
+"""Undoing and what is beside it: steps that others have done, children that run, doubts, and answers of people."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from baton.core.decide.commands import CancelChildren
+from baton.core.decide.parking import takes_back
+from baton.core.failures.policy import ANY, Change
+from baton.core.log import events as ev
+from baton.core.log.state import ANSWER, State
+from baton.core.log.undos import Undoable
+from tests.core.build import Saga, child, done, failed, program, ready, task
+from tests.core.test_undoing import undoable
+
+
+def test_what_another_step_or_another_saga_has_done_is_not_undone_here() -> None:
+    for by, cannot in (("step", 0), ("saga", 1)):
+        saga = Saga(program(undoable("a"), undoable("b", "a"), task("d", "b")))
+        saga.go(done("a"))
+        saga.go(replace(done("b"), done_by=by))
+        assert (saga.state.undo.can, saga.state.undo.cannot) == (1, cannot)
+
+
+def test_children_that_run_undo_what_they_have_done_where_their_parent_would() -> None:
+    cancel = ev.CancelRequested(reason="", by="", at=1, grace_ms=0)
+    state = State()
+    assert takes_back(state)
+    assert not takes_back(replace(state, undo=Undoable(stays=True)))
+    assert not takes_back(replace(state, result=ev.Value()))
+    assert not takes_back(replace(state, cancel=cancel))
+    assert takes_back(replace(state, cancel=replace(cancel, undo=True)))
+
+
+def test_a_failure_that_a_person_has_given_up_is_undone() -> None:
+    saga = Saga(
+        program(undoable("a"), undoable("b", "a", failures={ANY: Change(last="ask_user")}), failures={})
+    )
+    saga.go(done("a"))
+    saga.go(failed("b", "gone", "user_resolvable"))
+    (ask,) = [one.ask for one in saga.state.failing.values()]
+    assert ask is not None
+    saga.signal(ANSWER, {"ask": ask.id, "action": "fail"})
+    saga.go()
+    assert ready(saga.decision) == ["a#undo"]
+
+
+def test_a_step_that_may_have_happened_is_named_and_the_rest_is_undone() -> None:
+    saga = Saga(program(undoable("a"), undoable("b", "a", effect="once")))
+    saga.go(done("a"))
+    saga.put(ev.CancelRequested(reason="", by="ada", at=saga.now, grace_ms=0, undo=True))
+    lost = ev.Failure("timeout", "no answer", "b", doubt=True)
+    saga.go(replace(failed("b"), failure=lost))
+    assert saga.state.undo.doubtful == ("b",)
+    saga.go(done("a#undo"))
+    saga.note_told()
+    saga.go()
+    end = saga.state.ended
+    assert end is not None
+    assert end.undone == ev.Undone(done=1, doubtful=("b",))
+    assert end.status == "rollback_failed"
+
+
+def test_children_that_run_are_stopped_before_it_begins_and_undo_what_they_have_done() -> None:
+    saga = Saga(program(undoable("a"), child("c", "a"), task("d", "a")))
+    saga.go(done("a"))
+    decision = saga.go(failed("d"))
+    assert [
+        (one.undo, len(one.children)) for one in decision.commands if isinstance(one, CancelChildren)
+    ] == [(True, 1)]

