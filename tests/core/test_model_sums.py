@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from baton.core.decide.program import Program
+from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
 from baton.core.log.fold import apply
 from baton.core.log.model_sums import LONGEST_NAME, MOST_MODELS, OTHERS, UNANSWERED, with_models
 from baton.core.log.state import State
+from baton.core.log.workflow_limits import SAGA
 from baton.core.models.usage import Usage
+from baton.core.nodes.registry import KINDS
 from baton.core.read.day_costs import DayCosts
 from tests.core.build import T0, Saga, done, failed, program, task
+from tests.core.nodes.thinking import TOOLS
 
 
 def used(model: str = "m", cost: int = 5) -> tuple[Usage, ...]:
@@ -36,24 +41,38 @@ def test_an_attempt_that_fails_or_is_given_up_counts() -> None:
     assert apply(state, revived).money.models[UNANSWERED] == (0, 0, 13)
 
 
+def test_tokens_count_for_the_saga_and_the_node_that_have_limits_however_an_attempt_ends() -> None:
+    nodes = ("a: {tool: look, limits: {tokens: 900}}", "b: {tool: look, after: a}")
+    graph = compile_document(f"name: w\nlimits: {{tokens: 999}}\nnodes: {{{', '.join(nodes)}}}", TOOLS)
+    saga = Saga(Program(graph, KINDS))
+    saga.go()
+    cut = ev.StepInterrupted(node="a", started_at=T0, ended_at=T0, budget_ms=1, usage=used(UNANSWERED, 0))
+    state = apply(saga.state, cut)
+    assert (state.used[SAGA].tokens, state.used["a"].tokens) == (110, 110)
+    assert state.money.models == {UNANSWERED: (100, 10, 0)}
+    saga.go(replace(done("a"), usage=used()))
+    saga.go(replace(done("b"), usage=used()))
+    assert (saga.state.used[SAGA].tokens, saga.state.used["a"].tokens) == (220, 110)
+
+
 def test_what_was_held_for_a_request_and_has_come_back_is_no_line() -> None:
-    held = with_models(State(), (), 9)
+    held = with_models(State(), "a", (), 9)
     assert held.money.models == {UNANSWERED: (0, 0, 9)}
-    assert with_models(held, used(), -9).money.models == {"m": (100, 10, 5)}
+    assert with_models(held, "a", used(), -9).money.models == {"m": (100, 10, 5)}
 
 
 def test_a_saga_without_models_has_nothing_of_it() -> None:
     state = State()
-    assert with_models(state, ()) is state
+    assert with_models(state, "a", ()) is state
 
 
 def test_many_models_are_bounded_and_a_long_name_is_cut() -> None:
     state = State()
     for number in range(2 * MOST_MODELS):
-        state = with_models(state, used(f"m{number}"))
+        state = with_models(state, "a", used(f"m{number}"))
     assert len(state.money.models) == MOST_MODELS + 1
     assert state.money.models[OTHERS] == (100 * MOST_MODELS, 10 * MOST_MODELS, 5 * MOST_MODELS)
-    (name,) = with_models(State(), used("x" * 500)).money.models
+    (name,) = with_models(State(), "a", used("x" * 500)).money.models
     assert len(name) == LONGEST_NAME
 
 

@@ -190,3 +190,9 @@ def test_every_tool_has_a_name_that_a_model_takes(tools: list[str]) -> None:
 def test_the_size_of_a_request_is_its_bytes() -> None:
     messages: list[dict[str, Any]] = [{"role": "user", "content": "äö"}]
     assert said.size_of(messages) >= len(json.dumps(messages, ensure_ascii=False).encode()) - 4
+
+
+def test_what_a_request_adds_to_the_one_before_it_begins_with_the_last_answer() -> None:
+    first, answer, result = {"role": "user"}, {"role": "assistant"}, {"role": "tool"}
+    assert said.since_answer([first, answer, first, answer, result]) == [answer, result]
+    assert said.since_answer([first]) == [first]

@@ -235,10 +235,11 @@ def test_a_result_that_looks_like_a_failure_is_a_result(stage: Stage) -> None:
 def test_an_answer_that_is_refused_is_not_corrected_once_the_tokens_are_used(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         Desk(world)
-        world.models = model = Scripted(in_turn(*(says("three") for _ in range(9))))
-        shown = await ran(world, document(", tokens: 200", node=", output_schema: {type: object}"), {"a": 1})
+        world.models = model = Scripted(in_turn(*(says("three", read=300, written=100) for _ in range(9))))
+        text = document(", tokens: 1300, max_output: 100", node=", output_schema: {type: object}")
+        shown = await ran(world, text, {"a": 1})
         assert (shown["status"], shown["error"]["code"]) == ("failed", "agent_exhausted")
-        assert len(model.requests) == 2, "110 tokens each"
+        assert len(model.requests) == 2, "400 tokens each"
 
     stage(story)
 

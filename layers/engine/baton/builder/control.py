@@ -133,6 +133,7 @@ class Limits(TypedDict, total=False):
     wall_time: Duration | Time
     bytes: int | Bytes
     cost_usd: float | Cost
+    tokens: int | Count
 
 
 class Guardrails(TypedDict, total=False):

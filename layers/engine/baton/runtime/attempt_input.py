@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from baton.core.decide.builder import RunStep
+from baton.core.decide.outcomes import Outcome
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.doubts import leaves_doubt
 from baton.core.log.records import Response
 from baton.core.log.state import State
 from baton.core.log.work import Callback
 from baton.core.models.usage import Usage
+from baton.core.money import assumed_in, micro_dollars
 from baton.ports import Blocked, StepFailure
+
+Bill: TypeAlias = tuple[list[Decimal], list[Usage]]
+"""What an attempt has spent, and what models have used for it."""
 
 
 class Doubt(msgspec.Struct):
@@ -70,3 +75,18 @@ class AttemptInput(msgspec.Struct, eq=False):
     usage: list[Usage] = []
     given: dict[str, Any] = {}
     done_by: str = ""
+
+
+def over(of: tuple[RunStep, int, int, Bill], **why: Any) -> Outcome:
+    """The outcome of an attempt that was stopped before its result: `of` its step, when it began and ended, and what it has spent."""
+    step, began, ended, (spent, usage) = of
+    return Outcome(
+        slot=step.slot,
+        attempt=step.attempt,
+        started_at=began,
+        ended_at=ended,
+        cost=micro_dollars(spent),
+        assumed=assumed_in(spent),
+        usage=tuple(usage),
+        **why,
+    )

@@ -12,8 +12,10 @@ from collections.abc import Collection
 from decimal import Decimal
 
 from baton.core.expressions.durations import lasting
+from baton.core.log.model_sums import UNANSWERED
 from baton.core.log.records import Response
 from baton.core.log.work import Callback
+from baton.core.models.usage import Usage
 from baton.core.money import MICRO, Assumed
 from baton.ports import StepContext, StepFailure
 from baton.ports.models import ModelAnswer, ModelFailure, Models
@@ -55,6 +57,9 @@ async def look(models: Models, work: Callback, context: StepContext, now: int) -
 def given_back(response: Response, context: StepContext) -> None:
     """What was held is not spent any more: the provider has said what the request has used."""
     context.spent.append(Assumed(Decimal(-response.held) / MICRO))
+    if response.tokens:
+        read, written = response.tokens
+        context.usage.append(Usage(model=UNANSWERED, input=-read, output=-written))
 
 
 async def cancel(models: Models, responses: Collection[Response]) -> None:

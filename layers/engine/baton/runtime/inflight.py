@@ -18,6 +18,7 @@ from baton.core.decide.outcomes import STOPPED, Outcome
 from baton.core.effects.toolspec import ONCE
 from baton.core.log.events import Failure
 from baton.core.log.state import FAULT, State
+from baton.core.models.usage import Usage
 from baton.core.money import assumed_in, micro_dollars
 from baton.ports import NoRoom
 from baton.runtime.alarm import Alarm, Overdue
@@ -36,6 +37,7 @@ class _RunningAttempt(Struct, frozen=True, eq=False):
     step: RunStep
     started: int
     spent: list[Decimal]
+    usage: list[Usage]
     task: asyncio.Task[Outcome]
 
 
@@ -99,10 +101,11 @@ class InFlight:
                 self._ask_again = again if self._ask_again is None else min(again, self._ask_again)
             else:
                 spent: list[Decimal] = []
-                attempt = self._steps.run(state, step, traceparent, spent)
+                usage: list[Usage] = []
+                attempt = self._steps.run(state, step, traceparent, spent, usage)
                 task = asyncio.create_task(attempt, name=f"{state.origin.saga}/{step.slot}")
                 task.add_done_callback(self._tell)
-                self._running[step.slot] = _RunningAttempt(step, now, spent, task)
+                self._running[step.slot] = _RunningAttempt(step, now, spent, usage, task)
                 self._begun += 1
         return wants_more
 
@@ -256,12 +259,13 @@ class InFlight:
             budget_ms=max(self._deadline.cut_off - one.started, 0),
             cost=micro_dollars(one.spent),
             assumed=assumed_in(one.spent),
+            usage=tuple(one.usage),
         )
 
 
 def spent_by(outcomes: Iterable[Outcome]) -> list[Outcome]:
     """The costs and notices of attempts whose results the saga no longer needs."""
-    return [replace(one, why=STOPPED, halt=None) for one in outcomes if one.cost or one.notices]
+    return [replace(one, why=STOPPED, halt=None) for one in outcomes if one.cost or one.usage or one.notices]
 
 
 def undecided(outcome: Outcome) -> Outcome:

@@ -12,12 +12,14 @@ import itertools
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from baton.core.decide.builder import RunStep
 from baton.core.decide.spending import WAITS, ask_for, day_of, is_told, parked_notice
 from baton.core.graph.graph import Graph
 from baton.core.log import events as ev
 from baton.core.log.state import State
+from baton.core.models.usage import Usage
 from baton.core.money import micro_dollars
 from baton.errors import EngineFault
 from baton.ports import Account, NoRoom, SagaRef, Sums
@@ -27,6 +29,9 @@ from baton.runtime.context import InvocationContext
 from baton.runtime.halting import Halt, Halted, Halting
 from baton.runtime.ledger_cache import LedgerCache
 from baton.runtime.slices import TRIES, Slices
+
+if TYPE_CHECKING:
+    from baton.runtime.token_holds import TokenHolds
 
 logger = logging.getLogger("baton.ledger")
 
@@ -61,6 +66,7 @@ class Ledger:
         self._closing: dict[asyncio.Task[None], str] = {}  # with their sagas
         self._seen: dict[str, State] = {}
         self._unlogged: dict[str, dict[str, int]] = {}
+        self._tokens: TokenHolds | None = None  # most sagas have no limit for them
         self._wanted: dict[tuple[str, str, int], int] = {}
         self._returning: dict[tuple[str, str], tuple[AttemptSpending, int]] = {}
 
@@ -68,6 +74,8 @@ class Ledger:
         """Take in the present state of the saga. It includes the costs of attempts that are not `running`."""
         saga = _key(state)
         self._seen[saga] = state
+        if self._tokens is not None:
+            self._tokens.see(saga, running)
         if found := self._unlogged.get(saga):
             self._unlogged[saga] = {slot: cost for slot, cost in found.items() if slot in running}
         for place in [place for place in self._returning if place[0] == saga and place[1] not in running]:
@@ -148,6 +156,20 @@ class Ledger:
         except NoRoom:
             self._wanted[_key(state), step.slot, step.attempt] = spent + cost
             raise
+
+    def room(self, state: State, step: RunStep, usage: Sequence[Usage], read: int, wanted: int) -> int:
+        """How many tokens the answer to a request may have, by the limits for tokens; so many are then held. See token_holds.py."""
+        if self._tokens is None:
+            from baton.runtime.token_holds import TokenHolds
+
+            self._tokens = TokenHolds()
+        saga = _key(state)
+        return self._tokens.hold(saga, self._seen.get(saga, state), step, usage, read, wanted)
+
+    def used(self, state: State, step: RunStep, usage: Sequence[Usage]) -> None:
+        """That request is over, and `usage` says what it has used."""
+        if self._tokens is not None:
+            self._tokens.over(_key(state), step.slot, usage)
 
     async def _hold(self, state: State, node: str, what: str, attempt: AttemptSpending, cost: int) -> None:
         """Cover a call, or what an attempt begins with, and count what it has spent. Raises `NoRoom`, `Halted`."""
@@ -251,6 +273,8 @@ class Ledger:
             await asyncio.wait(closing)  # until the calls give up
         self._unlogged.pop(saga, None)
         self._seen.pop(saga, None)
+        if self._tokens is not None:
+            self._tokens.see(saga, ())
         mine = {pair for pair in self._left if pair[0] == saga}
         self._left -= mine
         again = [account.ask(self._by_every_clock()) for _, account in mine if not account.is_settled]

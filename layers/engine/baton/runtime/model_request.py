@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from baton.core.decide.builder import RunStep
+from baton.core.log.model_sums import UNANSWERED
 from baton.core.log.records import Response
 from baton.core.log.state import State
 from baton.core.log.work import Callback
@@ -25,6 +26,7 @@ from baton.runtime.background import given_back, look
 from baton.runtime.halting import Halted
 from baton.runtime.ledger import Ledger
 from baton.runtime.live import LiveShow
+from baton.runtime.token_holds import is_limited
 
 USUAL_OUTPUT = 4_096
 """Tokens that an answer has at most where the document does not say."""
@@ -72,25 +74,28 @@ class Asking:
 
         Raises `StepFailure`, also for settings that are not usable and for money that there is not.
         """
-        request, price, most = await self._covered(given, messages, offers, counted, beside, until)
+        request, price, most, tokens = await self._covered(given, messages, offers, counted, beside, until)
         context = self._context
         try:
             if request.token:
                 handed = await self._models.submit(request)
-                context.spent.append(Assumed(Decimal(most) / MICRO))
+                self._assume(request, most, tokens)
                 day = self._ledger.day(self._state, self._step)
-                return Response(id=handed, model=request.model, held=most, day=day)
+                return Response(id=handed, model=request.model, held=most, day=day, tokens=tokens)
             answer = await (self._models.answer(request) if beside else self._shown(request))
         except asyncio.CancelledError:  # the provider has the request, and bills it
-            context.spent.append(Assumed(Decimal(most) / MICRO))
+            self._assume(request, most, tokens)
             raise
         except StepFailure as failure:
             usage = failure.usage if isinstance(failure, ModelFailure) else None
             if usage is not None:
                 self._count(usage, price, request.model)
             elif failure.happened:
-                context.spent.append(Assumed(Decimal(most) / MICRO))
+                self._assume(request, most, tokens)
             raise
+        finally:
+            if tokens:
+                self._ledger.used(self._state, self._step, context.usage)
         self._count(answer.usage, price, answer.model or request.model)
         return _storable(answer)
 
@@ -119,8 +124,8 @@ class Asking:
         counted: int,
         beside: str,
         until: int,
-    ) -> tuple[ModelRequest, Price, int]:
-        """The request, and the most that it may cost, which is held."""
+    ) -> tuple[ModelRequest, Price, int, tuple[int, ...]]:
+        """The request, and the most that it may cost, which is held; and the most tokens, where they are limited."""
         model, step, context = str(given["model"]), self._step, self._context
         try:  # a policy or a person may have put others in their place
             most_output = int(given.get("max_output") or USUAL_OUTPUT)
@@ -132,9 +137,19 @@ class Asking:
             raise StepFailure("model_unavailable", text)
         schema = None if beside else step.node.output_schema
         size = said.size_of(messages, [msgspec.to_builtins(offers), schema])
+        tokens: tuple[int, ...] = ()
+        if is_limited(self._step):
+            read = min(size, counted + said.size_of(said.since_answer(messages))) if counted else size
+            most_output = self._ledger.room(self._state, self._step, context.usage, read, most_output)
+            tokens = (read, most_output)
         most = most_of(price, max(size, counted), most_output)
-        self._within_limit(most)
-        await self._cover(most, size, counted)
+        try:
+            self._within_limit(most)
+            await self._cover(most, size, counted)
+        except BaseException:
+            if tokens:
+                self._ledger.used(self._state, self._step, context.usage)
+            raise
         request = ModelRequest(
             model=model,
             messages=tuple(messages),
@@ -147,7 +162,7 @@ class Asking:
             traceparent=context.traceparent,
             token="" if beside else context.callback_token,
         )
-        return request, price, most
+        return request, price, most, tokens
 
     async def _shown(self, request: ModelRequest) -> ModelAnswer:
         """The answer, which viewers see while it is written."""
@@ -185,6 +200,12 @@ class Asking:
                 "shorter; usual text has 3 to 4 bytes a token, so that it would likely cost less. Shorten the "
                 "prompt, lower `max_output`, take a cheaper model, or raise what may be spent"
             ) from None
+
+    def _assume(self, request: ModelRequest, most: int, tokens: tuple[int, ...]) -> None:
+        """The provider has the request, and no answer says what it has used: it counts by its most."""
+        self._context.spent.append(Assumed(Decimal(most) / MICRO))
+        if tokens:
+            self._context.usage.append(Usage(model=UNANSWERED, input=tokens[0], output=tokens[1]))
 
     def _price(self, given: Mapping[str, Any], model: str) -> Price | None:
         """What the document says, or else what the deployment knows."""

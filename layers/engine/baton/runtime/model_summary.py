@@ -10,7 +10,7 @@ from baton.core.failures import quoted
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
 from baton.ports import Clock, StepFailure
-from baton.ports.models import ModelAnswer
+from baton.ports.models import ModelAnswer, ModelFailure
 from baton.runtime.model_request import Asking, as_priced
 
 USUAL_SUMMARY = 1_024
@@ -21,7 +21,7 @@ logger = logging.getLogger("baton.worker")
 class Summary:
     """The one of a turn. Its request is held, counted and limited as the turn's own.
 
-    `tokens`: what it has used, once it is there. `failed`: why there is none; the transcript is then only cut.
+    `tokens`: what it has used, as its provider says. `failed`: why there is none; the transcript is then only cut.
     """
 
     def __init__(
@@ -59,6 +59,8 @@ class Summary:
                 until=now + (self._asking.until - now) // 2,  # the other half is for the turn
             )
         except StepFailure as failure:
+            usage = failure.usage if isinstance(failure, ModelFailure) else None
+            self.tokens = () if usage is None else (usage.input + usage.output,)
             self.failed = f"{failure.code}: {quoted(failure.message)}"
             logger.warning("no summary: %s", self.failed)
             return ""

@@ -26,12 +26,13 @@ from baton.core.log.events import Failure, Response, Value
 from baton.core.log.state import State, item_of
 from baton.core.log.work import Callback
 from baton.core.models.tool import MODEL, TIMEOUT_MS
+from baton.core.models.usage import Usage
 from baton.core.money import assumed_in, micro_dollars
 from baton.ports import NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.alarm import Alarm
 from baton.runtime.approvals import Approved, Unapproved, check, check_first, may_ask
 from baton.runtime.attempt import carry_out, look, prepared, tool_called, work
-from baton.runtime.attempt_input import AttemptInput, Doubt
+from baton.runtime.attempt_input import AttemptInput, Bill, Doubt, over
 from baton.runtime.claims import OfClaim
 from baton.runtime.context import InvocationContext
 from baton.runtime.effect_claims import EffectClaims
@@ -85,18 +86,28 @@ class Steps:
         usual = TIMEOUT_MS if step.node.tool == MODEL else self._limits.step_timeout_ms
         return step.node.timeout_ms or usual
 
-    async def run(self, state: State, step: RunStep, traceparent: str, spent: list[Decimal]) -> Outcome:
+    async def run(
+        self,
+        state: State,
+        step: RunStep,
+        traceparent: str,
+        spent: list[Decimal],
+        usage: list[Usage] | None = None,
+    ) -> Outcome:
         """The outcome of one attempt. Cancelling it interrupts the tool; engine faults and `NoRoom` pass through.
 
-        What the tool spends is added to `spent`, where it is found even if there never is an outcome.
+        What the tool spends is added to `spent`, and what models use to `usage`, also if there is no outcome.
         """
+        bill = spent, [] if usage is None else usage
         started = self._clock.now()
         spec = self._tools.get(tool_called(step))
         if step.given is not None:
             return await self._settled(state, step, spec, step.given)
         work = state.open.get(step.slot) if state.open else None
         if isinstance(work, Callback):
-            one = AttemptInput(state, step, spec, traceparent, spent, started, Doubt(before=False), work=work)
+            one = AttemptInput(
+                state, step, spec, traceparent, spent, started, Doubt(before=False), work=work, usage=bill[1]
+            )
             return await self._looked(one, work)
         if self._breaking is not None and (step.node.breaker or (spec is not None and spec.breaker)):
             from baton.core.failures.breakers import target_of  # most calls have none
@@ -105,19 +116,15 @@ class Steps:
             said = own or (spec.breaker if spec is not None else "")
             if target := target_of(said, tool_called(step), step.arguments):
                 self._guard = self._breaking()
-                attempt = partial(self._attempted, state, step, traceparent, spent, spec)
+                attempt = partial(self._attempted, state, step, traceparent, bill, spec)
                 return await self._guard.around(target, state, step, self.timeout(step), attempt)
-        return await self._attempted(state, step, traceparent, spent, spec)
+        return await self._attempted(state, step, traceparent, bill, spec)
 
     async def _attempted(
-        self,
-        state: State,
-        step: RunStep,
-        traceparent: str,
-        spent: list[Decimal],
-        spec: ToolSpec | None,
+        self, state: State, step: RunStep, traceparent: str, bill: Bill, spec: ToolSpec | None
     ) -> Outcome:
         """As `run`, of an attempt that is made."""
+        spent, usage = bill
         started = self._clock.now()
         try:
             if asks := may_ask(step, spec):
@@ -129,17 +136,12 @@ class Steps:
                 and spec.effect == ONCE
                 and step.slot in state.recovery.possibly_running,
             )
-            one = AttemptInput(state, step, spec, traceparent, spent, started, doubt, asks)
+            one = AttemptInput(state, step, spec, traceparent, spent, started, doubt, asks, usage=usage)
             return await self._begun(one)
         except Unapproved as refusal:
             cost = micro_dollars(spent)
-            return Outcome(
-                slot=step.slot,
-                attempt=step.attempt,
-                started_at=started,
-                ended_at=self._clock.now(),
-                cost=cost,
-                assumed=assumed_in(spent),
+            return over(
+                (step, started, self._clock.now(), bill),
                 why=APPROVAL,
                 request=refusal.request,
                 notices=await self._ledger.settle(state, step, cost),
@@ -147,17 +149,12 @@ class Steps:
         except NoRoom as refusal:
             halt = refusal.halt if isinstance(refusal, Halted) else None
             cost = micro_dollars(spent)
-            if halt is None and not cost:
+            if halt is None and not cost and not usage:
                 self._ledger.rest(state, step)
                 raise
             news = await self._ledger.settle(state, step, cost)
-            return Outcome(
-                slot=step.slot,
-                attempt=step.attempt,
-                started_at=started,
-                ended_at=self._clock.now(),
-                cost=cost,
-                assumed=assumed_in(spent),
+            return over(
+                (step, started, self._clock.now(), bill),
                 halt=halt.parked if halt is not None else None,
                 why=MONEY,
                 notices=(*news, *(halt.notices if halt is not None else ())),

@@ -35,7 +35,7 @@ class RunStep(Struct, frozen=True):
     `approved`: the digests of the calls that people have approved; `risk`: the document's own rules, if it has any.
     `decided`: the claim of the attempt about which a person has said that it has not happened, or what came of it
     (`given`). `digest` names the call, where a model may plan an equal one. `correction`: what was wrong about the last answer of a
-    model. `cap`: what the whole saga may cost by its document. `undoes`: it takes back what another step has done. `generation`: how
+    model. `cap`: what the whole saga may cost by its document, and `tokens`: what its models may read and write. `undoes`: it takes back what another step has done. `generation`: how
     often what it does was undone before.
     """
 
@@ -56,6 +56,7 @@ class RunStep(Struct, frozen=True):
     digest: str = ""
     correction: str = ""
     cap: Cap | None = None
+    tokens: Cap | None = None
     undoes: bool = False
     generation: int = 0
 

@@ -92,7 +92,7 @@ def _no_further(program: Program, state: State, outcome: Outcome, found: Found) 
         return
     slot = outcome.slot
     is_waited_for = slot in state.tokens and program.has_come(state, slot)
-    if outcome.cost or (outcome.why == FAULT and is_waited_for):
+    if outcome.cost or outcome.usage or (outcome.why == FAULT and is_waited_for):
         name, iteration = node_of(slot)
         yield ev.StepInterrupted(
             node=name,
@@ -104,6 +104,7 @@ def _no_further(program: Program, state: State, outcome: Outcome, found: Found) 
             cost=outcome.cost,
             why=outcome.why,
             assumed=outcome.assumed,
+            usage=outcome.usage,
         )
     if outcome.halt is None or is_waited_for:
         yield from (ev.NoticeDue(notice=notice) for notice in outcome.notices)
@@ -142,7 +143,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     if outcome.assumed:
         place["assumed"] = outcome.assumed
     if outcome.failure is None and outcome.output is None:
-        yield ev.StepInterrupted(budget_ms=outcome.budget_ms, **place)
+        yield ev.StepInterrupted(budget_ms=outcome.budget_ms, usage=outcome.usage, **place)
         return
     ran: dict[str, Any] = {
         **place,

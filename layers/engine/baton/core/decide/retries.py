@@ -27,7 +27,8 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
     """The attempt that is made now."""
     state, risk = builder.state, builder.program.graph.risk
     failing, since = state.failing.get(at.slot), state.first_started_at.get(at.slot, 0)
-    approved, cap = state.approved.get(at.slot, ()), builder.program.graph.limits.get("cost")
+    approved, limits = state.approved.get(at.slot, ()), builder.program.graph.limits
+    cap, tokens = limits.get("cost"), limits.get("tokens")
     if failing is not None and failing.arguments:
         arguments = {**arguments, **failing.arguments}
     digest = digest_of(builder, at, arguments)
@@ -43,6 +44,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
             risk=risk,
             digest=digest,
             cap=cap,
+            tokens=tokens,
             generation=generation,
         )
     return RunStep(
@@ -63,6 +65,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
         digest=digest,
         correction=failing.correction,
         cap=cap,
+        tokens=tokens,
         generation=generation,
     )
 

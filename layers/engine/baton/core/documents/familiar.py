@@ -125,6 +125,7 @@ WORDS: Mapping[type[BaseModel], Words] = {
         keys={
             "cost_usd": "cost max_cost max_cost_usd max_usd budget max_budget budget_usd spend",
             "wall_time": "max_duration duration",
+            "tokens": "max_tokens max_total_tokens token_limit token_budget",
         }
     ),
     BranchModel: Words(keys={"default": "else otherwise", "rules": "choices cases conditions"}),

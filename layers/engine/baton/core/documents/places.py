@@ -63,6 +63,7 @@ INSIDE: Mapping[str, type[BaseModel]] = {
     "wall_time": TimeModel,
     "bytes": BytesModel,
     "cost_usd": CostModel,
+    "tokens": CountModel,
     "retry": RetryModel,
     "at_most": AtMostModel,
     "failover": PolicyModel,

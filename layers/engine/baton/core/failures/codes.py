@@ -136,6 +136,7 @@ _ENGINE: dict[str, Code] = {
     "limit_hops": Code(PERMANENT, "More steps ran than allowed.", "Raise `limits.hops`; see whether it goes round in circles."),
     "limit_wall_time": Code(PERMANENT, "It took longer than allowed.", "Raise `limits.wall_time` or `timeout`."),
     "limit_bytes": Code(PERMANENT, "The outputs are larger than allowed together.", "Raise `limits.bytes`, or let outputs be summarised."),
+    "limit_tokens": Code(PERMANENT, "Its models would use more tokens than allowed.", "Raise `limits.tokens`; or shorten the prompt, or lower `max_output`."),
     "limit_cost": Code(PERMANENT, "It cost more than allowed.", "Raise `limits.cost_usd`; see what the steps spent."),
     # ---- money
     "budget_saga": Code(USER_RESOLVABLE, "The saga has spent what it may.", "See what its steps spent, then let it go on with as much again, or raise the setting."),

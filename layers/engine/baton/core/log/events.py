@@ -202,6 +202,7 @@ class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=
     cost: int = 0
     why: str = ""
     assumed: int = 0
+    usage: tuple[Usage, ...] = ()
 
 
 class NodeSkipped(Settles, frozen=True, tag="node_skipped", omit_defaults=True, kw_only=True):

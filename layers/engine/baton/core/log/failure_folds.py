@@ -28,7 +28,6 @@ from baton.core.log.answers import (
 from baton.core.log.callbacks import callback_over
 from baton.core.log.corrections import corrected, useful
 from baton.core.log.model_sums import with_models
-from baton.core.log.open_folds import agent_used
 from baton.core.log.recovery_folds import without_running
 from baton.core.log.signal_folds import remember, signal_key
 from baton.core.log.state import (
@@ -54,8 +53,6 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         return state
     if e.callback:
         state = callback_over(state, slot, e.callback, e.failure.code)
-    if e.item and e.usage:
-        state = agent_used(state, e)
     correction = "" if before is None else before.correction
     if e.failure.code == REFUSED:
         state, correction = corrected(state, slot, e.ended_at), e.failure.message
@@ -70,7 +67,7 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         correction=correction,
     )
     return replace(
-        with_models(pay(state, slot, e.cost), e.usage, e.assumed),
+        with_models(pay(state, slot, e.cost), slot, e.usage, e.assumed),
         failing={**state.failing, slot: failing},
         held=without(state.held, (slot,)),
         recovery=replace(

@@ -220,7 +220,8 @@ def _succeeded(state: State, e: ev.StepSucceeded) -> State:
     if e.cost:
         state = pay(state, slot_of(e.node, e.iteration, e.item), e.cost)
     if e.usage or e.assumed:
-        state = with_models(state, e.usage, e.assumed)
+        slot = slot_of(e.node, e.iteration, e.item)
+        state = with_models(state, slot, e.usage, e.assumed, is_answered=True)
     if e.callback:
         state = callback_over(state, slot_of(e.node, e.iteration, e.item), e.callback, "")
     if e.digest:
@@ -240,7 +241,7 @@ def _failed(state: State, e: ev.StepFailed) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
     if slot not in state.tokens:
         return state
-    state = with_models(pay(state, slot, e.cost), e.usage, e.assumed)
+    state = with_models(pay(state, slot, e.cost), slot, e.usage, e.assumed)
     if e.by:
         state = replace(state, signals=not_taken(state, slot, e.by))
     if e.callback:

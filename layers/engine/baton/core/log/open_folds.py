@@ -50,7 +50,8 @@ def callback_opened(state: State, e: ev.CallbackOpened) -> State:
         consecutive_crashes=0,
         interruptions={key: count for key, count in recovery.interruptions.items() if key != slot},
     )
-    return with_models(pay(replace(after, recovery=recovery), slot, e.cost), e.usage, e.assumed)
+    after = pay(replace(after, recovery=recovery), slot, e.cost)
+    return with_models(after, slot, e.usage, e.assumed, is_answered=True)
 
 
 def turn_began(state: State, e: ev.TurnBegan) -> State:
@@ -91,16 +92,6 @@ def calls_began(state: State, e: ev.CallsBegan) -> State:
     given = {slot_of(e.node, e.iteration, one.item): one.result for one in e.calls if one.result is not None}
     after = replace(state, items={**state.items, **given}, open={**state.open, slot: with_calls(work, e)})
     return corrected(after, slot, e.at) if e.at else after
-
-
-def agent_used(state: State, e: ev.AttemptFailed) -> State:
-    """With the tokens of an attempt of a turn that has failed: an answer that is refused was read and written all the same."""
-    slot = slot_of(e.node, e.iteration)
-    work = state.open.get(slot)
-    if not isinstance(work, Agent):
-        return state
-    tokens = work.used.tokens + sum(one.input + one.output for one in e.usage)
-    return replace(state, open={**state.open, slot: replace(work, used=replace(work.used, tokens=tokens))})
 
 
 def call_made(state: State, e: ev.StepSucceeded) -> State:

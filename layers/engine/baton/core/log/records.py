@@ -26,7 +26,8 @@ class Response(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     `held`: the most that it may cost, in micro-dollars, which counts as spent until it is over; `day`: of which account.
 
     `segments`: what becomes of the transcript of its agent with this turn, where that is news. `summary`: how many tokens a
-    summary has used that the request begins with; `no_summary`: why there is none.
+    summary has used that the request begins with; `no_summary`: why there is none. `tokens`: the most that it may read and write, where
+    its saga has a limit for them.
     """
 
     id: str
@@ -36,6 +37,7 @@ class Response(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     segments: tuple[Segment, ...] | None = None
     summary: tuple[int, ...] = ()
     no_summary: str = ""
+    tokens: tuple[int, ...] = ()
 
 
 class Value(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -31,7 +31,7 @@ def without_running(recovery: Recovery, slot: str) -> Recovery:
 
 def interrupted(state: State, e: ev.StepInterrupted) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
-    state = with_models(pay(state, slot, e.cost, is_late=bool(e.why)), (), e.assumed)
+    state = with_models(pay(state, slot, e.cost, is_late=bool(e.why)), slot, e.usage, e.assumed)
     if slot not in state.tokens or e.why not in ("", FAULT):
         return state
     recovery, running = state.recovery, state.recovery.possibly_running
@@ -62,7 +62,7 @@ def revived(state: State, e: ev.Revived) -> State:
     # An attempt before the question may have acted all the same.
     asking -= set(recovery.possibly_running)
     for slot, cost in e.assumed.items():
-        state = with_models(pay(state, slot, cost, is_late=True), (), cost)
+        state = with_models(pay(state, slot, cost, is_late=True), slot, (), cost)
     return replace(
         state,
         recovery=replace(

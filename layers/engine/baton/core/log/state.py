@@ -164,6 +164,7 @@ class Used(msgspec.Struct, frozen=True, omit_defaults=True):
     cost: int = 0
     last: int = 0
     since: int = 0
+    tokens: int = 0
 
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

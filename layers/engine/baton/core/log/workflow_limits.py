@@ -23,7 +23,9 @@ from baton.core.summary import LONGEST, summary_of
 SAGA = ""
 LOOPING = "#hops"  # no node's name
 """The limit owner that counts how many nodes have run in a saga that goes round in circles, and nothing else."""
-COUNTED = ("hops", "bytes", "cost")
+COUNTED = ("hops", "bytes", "cost", "tokens")
+ASKED = ("cost", "tokens")
+"""The limits of a node that each request to a model of it is held against."""
 TERMINATE, THROTTLE, SUMMARISE = "terminate", "throttle", "summarise"
 OUT_OF_TIME = "limit_wall_time"
 _NONE = Used()
@@ -162,9 +164,10 @@ def pay(state: State, slot: str, cost: int, *, is_late: bool = False) -> State:
 
 
 def cut_back(before: State, at_cut: State, now: int) -> dict[str, Used]:
-    """What a fork begins with: what its cut had used, all the money that was spent, and its time anew."""
+    """What a fork begins with: what its cut had used, all the money and tokens that were spent, and its time anew."""
     return {
-        scope: replace(used, cost=before.used[scope].cost, since=now) for scope, used in at_cut.used.items()
+        scope: replace(used, cost=before.used[scope].cost, tokens=before.used[scope].tokens, since=now)
+        for scope, used in at_cut.used.items()
     }
 
 
@@ -206,5 +209,6 @@ _SHOWN: dict[str, tuple[str, Callable[[int], str]]] = {
     "hops": ("hops", "{} nodes".format),
     "wall_time": ("wall_time", lambda ms: f"{ms / 1_000:g} s"),
     "bytes": ("bytes", "{:,} bytes".format),
+    "tokens": ("tokens", "{:,} tokens".format),
     "cost": ("cost_usd", lambda micro: f"{dollars(micro)} dollars"),
 }

@@ -138,6 +138,14 @@ def size_of(messages: Sequence[Message], more: Any = None) -> int:
     return len(_encode([messages, more]))
 
 
+def since_answer(messages: Sequence[Message]) -> Sequence[Message]:
+    """What a request adds to the one before it: the last answer, and what was said after it. All, if there is no answer."""
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index]["role"] == "assistant":
+            return messages[index:]
+    return messages
+
+
 def wire_names(tools: Iterable[str]) -> dict[str, str]:
     """The names under which tools are offered: letters, digits, `_` and `-`, at most 64, each once."""
     names: dict[str, str] = {}

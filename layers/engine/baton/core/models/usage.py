@@ -5,6 +5,8 @@ Where prices come from is the deployment's.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 _PER = 1_000_000
@@ -23,6 +25,11 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     reasoning: int = 0
     written: int = 0
     cost: int = 0
+
+
+def tokens_of(usage: Iterable[Usage]) -> int:
+    """All that was read and written."""
+    return sum(one.input + one.output for one in usage)
 
 
 class Price(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

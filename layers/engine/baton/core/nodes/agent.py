@@ -28,6 +28,7 @@ from baton.core.log.agents import (
 from baton.core.log.records import Segment
 from baton.core.log.state import slot_of
 from baton.core.log.work import Open
+from baton.core.log.workflow_limits import ASKED
 from baton.core.nodes.base import Activation, Desk, Done, Failed, Moved, Next, Opened, Run, Spread
 from baton.core.nodes.task import TaskKind
 
@@ -46,10 +47,10 @@ class AgentKind(TaskKind):
     def part(self, node: Node, work: Open | None, item: str) -> Node:
         parts = _parts(node)
         if is_turn(item):
-            cost = {name: cap for name, cap in node.limits.items() if name == "cost"}
-            if node.output_schema is None and not cost and not parts.tokens:
+            asked = {name: cap for name, cap in node.limits.items() if name in ASKED}
+            if node.output_schema is None and not asked and not parts.tokens:
                 return parts.turn
-            return replace(parts.turn, output_schema=node.output_schema, limits=cost, agent=parts)
+            return replace(parts.turn, output_schema=node.output_schema, limits=asked, agent=parts)
         tool = work.calls.get(item, "") if isinstance(work, Agent) else ""
         # A graph that was edited at a fork may not allow it any more.
         return next((call for call in parts.calls if call.tool == tool), node)
@@ -106,7 +107,9 @@ class AgentKind(TaskKind):
             return Moved(
                 ev.CallsBegan(node=at.node.name, iteration=at.iteration, calls=calls, used=used, at=at_ms)
             )
-        if _heard(work, desk):  # it has an answer, and its user has said something else meanwhile
+        if _heard(work, desk) and _has_room(
+            _parts(at.node), used, answer
+        ):  # it has an answer, and its user has said something else meanwhile
             more = _next_turn(at, work, answer, used, desk)
             if not isinstance(more, Failed):  # without a turn left, the answer is the answer
                 return more
@@ -166,6 +169,11 @@ def _heard(work: Agent, desk: Desk) -> tuple[str, ...]:
     if not work.listens:
         return ()
     return tuple(one.key for one in desk.state.signals if one.name == work.listens)
+
+
+def _has_room(parts: AgentParts, used: Progress, answer: Mapping[str, Any]) -> bool:
+    """Whether one more turn can fit into its tokens: that reads again what this one has read, and its answer."""
+    return not parts.tokens or used.tokens + sum(answer["tokens"][:2]) < parts.tokens
 
 
 def _exhausted(name: str, most: int, found: int, at: Activation) -> Failed | None:

@@ -21,6 +21,7 @@ from baton.core.log.approvals import shown
 from baton.core.log.records import Option
 from baton.core.log.replans import CHOICE, PLAN, Replanning, act_digest, call_item, call_place
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, owner_of, slot_of
+from baton.core.log.workflow_limits import ASKED
 from baton.core.models.references import filled
 from baton.core.nodes.base import (
     Activation,
@@ -43,8 +44,8 @@ _CHOOSES_FOR_MS = 24 * 3_600_000
 def part_of(node: Node, parts: ReplanParts, work: Replanning, item: str) -> Node:
     """What stands for an item."""
     if item == PLAN:
-        cost = {name: cap for name, cap in node.limits.items() if name == "cost"}
-        return replace(parts.plan, limits=cost) if cost else parts.plan
+        asked = {name: cap for name, cap in node.limits.items() if name in ASKED}
+        return replace(parts.plan, limits=asked) if asked else parts.plan
     tool = work.calls.get(item, "")
     # A graph that was edited at a fork may not allow it any more.
     return next((call for call in parts.calls if call.tool == tool), node)

@@ -16,6 +16,7 @@ from typing import Any
 
 from baton.core.failures.classes import code_of
 from baton.core.log import events as ev
+from baton.core.log.model_sums import UNANSWERED
 from baton.core.log.state import slot_of
 from baton.core.models.usage import Usage
 
@@ -98,6 +99,7 @@ class Tally:
         self.errors[code] = self.errors.get(code, 0) + 1
 
     def ask(self, usage: Sequence[Usage], lasted: int) -> None:
+        usage = [one for one in usage if one.model != UNANSWERED]
         for one in usage:
             asked = self.models.setdefault(one.model, Asked())
             asked.sums["InputTokens"] = asked.sums.get("InputTokens", 0) + one.input

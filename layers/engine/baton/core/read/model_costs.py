@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from baton.core.log import events as ev
+from baton.core.log.model_sums import UNANSWERED
 from baton.core.log.state import node_of
 from baton.core.models.usage import Usage
 from baton.core.money import MICRO
-
-UNANSWERED = "requests without an answer"
-"""The line of what was assumed: the most that they can have cost."""
 
 
 class ModelCosts:
@@ -26,18 +24,18 @@ class ModelCosts:
         for event in entry.events:
             self.agent_steps += isinstance(event, ev.Settles) and bool(event.item)
             for usage in getattr(event, "usage", ()):
-                self._add(getattr(event, "node", ""), usage)
+                self._add(getattr(event, "node", ""), usage, is_request=usage.model != UNANSWERED)
             if isinstance(event, ev.Revived):
                 for slot, cost in event.assumed.items():
                     self._add(node_of(slot)[0], Usage(model=UNANSWERED, cost=cost))
             elif cost := getattr(event, "assumed", 0):
                 self._add(getattr(event, "node", ""), Usage(model=UNANSWERED, cost=cost))
 
-    def _add(self, node: str, usage: Usage) -> None:
+    def _add(self, node: str, usage: Usage, *, is_request: bool = True) -> None:
         sums = self._sums.setdefault((usage.model, node), [0] * 5)
         # What was held for a request and comes back is a request less without an answer.
         for index, number in enumerate(
-            (1 if usage.cost >= 0 else -1, usage.input, usage.cached, usage.output, usage.cost)
+            (is_request * (1 if usage.cost >= 0 else -1), usage.input, usage.cached, usage.output, usage.cost)
         ):
             sums[index] += number
 

@@ -55,7 +55,7 @@ class AgentModel(Asking):
     )
     tokens: Annotated[int, between(1, MOST_TOKENS), counted(1, MOST_TOKENS)] | None = Field(
         default=None,
-        description="The most tokens in all, of requests and answers. It is looked at before each turn.",
+        description="The most tokens in all, of requests and answers. No request is made that could pass it.",
     )
     summarise: Annotated[SummaryModel | None, Given] = Field(
         default=None,

@@ -147,6 +147,11 @@ class LimitsModel(Model):
         description="US dollars, to a millionth: for the whole saga, or for all runs of this node.",
         examples=[1.5],
     )
+    tokens: Annotated[CountModel | None, Given] = Field(
+        default=None,
+        description="Tokens that models read and write: for the whole saga, or for all runs of this node.",
+        examples=[20_000],
+    )
 
 
 def _limits(value: Any) -> Any:
