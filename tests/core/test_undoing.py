@@ -305,6 +305,16 @@ def test_such_a_step_that_is_cut_off_again_and_again_does_not_hold_the_end_up() 
     assert saga.state.ended is not None
 
 
+def test_such_a_step_that_kills_the_worker_that_calls_it_again_is_named_and_not_called_any_more() -> None:
+    saga = after_a_death()
+    saga.die()
+    assert ready(saga.go()) == ["a"]
+    saga.die()
+    saga.go()
+    assert saga.state.ended is not None
+    assert (saga.state.ended.status, saga.state.undo.doubtful) == ("rollback_failed", ("a",))
+
+
 def test_after_a_crash_steps_are_called_again_one_at_a_time() -> None:
     saga = Saga(program(undoable("a"), undoable("c"), task("b")))
     saga.go(running=["a", "b", "c"])
@@ -323,6 +333,28 @@ def test_a_step_that_can_be_undone_is_not_stopped_by_a_cancel_with_undo() -> Non
     assert [command.slots for command in decision.commands if isinstance(command, StopSteps)] == [("b",)]
     saga.go(done("a"))
     assert ready(saga.decision) == ["a#undo"]
+
+
+@pytest.mark.parametrize(("code", "status"), [("timeout", "rollback_failed"), ("sold_out", "rolled_back")])
+def test_an_idempotent_step_whose_last_call_had_no_answer_is_named(code: str, status: str) -> None:
+    saga = Saga(program(undoable("a"), undoable("b", "a")))
+    saga.go(done("a"))
+    saga.go(failed("b", code, "permanent"))
+    saga.go(done("a#undo"))
+    end = saga.state.ended
+    assert end is not None
+    assert end.undone is not None
+    assert (end.status, end.undone.doubtful) == (status, ("b",) if code == "timeout" else ())
+
+
+def test_one_that_only_reads_or_that_nothing_undoes_is_not() -> None:
+    for node in (replace(undoable("b", "a"), effect="pure"), task("b", "a")):
+        saga = Saga(program(undoable("a"), node))
+        saga.go(done("a"))
+        saga.go(failed("b", "timeout", "permanent"))
+        saga.go(done("a#undo"))
+        assert saga.state.ended is not None
+        assert saga.state.ended.status == "rolled_back"
 
 
 def test_a_child_that_has_done_something_is_undone_in_its_turn() -> None:

@@ -24,7 +24,7 @@ FATES = EVERYTHING if IS_ALL else (CRASH_AFTER, CRASH_BEFORE, LATE, NO_ANSWER, H
 STAY = {"killer", "resumed", "overlong"}
 """What they do is never known to have happened: their workers die of it."""
 AGENTS = MODELLED.keys() - {"handed", "thinks"}
-"""Their models ask for what has failed again and again: they are undone, and no step of theirs fails."""
+"""They are undone, and no step of theirs fails: such a run of `ponders` did not end within 25 s, and why is not known yet."""
 
 
 @cache

@@ -12,7 +12,7 @@ from baton.core.decide.builder import activation
 from baton.core.decide.context import NOTHING, EvaluationContext, Found
 from baton.core.decide.program import Program
 from baton.core.decide.transitions import RouteError, check_output, done, stopped
-from baton.core.decide.unknown_outcomes import doubt_notice
+from baton.core.decide.unknown_outcomes import doubt_notice, unanswered
 from baton.core.effects.approvals import Request
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import PURE
@@ -255,7 +255,8 @@ def _failed(
     if failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME):
         # Only where the saga ends anyway: otherwise `verify` looks first, or a person is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
-    failed = stopped(context, failure).on(ev.StepFailed(failure=failure, **ran))
+    told = unanswered(context.program.node_at(state, slot), failure)
+    failed = stopped(context, failure).on(ev.StepFailed(failure=told, **ran))
     yield (
         replace(failed, stays=True)
         if _may_undo(state) and not is_over and _stays(context, failure)

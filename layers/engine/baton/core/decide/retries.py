@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from baton.core.decide.builder import DecisionBuilder, RunStep, activation
 from baton.core.decide.spending import afresh
 from baton.core.decide.transitions import done, stopped
+from baton.core.decide.unknown_outcomes import unanswered
 from baton.core.failures.strategies.base import ESCALATED
 from baton.core.log import events as ev
 from baton.core.log.answers import CANCEL, EXPIRED, GIVE_UP, TRY_AGAIN, USE, WHOLE, about_parking
@@ -178,7 +179,7 @@ def _give_up(builder: DecisionBuilder, at: Activation, failing: Failing) -> None
         iteration=at.iteration,
         item=at.item,
         attempt=failing.attempts,
-        failure=failing.failure,
+        failure=unanswered(at.node, failing.failure),
         started_at=builder.now,
         ended_at=builder.now,
         tool=at.node.tool,

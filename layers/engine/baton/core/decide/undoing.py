@@ -40,6 +40,8 @@ LOOK_MS = 60_000
 """So often it is looked whether a child has undone what it had done, should word of its end be lost."""
 MOST_INTERRUPTIONS = 3
 """So often a step that is called again to find out what it has done may be cut off by the end of an invocation."""
+MOST_CRASHES = 2
+"""After so many deaths in a row without progress such a step is not called again: it may be the one that kills its workers."""
 STOPPED = ev.Failure("cancelled", "the saga was stopped while the step ran")
 
 
@@ -57,7 +59,8 @@ def begun(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
     if (looks := _looks(builder)) is not None:
         return looks
     heard = _to_hear_of(builder)
-    if not (state.undo.can or state.undo.failed or any(child.undoable for _, child in heard)):
+    has_ended = any(child.undoable for _, child in heard)
+    if not (state.undo.can or state.undo.failed or has_ended or _may_stand(builder)):
         return None
     told = [one for one in doubts(builder.program, state, builder.now) if not is_told(state, one.key)]
     if told:
@@ -98,6 +101,12 @@ def _is_wanted(state: State) -> bool:
     return state.failure is not None and not state.undo.stays
 
 
+def _may_stand(builder: DecisionBuilder) -> bool:
+    """Whether a step was cut off whose work something undoes, and of which it is not known what it has done."""
+    program, state = builder.program, builder.state
+    return any(program.node_at(state, slot).undo for slot in _cut_off(builder))
+
+
 def _is_unsettled(program: Program, state: State, slot: str) -> bool:
     """Whether a step that something undoes may have acted in an invocation that ended before the log said so.
 
@@ -111,6 +120,7 @@ def _is_unsettled(program: Program, state: State, slot: str) -> bool:
         and program.has_come(state, slot)
         and slot not in state.open
         and state.recovery.interruptions.get(slot, 0) < MOST_INTERRUPTIONS
+        and state.recovery.consecutive_crashes < MOST_CRASHES
     )
 
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from msgspec.structs import replace
+
 from baton.core.decide.program import Program
-from baton.core.effects.toolspec import ONCE
+from baton.core.effects.toolspec import ONCE, PURE
+from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.callbacks import is_elsewhere
 from baton.core.log.state import UNKNOWN_OUTCOME, State, node_of
@@ -30,6 +33,16 @@ def is_in_doubt(program: Program, state: State, slot: str, running: Collection[s
     if failing is None:
         return False
     return failing.failure.doubt or failing.look or failing.failure.code == UNKNOWN_OUTCOME
+
+
+def unanswered(node: Node, failure: ev.Failure) -> ev.Failure:
+    """The same failure, of a step that has failed for good; in doubt where something undoes the step, and its last call had no answer.
+
+    Such a step may have acted, and what it gave, which its inverse needs, is unknown: the end of an undoing names it.
+    """
+    if failure.code != "timeout" or not node.undo or node.effect in {PURE, ONCE}:
+        return failure
+    return replace(failure, doubt=True)
 
 
 def doubts(program: Program, state: State, now: int) -> Iterator[ev.Notice]:
