@@ -78,7 +78,7 @@ def _to_hear_of(builder: DecisionBuilder) -> list[tuple[str, Child]]:
     return [
         (slot, child)
         for slot, child in state.children.items()
-        if (child.undoable or not child.status) and not program.node_at(state, slot).stays
+        if (child.undoable or not child.status) and not program.nodes[node_of(slot)[0]].stays
     ]
 
 
