@@ -20,7 +20,7 @@ from baton.core.nodes.registry import KINDS
 from baton.core.read.undo_views import undo_view
 from baton.core.read.views import saga_view
 from tests.core.asked import steps_of
-from tests.core.build import Saga, child, done, failed, interrupted, program, ready, task, wait
+from tests.core.build import Saga, done, failed, interrupted, program, ready, task, wait
 
 AT_ONCE = {ANY: Change(last=FAIL, retry=RetryChange(max_attempts=1))}
 
@@ -355,23 +355,6 @@ def test_one_that_only_reads_or_that_nothing_undoes_is_not() -> None:
         saga.go(done("a#undo"))
         assert saga.state.ended is not None
         assert saga.state.ended.status == "rolled_back"
-
-
-def test_a_child_that_has_done_something_is_undone_in_its_turn() -> None:
-    saga = Saga(program(undoable("a"), child("c", "a"), task("d", "c")))
-    saga.go(done("a"))
-    opened = saga.state.children["c"]
-    saga.put(ev.ChildReported(slot="c", child=opened.saga, status="completed", undoable=True))
-    saga.go()
-    assert saga.state.undo.can == 2
-    saga.go(failed("d"))
-    assert "undo_step_began" in kinds(saga)
-    assert [type(command).__name__ for command in saga.decision.commands] == ["UndoChildren"]
-    saga.put(ev.ChildUndone(node="c", item="undo", child=opened.saga, cost=5))
-    saga.put(ev.ChildUndone(node="c", item="undo", child=opened.saga, cost=5))
-    assert saga.state.money.spent == 5
-    saga.go()
-    assert ready(saga.decision) == ["a#undo"]
 
 
 def test_events_that_come_twice_change_nothing() -> None:
