@@ -19,7 +19,7 @@ from baton.core.nodes.registry import KINDS
 from baton.core.read.undo_views import undo_view
 from baton.core.read.views import saga_view
 from tests.core.asked import steps_of
-from tests.core.build import Saga, child, done, failed, program, ready, task, wait
+from tests.core.build import Saga, done, failed, program, ready, task, wait
 
 AT_ONCE = {ANY: Change(last=FAIL, retry=RetryChange(max_attempts=1))}
 
@@ -265,23 +265,6 @@ def test_a_step_that_runs_when_the_saga_is_to_be_undone_is_stopped_and_one_in_do
     assert saga.decision.commands == ()
     saga.go(done("b"))
     assert ready(saga.decision) == ["b#undo"]
-
-
-def test_a_child_that_has_done_something_is_undone_in_its_turn() -> None:
-    saga = Saga(program(undoable("a"), child("c", "a"), task("d", "c")))
-    saga.go(done("a"))
-    opened = saga.state.children["c"]
-    saga.put(ev.ChildReported(slot="c", child=opened.saga, status="completed", undoable=True))
-    saga.go()
-    assert saga.state.undo.can == 2
-    saga.go(failed("d"))
-    assert "undo_step_began" in kinds(saga)
-    assert [type(command).__name__ for command in saga.decision.commands] == ["UndoChildren"]
-    saga.put(ev.ChildUndone(node="c", item="undo", child=opened.saga, cost=5))
-    saga.put(ev.ChildUndone(node="c", item="undo", child=opened.saga, cost=5))
-    assert saga.state.money.spent == 5
-    saga.go()
-    assert ready(saga.decision) == ["a#undo"]
 
 
 def test_events_that_come_twice_change_nothing() -> None:

@@ -11,7 +11,7 @@ from baton.core.log import events as ev
 from baton.core.log.state import ANSWER, State
 from baton.core.log.undos import Undoable
 from tests.core.build import Saga, child, done, failed, program, ready, task
-from tests.core.test_undoing import undoable
+from tests.core.test_undoing import kinds, undoable
 
 
 def test_what_another_step_or_another_saga_has_done_is_not_undone_here() -> None:
@@ -68,3 +68,47 @@ def test_children_that_run_are_stopped_before_it_begins_and_undo_what_they_have_
     assert [
         (one.undo, len(one.children)) for one in decision.commands if isinstance(one, CancelChildren)
     ] == [(True, 1)]
+
+
+def test_a_child_that_has_done_something_is_undone_in_its_turn() -> None:
+    saga = Saga(program(undoable("a"), child("c", "a"), task("d", "c")))
+    saga.go(done("a"))
+    opened = saga.state.children["c"]
+    saga.put(ev.ChildReported(slot="c", child=opened.saga, status="completed", undoable=True))
+    saga.go()
+    assert saga.state.undo.can == 2
+    saga.go(failed("d"))
+    assert "undo_step_began" in kinds(saga)
+    assert [type(command).__name__ for command in saga.decision.commands] == ["UndoChildren"]
+    saga.put(ev.ChildUndone(node="c", item="undo", child=opened.saga, cost=5))
+    saga.put(ev.ChildUndone(node="c", item="undo", child=opened.saga, cost=5))
+    assert saga.state.money.spent == 5
+    saga.go()
+    assert ready(saga.decision) == ["a#undo"]
+
+
+def test_a_child_that_was_open_comes_first_and_again_where_it_could_not_undo_all() -> None:
+    saga = Saga(program(undoable("a"), child("c", "a"), replace(child("s", "a"), stays=True), task("d", "a")))
+    saga.go(done("a"))
+    opened, stays = saga.state.children["c"].saga, saga.state.children["s"].saga
+    saga.put(ev.ChildReported(slot="c", child=opened, status="completed", undoable=True))
+    saga.go(failed("d"))
+    saga.go()
+    saga.go()
+    abandoned = [
+        one for entry in saga.entries for one in entry.events if isinstance(one, ev.ChildrenAbandoned)
+    ]
+    assert abandoned == [
+        ev.ChildrenAbandoned(children=(opened,), undo=True),
+        ev.ChildrenAbandoned(children=(stays,)),
+    ]
+    work = saga.state.undo.work
+    assert work is not None
+    assert (work.steps["c#undo"].child, work.steps["c#undo"].index) == (opened, -1)
+    failure = ev.Failure("child_failed", "not all")
+    saga.put(ev.ChildUndone(node="c", item="undo", child=opened, failure=failure))
+    saga.go()
+    saga.go(done("a#undo"))
+    (left,) = saga.state.undo.failed
+    assert saga.state.ended is not None
+    assert (saga.state.ended.status, left.child, left.code) == ("rollback_failed", opened, "child_failed")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from baton import Context, StepFailure, tool
+from baton.core.log.events import ChildReported, SagaEnded
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.world import World
@@ -112,3 +116,66 @@ def test_a_cancel_that_undoes_has_a_running_child_undo_too(stage: Stage) -> None
             assert sorted(ledger.in_force.values()) == left
 
         stage(story)
+
+
+@pytest.mark.parametrize("nodes", ["  a: {tool: trip.book, with: {what: hotel}}\n", ""])
+def test_a_child_that_ends_just_before_its_parent_stops_is_undone_too(stage: Stage, nodes: str) -> None:
+    """Its parent does not know of its end: word of it comes when the parent no longer waits for it."""
+
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+
+        @tool("trip.late", effect="pure", registry=world.registry)
+        async def late(context: Context) -> None:
+            while not any(isinstance(one, SagaEnded) for one in world.events(f"{context.saga}.0.b")):
+                await asyncio.sleep(0.001)
+            raise StepFailure("sold_out", "nothing is left", kind="permanent")
+
+        world.tools = world.registry.specs()
+        await world.service().register(CHILD, json_only=False)
+        more = "  b: {workflow: child}\n  c: {tool: trip.late}\n"
+        view = await view_of(world, f"name: w\non_failure: rollback\nnodes:\n{nodes}{more}")
+        assert not any(isinstance(one, ChildReported) for one in world.events(view["id"]))
+        assert (view["status"], ledger.in_force) == ("rolled_back" if nodes else "failed", {})
+        child = await world.queries().show(f"{view['id']}.0.b")
+        assert (child["status"], child["branch"]) == ("rolled_back", 1)
+
+    stage(story)
+
+
+def test_a_child_that_runs_and_cannot_undo_all_fails_the_rollback_of_its_parent(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger(broken={"refund": -1}))
+        waits = CHILD.replace("after: x}}", "after: x}, z: {wait: {for: 1h}, after: y}}")
+        await world.service().register(waits, json_only=False)
+        failing = "  c: {tool: trip.fail, with: {after: 5}, after: a}\n"
+        view = await view_of(world, PARENT[: PARENT.index("  c:")] + failing)
+        assert (view["status"], sorted(ledger.in_force.values())) == ("rollback_failed", ["fuel"])
+        assert "takes it up again" in view["undo"]["failed"][0]["message"]
+        ledger.broken = {}
+        await world.service().rollback(view["id"], WANTED)
+        await world.settle(600)
+        assert ((await world.queries().show(view["id"]))["status"], ledger.in_force) == ("rolled_back", {})
+
+    stage(story)
+
+
+def test_a_child_that_was_cancelled_without_is_asked_again_to_undo(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+
+        @tool("trip.off", effect="pure", registry=world.registry)
+        async def off(context: Context) -> None:
+            while len(ledger.in_force) < 3:
+                await asyncio.sleep(0.1)
+            await world.service().cancel(f"{context.saga}.0.b", "", 60_000)
+            raise StepFailure("sold_out", "nothing is left", kind="permanent")
+
+        world.tools = world.registry.specs()
+        more = "z: {tool: trip.book, with: {what: bus, seconds: 2}, after: y}"
+        await world.service().register(CHILD.replace("after: x}}", f"after: x}}, {more}}}"), json_only=False)
+        view = await view_of(world, PARENT[: PARENT.index("  c:")] + "  c: {tool: trip.off, after: a}\n")
+        assert (view["status"], ledger.in_force) == ("rolled_back", {})
+        assert (await world.queries().show(f"{view['id']}.0.b"))["status"] == "rolled_back"
+
+    stage(story)

@@ -117,7 +117,8 @@ def check_cut(state: State, at_cut: State) -> None:
                 f"what was done from version {first} on is undone; the last version to go on from is {first - 1}"
             )
     cancel, begins = at_cut.cancel, at_cut.lineage.first == cut + 1
-    if at_cut.undo.work is not None or (begins and cancel is not None and cancel.undo):
+    is_about_to = any(not one.code for one in at_cut.undo.failed)
+    if at_cut.undo.work is not None or is_about_to or (begins and cancel is not None and cancel.undo):
         raise UserError(
             f"at version {cut} the saga undoes what it has done; go on from a version before that"
         )

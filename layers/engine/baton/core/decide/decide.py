@@ -7,7 +7,6 @@ All behaviour of a running saga is here and in core/log/fold.py. Nothing is perf
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from functools import partial
 
 import msgspec
 from msgspec import Struct
@@ -24,7 +23,7 @@ from baton.core.decide.commands import (
 )
 from baton.core.decide.context import NOTHING, Found, LackingError
 from baton.core.decide.outcomes import STOPPED, Outcome, settle
-from baton.core.decide.parking import cut_off, killed, orphans_of, parking, takes_back
+from baton.core.decide.parking import cut_off, has_to_undo, killed, orphans_of, parking, takes_back
 from baton.core.decide.program import Program
 from baton.core.decide.readiness import WAITS
 from baton.core.decide.retries import unpark
@@ -220,10 +219,10 @@ def _stop(builder: DecisionBuilder) -> Decision:
         return undo(builder)
     if builder.running:
         return _running_down(builder, state)
-    if state.undo.can or state.undo.failed or (program.undoes and state.recovery.possibly_running):
+    if has_to_undo(state) or (program.undoes and state.recovery.possibly_running):
         from baton.core.decide.undoing import begun  # most sagas end without
 
-        if (first := begun(builder, partial(_cancelling, undo=True))) is not None:
+        if (first := begun(builder, _cancelling)) is not None:
             return first
     if state.result is not None:
         end = ev.SagaEnded(status="completed", output=state.result)  # whatever came later
@@ -264,15 +263,18 @@ def _running_down(builder: DecisionBuilder, state: State) -> Decision:
     return Decision(commands=(StopSteps(),))
 
 
-def _cancelling(children: Sequence[tuple[str, Child]], *, undo: bool = False) -> Decision:
-    """Ask the first of them to stop, as many as one entry has room for."""
+def _cancelling(
+    children: Sequence[tuple[str, Child]], *, undo: bool = False, heard: bool = False
+) -> Decision:
+    """Ask the first of them to stop, as many as one entry has room for. `heard`: it is heard later what they have undone."""
     part = tuple(children[:CANCELLED_TOGETHER])
-    return Decision((abandoned(child for _, child in part),), (CancelChildren(part, undo=undo),))
+    record = abandoned((child for _, child in part), heard=heard)
+    return Decision((record,), (CancelChildren(part, undo=undo, heard=heard),))
 
 
-def abandoned(children: Iterable[Child]) -> ev.ChildrenAbandoned:
+def abandoned(children: Iterable[Child], *, heard: bool = False) -> ev.ChildrenAbandoned:
     """The event that these children were asked to stop, so that they are not asked again."""
-    return ev.ChildrenAbandoned(children=tuple(child.saga for child in children))
+    return ev.ChildrenAbandoned(children=tuple(child.saga for child in children), undo=heard)
 
 
 def _parked(builder: DecisionBuilder) -> Decision:

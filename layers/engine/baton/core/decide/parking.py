@@ -73,3 +73,9 @@ def takes_back(state: State) -> bool:
     if state.cancel is not None:
         return state.cancel.undo
     return not state.undo.stays
+
+
+def has_to_undo(state: State) -> bool:
+    """Whether a saga may have to undo something: what it has done itself, or a child that has told it of its end."""
+    undo = state.undo
+    return bool(undo.can or undo.failed) or any(child.undoable for child in state.children.values())

@@ -6,7 +6,7 @@ of any other. The list of what can be undone is in core/log/undos.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -31,7 +31,7 @@ from baton.core.log.work import Child
 from baton.core.nodes.base import Activation
 from baton.errors import CorruptLog
 
-Cancelling = Callable[[Sequence[tuple[str, Child]]], Decision]
+Cancelling = Callable[..., Decision]
 """Has children stop, and undo what they have done."""
 
 SIDE_BY_SIDE = 10
@@ -58,14 +58,28 @@ def begun(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
         return None
     if (looks := _looks(builder)) is not None:
         return looks
-    if not (state.undo.can or state.undo.failed or _may_stand(builder)):
+    heard = _to_hear_of(builder)
+    has_ended = any(child.undoable for _, child in heard)
+    if not (state.undo.can or state.undo.failed or has_ended or _may_stand(builder)):
         return None
     told = [one for one in doubts(builder.program, state, builder.now) if not is_told(state, one.key)]
     if told:
         return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
+    if heard:
+        return cancelling(heard, undo=True, heard=True)
     if orphans := orphans_of(state):
-        return cancelling(orphans)
+        return cancelling(orphans, undo=True)
     return Decision(record=(_beginning(builder),))
+
+
+def _to_hear_of(builder: DecisionBuilder) -> list[tuple[str, Child]]:
+    """The open children that undo what they have done: also those that have told of their end, which nothing has taken in."""
+    program, state = builder.program, builder.state
+    return [
+        (slot, child)
+        for slot, child in state.children.items()
+        if (child.undoable or not child.status) and not program.nodes[node_of(slot)[0]].stays
+    ]
 
 
 def stopping(builder: DecisionBuilder) -> Decision:
@@ -226,7 +240,8 @@ def _next(builder: DecisionBuilder, work: Undoing) -> ev.UndoStepBegan | ev.Undo
     if work.again:
         first = work.again[0]
         name, iteration = node_of(first.slot)
-        event = _event(builder, first.version, first.index)
+        child = {"child": first.child}
+        by = child if first.child else _done_by(_event(builder, first.version, first.index))
         return ev.UndoStepBegan(
             node=name,
             iteration=iteration,
@@ -234,8 +249,8 @@ def _next(builder: DecisionBuilder, work: Undoing) -> ev.UndoStepBegan | ev.Undo
             at=builder.now,
             version=first.version,
             index=first.index,
-            **_done_by(event),
-            again=True,
+            **by,
+            again=not first.child or bool(first.code),
         )
     version, below = state.undo.head, state.undo.below
     if version <= work.back_to:

@@ -272,9 +272,10 @@ class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw
 
 
 class ChildrenAbandoned(Root, frozen=True, tag="children_abandoned", omit_defaults=True, kw_only=True):
-    """Children that a fork or a join left behind were asked to stop, or some of the children of a saga that is about to end."""
+    """Children that a fork or a join left behind were asked to stop, or some of a saga that is about to end. `undo`: it undoes what it has done, and hears first what they have undone."""
 
     children: tuple[str, ...]
+    undo: bool = False
 
 
 class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=True, kw_only=True):

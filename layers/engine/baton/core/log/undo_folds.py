@@ -83,8 +83,10 @@ def undo_step_began(state: State, e: ev.UndoStepBegan) -> State:
     step = ev.UndoStep(version=e.version, index=e.index, tool=e.tool, child=e.child, again=e.again)
     steps = {**work.steps, slot: step}
     undo = state.undo
-    if e.again:
-        again = tuple(one for one in work.again if (one.version, one.index) != (e.version, e.index))
+    if e.again or e.index < 0:
+        was = slot_of(e.node, e.iteration, undone_item(e.item))
+        begun = (e.version, e.index, was)
+        again = tuple(one for one in work.again if (one.version, one.index, one.slot) != begun)
         undo = replace(undo, work=replace(work, steps=steps, again=again))
     else:
         undo = replace(undo, head=e.next, below=e.below, can=undo.can - 1, work=replace(work, steps=steps))
@@ -147,6 +149,7 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
             tool=failure.tool,
             code=failure.code,
             message=failure.message[:500],
+            child=step.child if step.index < 0 else "",
         )
         failed = (*failed, told)
     news: dict[str, Any] = {

@@ -32,7 +32,11 @@ def is_undo(slot: str) -> bool:
 
 
 class NotUndone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A step that could not be undone: its slot and its place in the log, the tool that was to undo it, and why it failed."""
+    """A step that could not be undone: its slot and its place in the log, the tool that was to undo it, and why it failed.
+
+    A `child` that was open when its parent stopped has the place at which it was asked to stop, with the index -1. It has
+    no `code` before its undoing has failed.
+    """
 
     slot: str
     version: int
@@ -40,6 +44,7 @@ class NotUndone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     tool: str = ""
     code: str = ""
     message: str = ""
+    child: str = ""
 
 
 class Undone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -11,6 +11,7 @@ from baton.core.log import inbox
 from baton.core.log.answers import WHOLE, about_parking
 from baton.core.log.failure_folds import decided, forget_answers
 from baton.core.log.state import State, without
+from baton.core.log.undos import NotUndone
 
 
 def stopped(state: State, **news: Any) -> State:
@@ -34,15 +35,24 @@ def cancelled(state: State, e: ev.CancelRequested) -> State:
 
 
 def abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
-    """Forgets these children, but for those that ended by themselves: a fork from here goes on with their end."""
+    """Forgets these children, but for those that ended by themselves: a fork from here goes on with their end.
+
+    Those that the saga has `undo` come first when it undoes what it has done.
+    """
     gone = set(e.children)
     over = {
         slot
         for slot, child in state.children.items()
-        if child.saga in gone and child.status in ("", "cancelled")
+        if child.saga in gone and (e.undo or child.status in ("", "cancelled"))
     }
+    undo = state.undo
+    if e.undo:
+        place: dict[str, Any] = {"version": state.version + 1, "index": -1}
+        first = tuple(NotUndone(slot=slot, child=state.children[slot].saga, **place) for slot in sorted(over))
+        undo = replace(undo, failed=(*first, *undo.failed))
     return replace(
         state,
+        undo=undo,
         orphaned_children=tuple(one for one in state.orphaned_children if one.saga not in gone),
         open=without(state.open, over),
         recovery=replace(state.recovery, consecutive_crashes=0),

@@ -36,7 +36,14 @@ class ChildCanceller:
         for group in self._p.children.groups(children, run.end):
             await asyncio.gather(
                 *(
-                    self.cancel(parent, state, slot, child, undo=command.undo and not _stays(run, slot))
+                    self.cancel(
+                        parent,
+                        state,
+                        slot,
+                        child,
+                        undo=command.undo and not _stays(run, slot),
+                        heard=command.heard,
+                    )
                     for slot, child in group
                 )
             )
@@ -44,7 +51,7 @@ class ChildCanceller:
         part = [child for _, child in command.children if child.saga in asked]
         if len(part) == len(command.children):
             return record
-        return (abandoned(part),) if part else ()
+        return (abandoned(part, heard=command.heard),) if part else ()
 
     async def cancel(
         self,
@@ -55,9 +62,11 @@ class ChildCanceller:
         off: Signal | None = None,
         *,
         undo: bool = False,
+        heard: bool = False,
     ) -> None:
         """One that does not exist yet is started first: a frozen invocation may still be about to start it, and then
         finds it there and cancelled. One that is called `off` by a signal has time for its running steps, and says what was done.
+        One that has ended is set going to `undo` what it has done, unless that is done where it is `heard` of.
         """
         ref = SagaRef(parent.tenant, child.saga)
         head = await self._p.call(self._p.log.read_head, ref)
@@ -69,6 +78,10 @@ class ChildCanceller:
             head = await self._p.call(self._p.log.read_head, ref)
         if head is not None:
             await self._ask(parent, ref, head, off, undo=undo)
+            if undo and not heard:
+                from baton.runtime.performers.undo_children import take_back  # few sagas undo anything
+
+                await take_back(self._p, ref, str(parent), f"undo/{parent.id}/{state.lineage.branch}")
 
     async def _ask(
         self, parent: SagaRef, ref: SagaRef, head: Head, off: Signal | None, *, undo: bool
@@ -78,7 +91,7 @@ class ChildCanceller:
         if history.state.version == 0:
             await self._p.starter.put_entry_one(head)
             await history.catch_up()
-        while history.state.ended is None and history.state.cancel is None:
+        while history.state.ended is None and not _is_asked(history.state, undo=undo):
             now = self._p.clock.now()
             request = CancelRequested(
                 reason="its parent ended", by=str(parent), at=now, grace_ms=0, undo=undo
@@ -91,6 +104,11 @@ class ChildCanceller:
             )
             if not await history.append(entry, wake=Wake(v=entry.version)):
                 await history.catch_up()
+
+
+def _is_asked(child: State, *, undo: bool) -> bool:
+    """Whether it is cancelled, and undoes what it has done where that is wanted."""
+    return child.cancel is not None and (child.cancel.undo or not undo)
 
 
 def _stays(run: Run, slot: str) -> bool:

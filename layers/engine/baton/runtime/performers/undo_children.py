@@ -29,7 +29,8 @@ class ChildUndoer:
         found: list[Event] = []
         for slot, child in command.children:
             key = f"undo/{run.lease.ref.id}/{run.history.state.lineage.branch}.{work.first}"
-            if (said := await self._ask(run.lease.ref, slot, child, key)) is not None:
+            is_open = slot in work.steps and work.steps[slot].index < 0
+            if (said := await self._ask(run.lease.ref, slot, child, key, is_open)) is not None:
                 found.append(said)
         if not found:
             return False
@@ -37,10 +38,15 @@ class ChildUndoer:
             await self._writer.catch_up(run)
         return True
 
-    async def _ask(self, parent: SagaRef, slot: str, child: str, key: str) -> ChildUndone | None:
+    async def _ask(
+        self, parent: SagaRef, slot: str, child: str, key: str, is_open: bool
+    ) -> ChildUndone | None:
+        """`is_open`: the child was, when its parent stopped; where there is none, it could never start."""
         ref = SagaRef(parent.tenant, child)
         node, iteration = node_of(slot)
         head = await self._p.call(self._p.log.read_head, ref)
+        if head is None and is_open:
+            return ChildUndone(node=node, iteration=iteration, item=item_of(slot), child=child)
         if head is None:
             gone = Failure("child_failed", f"there is no child saga {child} any more", node)
             return ChildUndone(node=node, iteration=iteration, item=item_of(slot), child=child, failure=gone)
@@ -70,17 +76,7 @@ class ChildUndoer:
                     cost=max(cost, 0),
                 )
             event = _next(state, str(parent), key, self._p.clock.now())
-            if event is None:
-                return None
-            if isinstance(event, Forked):
-                await self._arm(head)
-            entry = history.next_entry(
-                (event,),
-                at=self._p.clock.now(),
-                invocation=self._p.invocation.id,
-                trace=state.origin.traceparent,
-            )
-            if await history.append(entry, wake=Wake(v=entry.version)):
+            if event is None or await _put(self._p, head, history, event):
                 return None
             await history.catch_up()
 
@@ -89,13 +85,45 @@ class ChildUndoer:
         closed = history.state.lineage.closed
         return (await history.state_at(closed[-1].last)).money.spent if closed else history.state.money.spent
 
-    async def _arm(self, head: Head) -> None:
-        seen: Head | None = head
-        while seen is not None:
-            until = self._p.clock.now() + self._p.limits.fork_deadline_ms
-            if await self._p.call(self._p.log.arm, seen, until):
-                return
-            seen = await self._p.call(self._p.log.read_head, head.ref)
+
+async def take_back(parts: Parts, ref: SagaRef, by: str, key: str) -> None:
+    """A child that has ended, and of which its parent does not hear again, undoes what it has done. Repeated with the same key, a no-op."""
+    head = await parts.call(parts.log.read_head, ref)
+    if head is None:
+        return
+    history = History(parts.log, parts.blobs, parts.call, ref)
+    await history.load(head)
+    while True:
+        state = history.state
+        left = bool(state.undo.can or state.undo.failed)
+        if state.ended is None or not left or FORK_KEY + key in state.keys:
+            return
+        event = _next(state, by, key, parts.clock.now())
+        if event is None or await _put(parts, head, history, event):
+            return
+        await history.catch_up()
+
+
+async def _put(parts: Parts, head: Head, history: History, event: Event) -> bool:
+    """What sets it going goes into its log. False: there was another entry."""
+    if isinstance(event, Forked):
+        await _arm(parts, head)
+    entry = history.next_entry(
+        (event,),
+        at=parts.clock.now(),
+        invocation=parts.invocation.id,
+        trace=history.state.origin.traceparent,
+    )
+    return await history.append(entry, wake=Wake(v=entry.version))
+
+
+async def _arm(parts: Parts, head: Head) -> None:
+    seen: Head | None = head
+    while seen is not None:
+        until = parts.clock.now() + parts.limits.fork_deadline_ms
+        if await parts.call(parts.log.arm, seen, until):
+            return
+        seen = await parts.call(parts.log.read_head, head.ref)
 
 
 def _next(state: State, by: str, key: str, now: int) -> Event | None:
