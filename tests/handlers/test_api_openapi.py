@@ -115,6 +115,17 @@ def test_the_answer_to_a_payload_is_as_described(name: str, http: Http) -> None:
     assert len(routes) == (name != "unknown-route")
 
 
+@pytest.mark.parametrize("name", ["\x84", "-" * 500], ids=["a control character", "too long"])
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.parameters], ids=lambda route: route.id)
+def test_the_answer_to_a_name_that_cannot_exist_is_as_described(
+    route: Route[Any], name: str, http: Http
+) -> None:
+    path = re.sub(r"\{\w+\}", name, route.path)
+    answer = http.send(http.event(route.method, path, None if route.method == "GET" else "{}"))
+    assert answer.status in (401, 404), answer
+    check(route, answer)
+
+
 @pytest.mark.parametrize("limit", ["hops", "wall_time", "bytes", "cost"])
 def test_what_was_used_of_each_limit_is_as_described(limit: str) -> None:
     graph = Graph(name="w", nodes=(Node(name="a", kind="task", tool="t"),), limits={limit: Cap(most=9)})

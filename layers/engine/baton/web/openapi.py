@@ -168,6 +168,8 @@ def _statuses(route: Route[Any]) -> list[int]:
         refusals.add(304)
     if route.roles:
         refusals |= {401, 403}
+    if route.parameters:
+        refusals.add(404)  # no value that does not match can exist
     if route.takes_text or route.body is not None:
         refusals |= {413, 422}
     return sorted([*route.answers, *refusals])

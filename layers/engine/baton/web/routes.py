@@ -183,13 +183,13 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="GET", path="/workflows/{name}", id="showWorkflow", handler=reads.show_workflow, roles=("read",),
         summary="The newest version of a workflow, and which others there are.",
-        parameters=(_WORKFLOW,), answers={200: "WorkflowWithVersions"}, refusals=(404,),
+        parameters=(_WORKFLOW,), answers={200: "WorkflowWithVersions"},
     ),
     Route(
         method="GET", path="/workflows/{name}/{version}", id="showWorkflowVersion",
         handler=reads.show_workflow_version, roles=("read",),
         summary="One version of a workflow.",
-        parameters=(_WORKFLOW, _VERSION), answers={200: "Workflow"}, refusals=(404,),
+        parameters=(_WORKFLOW, _VERSION), answers={200: "Workflow"},
     ),
     Route(
         method="GET", path="/sagas", id="listSagas", handler=reads.list_sagas, roles=("read",),
@@ -209,79 +209,79 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="GET", path="/sagas/{saga}", id="showSaga", handler=reads.show_saga, roles=("read",),
         summary="Where a saga is, and its result.",
-        parameters=(_SAGA,), answers={200: "Saga"}, refusals=(404,),
+        parameters=(_SAGA,), answers={200: "Saga"},
     ),
     Route(
         method="GET", path="/sagas/{saga}/events", id="listEvents", handler=reads.list_events, roles=("read",),
         summary="A saga's log, in pages.",
-        parameters=(_SAGA,), query=(_AFTER, _EVENTS), answers={200: "EventPage"}, refusals=(404,),
+        parameters=(_SAGA,), query=(_AFTER, _EVENTS), answers={200: "EventPage"},
     ),
     Route(
         method="GET", path="/sagas/{saga}/live", id="showLive", handler=reads.show_live, roles=("read",),
         summary="What its models are writing just now. The caller counts as a viewer for 30 s.",
-        parameters=(_SAGA,), answers={200: "LiveTexts"}, refusals=(404,),
+        parameters=(_SAGA,), answers={200: "LiveTexts"},
     ),
     Route(
         method="GET", path="/sagas/{saga}/values/{digest}", id="showValue", handler=reads.show_value, roles=("read",),
         summary="A value that the saga's log names by `cas://sha256/…`; a large one comes in parts.",
-        parameters=(_SAGA, _DIGEST), query=(_FROM,), answers={200: "StoredValue"}, refusals=(404, 413),
+        parameters=(_SAGA, _DIGEST), query=(_FROM,), answers={200: "StoredValue"}, refusals=(413,),
     ),
     Route(
         method="GET", path="/sagas/{saga}/cost", id="showCost", handler=reads.show_cost, roles=("read",),
         summary="What a saga has cost so far, estimated from its log.",
-        parameters=(_SAGA,), answers={200: "Cost"}, refusals=(404, 413),
+        parameters=(_SAGA,), answers={200: "Cost"}, refusals=(413,),
     ),
     Route(
         method="GET", path="/sagas/{saga}/explain", id="showWay", handler=reads.show_way, roles=("read",),
         summary="Which way a saga went: its nodes in the order in which they were settled, in pages.",
-        parameters=(_SAGA,), query=(_AFTER, _STEPS), answers={200: "Way"}, refusals=(404, 413),
+        parameters=(_SAGA,), query=(_AFTER, _STEPS), answers={200: "Way"}, refusals=(413,),
     ),
     Route(
         method="GET", path="/sagas/{saga}/explain/{node}", id="explainNode", handler=reads.explain_node,
         roles=("read",),
         summary="Why a node ran, or did not, in each of its rounds.",
-        parameters=(_SAGA, _NODE), answers={200: "Explanation"}, refusals=(404, 413),
+        parameters=(_SAGA, _NODE), answers={200: "Explanation"}, refusals=(413,),
     ),
     Route(
         method="POST", path="/sagas/{saga}/cancel", id="cancelSaga", handler=commands.cancel, roles=("run",),
         summary="Cancel a saga; again, it changes nothing.",
-        parameters=(_SAGA,), body=CancelBody, answers={202: "Accepted"}, refusals=(404, 409),
+        parameters=(_SAGA,), body=CancelBody, answers={202: "Accepted"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/sagas/{saga}/signals/{name}", id="sendSignal", handler=commands.signal,
         roles=("run", "answer"),
         summary="Send a signal; one with a known key changes nothing.",
         parameters=(_SAGA, _SIGNAL), body=SignalBody, has_key=True, answers={202: "Accepted"},
-        refusals=(404, 409),
+        refusals=(409,),
     ),
     Route(
         method="POST", path="/sagas/{saga}/answer", id="answerQuestion", handler=commands.answer,
         roles=("answer", "operate"),
         summary="Answer a question that is for the caller; the same answer again changes nothing.",
-        parameters=(_SAGA,), body=AnswerBody, has_key=True, answers={202: "Accepted"}, refusals=(404, 409),
+        parameters=(_SAGA,), body=AnswerBody, has_key=True, answers={202: "Accepted"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/callbacks/{token}", id="callBack", handler=commands.callback, roles=(), by_token=CALLBACKS,
         summary="Work elsewhere says that it is done, has failed or is alive; the same completion again changes nothing.",
-        parameters=(_TOKEN,), body=CallbackBody, answers={202: "CalledBack"}, refusals=(404, 409, 410),
+        parameters=(_TOKEN,), body=CallbackBody, answers={202: "CalledBack"}, refusals=(409, 410),
     ),
     Route(
         method="POST", path="/models/{profile}/webhook", id="announceModel", handler=commands.announced, roles=(),
         is_signed=True, most_bytes=MOST_ANNOUNCED,
         summary="A provider of models announces, signed, that a request in the background is over; again, it changes nothing.",
-        parameters=(_PROFILE,), takes_text=True, answers={202: "Announced"}, refusals=(401, 404),
+        parameters=(_PROFILE,), takes_text=True, answers={202: "Announced"}, refusals=(401,),
     ),
     Route(
         method="POST", path="/sagas/{saga}/claim", id="claimQuestion", handler=commands.claim,
         roles=("answer", "operate"),
         summary="Make a question of a group or a role the caller's own, or give it back. Repeated, it changes nothing.",
-        parameters=(_SAGA,), body=ClaimBody, answers={202: "Accepted"}, refusals=(404, 409),
+        parameters=(_SAGA,), body=ClaimBody, answers={202: "Accepted"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/sagas/{saga}/remind", id="remindOfQuestion", handler=commands.remind,
         roles=("run", "answer", "operate"),
         summary="Have those whom a question is for told again, at most once in five minutes.",
-        parameters=(_SAGA,), body=RemindBody, answers={202: "Accepted"}, refusals=(404, 409),
+        parameters=(_SAGA,), body=RemindBody, answers={202: "Accepted"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/confirm", id="confirm", handler=commands.confirm, roles=(), by_token=CONFIRMATIONS,
@@ -291,18 +291,18 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="POST", path="/sagas/{saga}/resume", id="resumeSaga", handler=commands.resume, roles=("operate",),
         summary="Let a parked saga try again.",
-        parameters=(_SAGA,), body=ResumeBody, answers={202: "Accepted"}, refusals=(404, 409),
+        parameters=(_SAGA,), body=ResumeBody, answers={202: "Accepted"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/sagas/{saga}/forks", id="forkSaga", handler=commands.fork, roles=("operate",),
         summary="Go on from an earlier version of the log in a new branch; a known key makes no second one.",
-        parameters=(_SAGA,), body=ForkBody, has_key=True, answers={202: "Accepted"}, refusals=(404, 409),
+        parameters=(_SAGA,), body=ForkBody, has_key=True, answers={202: "Accepted"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/sagas/{saga}/rollback", id="rollBackSaga", handler=commands.rollback, roles=("operate",),
         summary="Undo what a saga has done, or say what would be undone; a known key makes no second rollback.",
         parameters=(_SAGA,), body=RollbackBody, has_key=True,
-        answers={200: "RollbackPlan", 202: "RollbackAccepted"}, refusals=(404, 409),
+        answers={200: "RollbackPlan", 202: "RollbackAccepted"}, refusals=(409,),
     ),
     Route(
         method="GET", path="/questions", id="listQuestions", handler=reads.list_questions,
@@ -319,7 +319,7 @@ ROUTES: tuple[Route[Any], ...] = (
         method="POST", path="/incidents/{incident}/resolve", id="resolveIncident", handler=commands.resolve,
         roles=("operate",),
         summary="Resolve an incident: the caller has done something about it. Repeated, it changes nothing.",
-        parameters=(_INCIDENT,), answers={202: "Incident"}, refusals=(404,),
+        parameters=(_INCIDENT,), answers={202: "Incident"},
     ),
     Route(
         method="GET", path="/breakers", id="listBreakers", handler=reads.list_breakers, roles=("read",),
@@ -329,7 +329,7 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="GET", path="/breakers/{breaker}", id="showBreaker", handler=reads.show_breaker, roles=("read",),
         summary="The state of a circuit breaker, its last failures and transitions.",
-        parameters=(_BREAKER,), answers={200: "Breaker"}, refusals=(404,),
+        parameters=(_BREAKER,), answers={200: "Breaker"},
     ),
     Route(
         method="POST", path="/breakers/{breaker}/open", id="openBreaker", handler=commands.open_breaker,
@@ -339,7 +339,7 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="POST", path="/breakers/{breaker}/reset", id="resetBreaker", handler=commands.reset_breaker,
         roles=("operate",), summary="Close a circuit breaker: calls go through.",
-        parameters=(_BREAKER,), answers={202: "Breaker"}, refusals=(404,),
+        parameters=(_BREAKER,), answers={202: "Breaker"},
     ),
     Route(
         method="GET", path="/dead-letters", id="listDeadLetters", handler=reads.list_letters, roles=("operate",),
@@ -355,19 +355,19 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="GET", path="/dead-letters/{letter}", id="showDeadLetter", handler=reads.show_letter, roles=("operate",),
         summary="One dead letter.",
-        parameters=(_LETTER,), answers={200: "DeadLetter"}, refusals=(404,),
+        parameters=(_LETTER,), answers={200: "DeadLetter"},
     ),
     Route(
         method="POST", path="/dead-letters/{letter}/redrive", id="redriveDeadLetter", handler=commands.redrive,
         roles=("operate",),
         summary="Have a worker look at the letter's saga again. Repeated, it changes nothing until the letter dies again.",
-        parameters=(_LETTER,), body=RedriveBody, answers={202: "DeadLetter"}, refusals=(404, 409),
+        parameters=(_LETTER,), body=RedriveBody, answers={202: "DeadLetter"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/dead-letters/{letter}/discard", id="discardDeadLetter", handler=commands.discard,
         roles=("operate",),
         summary="Take a dead letter off the list; its record stays until it expires. Repeated, it changes nothing.",
-        parameters=(_LETTER,), body=DiscardBody, answers={202: "DeadLetter"}, refusals=(404,),
+        parameters=(_LETTER,), body=DiscardBody, answers={202: "DeadLetter"},
     ),
     Route(
         method="GET", path="/costs", id="listCosts", handler=reads.list_costs, roles=("operate",),
