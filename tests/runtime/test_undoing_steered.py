@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from baton import StepFailure, tool
 from baton.errors import KeyReused, NotAllowedNow, UserError
+from baton.ports import Head
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.world import World
@@ -105,5 +106,60 @@ def test_a_second_rollback_that_wants_something_else_is_refused(stage: Stage) ->
         await world.service().cancel(saga, "", 0)
         with pytest.raises(KeyReused, match="used for a fork"):
             await world.service().rollback(saga, WANTED, "three")
+
+    stage(story)
+
+
+RUNS = DONE + "  z: {wait: {for: 1h}, after: c}\n"
+
+
+@pytest.mark.parametrize("broken", [0, -1])
+def test_a_repeated_key_of_a_rollback_of_a_running_saga_changes_nothing_after_its_end_either(
+    stage: Stage, broken: int
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, Ledger(broken={"refund": broken}))
+        saga = await start(world, RUNS, {}, "w")
+        await world.settle(30)
+        assert (await world.service().rollback(saga, WANTED, "one"))["changed"] is True
+        assert (await world.service().rollback(saga, WANTED, "one"))["changed"] is False
+        await world.settle(3_600)
+        before = await world.queries().show(saga)
+        assert before["status"] == ("rollback_failed" if broken else "rolled_back")
+        assert (await world.service().rollback(saga, WANTED, "one"))["changed"] is False
+        assert (await world.queries().show(saga))["version"] == before["version"]
+        with pytest.raises(KeyReused, match="rolled back as a whole"):
+            await world.service().rollback(saga, replace(WANTED, back_to=2), "one")
+        with pytest.raises(KeyReused):
+            await world.service().fork(saga, 1, "", "one")
+        await world.service().fork(saga, 1, "")
+        with pytest.raises(KeyReused, match="forked since"):
+            await world.service().rollback(saga, WANTED, "one")
+
+    stage(story)
+
+
+def test_a_rollback_that_another_one_has_overtaken_as_a_whole_does_nothing(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        saga = (await view_of(world, DONE))["id"]
+        service, other = world.service(), world.service()
+        arm, was_overtaken = service._arm, list[bool]()
+
+        async def slow(head: Head) -> int:
+            if not was_overtaken:
+                was_overtaken.append(True)
+                await other.rollback(saga, WANTED)
+                await world.settle(1)
+            return await arm(head)
+
+        service._arm = slow  # type: ignore[method-assign]
+        with pytest.raises(
+            NotAllowedNow, match="nothing that can be undone is left: the saga is rolled_back"
+        ):
+            await service.rollback(saga, WANTED)
+        await world.settle(600)
+        assert was_overtaken
+        assert ((await world.queries().show(saga))["status"], ledger.in_force) == ("rolled_back", {})
 
     stage(story)

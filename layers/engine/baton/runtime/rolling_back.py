@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.program import Program
 from baton.core.log.events import CancelRequested, Forked
+from baton.core.log.forks import lineage_to
 from baton.core.log.state import FORK_KEY, State, slot_of
 from baton.core.log.status import status_of
 from baton.errors import KeyReused, NotAllowedNow, UserError
@@ -75,37 +76,43 @@ async def roll_back(
     Raises `NotAllowedNow` where nothing is left to undo, or it is being undone.
     """
     history = opened.history
-    plan = await plan_of(history, opened.program, wanted.back_to)
     remembered = FORK_KEY + key
     armed = 0
     while True:
+        plan = await plan_of(
+            history, opened.program, wanted.back_to
+        )  # anew: another rollback may have come before
         state, now = history.state, request.engine.clock.now()
         if key and remembered in state.keys:
             await _check_key(history, int(state.keys[remembered]), wanted)
             return accepted(opened, changed=False) | {"plan": plan}
         _check_possible(state, plan, wanted)
-        if state.ended is None:
-            changed = await request.put(
-                history, lambda state, now: None if _is_asked(state) else replace(wanted, at=now)
-            )
-            return accepted(opened, changed=changed) | {"plan": plan}
-        if now >= armed:
+        is_asked = state.ended is None and _is_asked(state)
+        if is_asked and not key:
+            return accepted(opened, changed=False) | {"plan": plan}
+        if state.ended is not None and now >= armed:
             armed = await arm(opened.head)
-        fork = Forked(
-            cut=state.version,
-            branch=state.lineage.branch + 1,
-            by=wanted.by,
-            at=now,
-            reason=wanted.reason,
-            key=key,
-            undo=True,
-            back_to=wanted.back_to,
-            together=wanted.together,
-        )
-        entry = request.entry(history, fork, now)
+        entry = request.entry(history, _event(state, wanted, key, now), now)
         if await history.append(entry, wake=Wake(v=entry.version)):
-            return accepted(opened, changed=True) | {"plan": plan}
+            return accepted(opened, changed=not is_asked) | {"plan": plan}
         await history.catch_up()
+
+
+def _event(state: State, wanted: CancelRequested, key: str, now: int) -> CancelRequested | Forked:
+    """What sets it going. Where another request has done so, it is there for its key only."""
+    if state.ended is None:
+        return replace(wanted, at=now, key=key)
+    return Forked(
+        cut=state.version,
+        branch=state.lineage.branch + 1,
+        by=wanted.by,
+        at=now,
+        reason=wanted.reason,
+        key=key,
+        undo=True,
+        back_to=wanted.back_to,
+        together=wanted.together,
+    )
 
 
 def check_cut(state: State, at_cut: State) -> None:
@@ -145,15 +152,23 @@ def _back_to(state: State) -> int | None:
 async def _check_key(history: History, cut: int, wanted: CancelRequested) -> None:
     """Raises `KeyReused` unless the fork at version `cut`, which has used the key, is the rollback that is wanted.
 
-    Only a rollback goes on from the end of a saga.
+    Only a rollback goes on from the end of a saga. A negative `cut` is the version at which a running saga was asked to roll back.
     """
     state = history.state
+    if cut < 0:
+        if not any(one.first <= -cut <= one.last for one in lineage_to(state)):
+            raise KeyReused("this key was used for a rollback, and the saga was forked since")
+        _check_same(_back_to(await history.state_at(-cut)), wanted)
+        return
     if (await history.state_at(cut)).ended is None:
         raise KeyReused("this key was used for a fork")
     first = cut + 2  # of the new branch: the fork's own entry is in neither
     if first not in {state.lineage.first, *(segment.first for segment in state.lineage.closed)}:
         raise KeyReused("this key was used for a rollback, and the saga was forked since")
-    known = _back_to(state if state.version < first else await history.state_at(first))
+    _check_same(_back_to(state if state.version < first else await history.state_at(first)), wanted)
+
+
+def _check_same(known: int | None, wanted: CancelRequested) -> None:
     if known is not None and known != wanted.back_to:
         raise KeyReused(f"with this key the saga was rolled back {_until(known)}")
 

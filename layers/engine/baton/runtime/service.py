@@ -303,7 +303,9 @@ class Service:
             state, now = history.state, self._engine.clock.now()
             if key and remembered in state.keys:
                 if state.keys[remembered] != str(cut):
-                    raise KeyReused(f"this key forked at version {state.keys[remembered]}")
+                    known = state.keys[remembered]
+                    what = "was used for a rollback" if known[0] == "-" else f"forked at version {known}"
+                    raise KeyReused(f"this key {what}")
                 return accepted(opened, changed=False)
             if state.undo.work is not None:
                 raise NotAllowedNow("the saga undoes what it has done; fork it once that is over")

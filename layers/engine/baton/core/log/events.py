@@ -290,7 +290,7 @@ class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=Tru
 
 
 class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=True, kw_only=True):
-    """Running steps may finish until `at + grace_ms`; nothing new starts. `result`: its end says what was done by then. `undo`: what it has done since version `back_to` is undone first, `together` or one after the other."""
+    """Running steps may finish until `at + grace_ms`; nothing new starts. `result`: its end says what was done by then. `undo`: what it has done since version `back_to` is undone first, `together` or one after the other. A repeated `key` changes nothing."""
 
     reason: str
     by: str
@@ -300,6 +300,7 @@ class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=T
     undo: bool = False
     back_to: int = 0
     together: bool = False
+    key: str = ""
 
 
 class Forked(Root, frozen=True, tag="forked", omit_defaults=True, kw_only=True):

@@ -10,7 +10,7 @@ from baton.core.log import events as ev
 from baton.core.log import inbox
 from baton.core.log.answers import WHOLE, about_parking
 from baton.core.log.failure_folds import decided, forget_answers
-from baton.core.log.state import State, without
+from baton.core.log.state import FORK_KEY, State, without
 from baton.core.log.undos import NotUndone
 
 
@@ -21,8 +21,13 @@ def stopped(state: State, **news: Any) -> State:
 
 
 def cancelled(state: State, e: ev.CancelRequested) -> State:
-    """A second request may only shorten the grace of the first, or want more of the end."""
+    """A second request may only shorten the grace of the first, or want more of the end.
+
+    A key is kept with those of forks. Its version is negative: it is no fork's.
+    """
     first = state.cancel
+    if e.key:
+        state = replace(state, keys={**state.keys, FORK_KEY + e.key: str(-state.version - 1)})
     if first is None:
         return stopped(state, cancel=e)
     wanted = replace(e, result=e.result or first.result)
