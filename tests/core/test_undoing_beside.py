@@ -8,7 +8,7 @@ from baton.core.decide.commands import CancelChildren
 from baton.core.decide.parking import takes_back
 from baton.core.failures.policy import ANY, Change
 from baton.core.log import events as ev
-from baton.core.log.state import ANSWER, State
+from baton.core.log.state import ANSWER, FORK_KEY, State
 from baton.core.log.undos import Undoable
 from tests.core.build import Saga, child, done, failed, program, ready, task
 from tests.core.test_undoing import kinds, undoable
@@ -112,3 +112,16 @@ def test_a_child_that_was_open_comes_first_and_again_where_it_could_not_undo_all
     (left,) = saga.state.undo.failed
     assert saga.state.ended is not None
     assert (saga.state.ended.status, left.child, left.code) == ("rollback_failed", opened, "child_failed")
+    saga.put(ev.Forked(cut=saga.state.version, branch=1, by="ann", at=9, undo=True))
+    saga.go()
+    work = saga.state.undo.work
+    assert work is not None
+    assert work.steps["c#undo"].again
+    saga.put(ev.ChildUndone(node="c", item="undo", child=opened, failure=failure))
+    assert [one.child for one in saga.state.undo.failed] == [opened]
+
+
+def test_a_rollback_of_a_running_saga_keeps_its_key() -> None:
+    saga = Saga(program(undoable("a"), task("d", "a")))
+    saga.put(ev.CancelRequested(reason="", by="ann", at=1, grace_ms=0, undo=True, key="one"))
+    assert saga.state.keys == {FORK_KEY + "one": str(-saga.state.version)}
