@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.decide import decide
 from baton.core.decide.program import Program
-from baton.core.graph.graph import Node, Undo
+from baton.core.graph.graph import Node, ReplanParts, Undo
 from baton.core.log import events as ev
 from baton.core.log.undos import NotUndone, Undoable
 from baton.core.nodes.registry import KINDS
@@ -41,8 +41,8 @@ def test_a_saga_that_has_its_result_undoes_nothing() -> None:
 
 
 def test_a_saga_that_failed_after_a_death_and_has_done_nothing_is_failed() -> None:
-    saga = Saga(program(task("b"), undoable("a", "b")))
-    saga.go()
+    saga = Saga(program(task("b"), task("c"), undoable("a", "b")))
+    saga.go(running=["b", "c"])
     saga.die()
     saga.go(failed("b"))
     assert saga.state.ended is not None
@@ -159,6 +159,10 @@ def test_what_an_inverse_needs_of_the_arguments_is_kept_when_work_was_handed_ove
 def test_a_graph_shows_what_undoes_its_steps() -> None:
     node = undoable("a")
     assert node.inverse("t", "t1-0") is None
+    parts = ReplanParts(plan=task("p"), calls=(node,), steps=1, within_ms=1)
+    planned = replace(task("r"), replan=parts)
+    assert (planned.inverse("t", "a1-1"), planned.inverse("v", "a1-1")) == (node.undo["t"], None)
+    assert replace(planned, stays=True).inverse("t", "a1-1") is None
     assert node.undo["t"].needed({"x": 1}) == {}
     assert replace(node.undo["t"], keeps=None).needed({"x": 1}) == {"x": 1}
     (shown,) = graph_view(program(node).graph, KINDS)["nodes"]

@@ -313,10 +313,10 @@ def _schedule(builder: DecisionBuilder, slot: str) -> None:
     work = state.open.get(slot)
     if work is not None:
         said = builder.program.kinds[at.node.kind].resume(at, work, builder)
-        if said is not None:
+        if said is None:
+            builder.due_by(builder.now + LOOK_MS if work.due is None else work.due)
+        else:
             follow(builder, at, said)
-        elif work.due is not None:
-            builder.due_by(work.due)
         return
     event = _event(builder, step.version, step.index)
     found = builder.program.nodes[at.node.name].inverse(step.tool, undone_item(at.item))
