@@ -192,8 +192,7 @@ class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=
     `budget_ms` is what it could have had at most, from its start to the cut. Also told of a step that was not cut off
     but had spent something when it came no further (`why`): `money` for its next call was missing, or it was
     `stopped` because the saga no longer needs its result, or a person has to approve its next call (`approval`). That counts
-    for nothing but money, whatever else the step is at.
-    With `fault`, the engine could not go on and stopped it: it runs again, and may have acted.
+    for nothing but money, whatever else the step is at. With `fault`, the engine could not go on and stopped it: it runs again, and may have acted.
     """
 
     started_at: int
