@@ -20,7 +20,6 @@ from baton.cli.shapes import boxes
 from baton.cli.shared import console, is_unicode, json_option, print_json, terminal_width
 from baton.cli.sources import Source, read_source
 from baton.cli.standard import off_note, tools_off
-from baton.cli.undo_words import declared
 from baton.client.exits import NO, line_of
 from baton.client.text import counted, course, plain
 
@@ -181,6 +180,8 @@ def _print(report: Report, *, quiet: bool, as_mermaid: bool) -> None:
         first, *others = course(report.on_failure)
         for line in (f"if a step fails for good: {first}".rstrip(), *others) if first or others else ():
             click.echo(plain(line))
+        from baton.cli.undo_words import declared  # it loads msgspec, which `--help` does without
+
         if words := declared(report.graph):
             click.echo(plain(f"what undoes it: {words}"))
         if rules := report.graph["risk"]:
