@@ -317,13 +317,13 @@ def test_a_wrong_query_is_refused_with_what_would_be_right(
     ("query", "says"),
     [
         ({"status": "opne"}, "`status` must be one of open, done, running, "),
-        ({"status": "opne"}, " failed, cancelled (did you mean `open`?); it is `opne`"),
+        ({"status": "opne"}, " cancelled, rolled_back, rollback_failed (did you mean `open`?); it is `opne`"),
         ({"status": "pending"}, "(a list shows a new saga as `running`); it is `pending`"),
         (
-            {"status": "rolled_back"},
-            " must be one of open, done, running, waiting, suspended, parked, completed, ",
+            {"status": "reflecting"},
+            " must be one of open, done, running, waiting, suspended, parked, compensating, completed, ",
         ),
-        ({"status": ""}, " failed, cancelled; it is ``"),
+        ({"status": ""}, " cancelled, rolled_back, rollback_failed; it is ``"),
         ({"limit": "101"}, "`limit` must be a whole number from 1 to 100"),
         ({"workflow": "No Such"}, "`workflow` must be the name of a workflow, which matches ^[a-z]"),
         ({"since": "2026-11-21"}, "`since` must be a time with its offset, such as 2026-11-21T10:00:00Z"),

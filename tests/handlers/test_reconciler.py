@@ -218,13 +218,13 @@ def test_dead_letters_are_moved_counted_said_aloud_and_written_as_figures(
         first = reconciler.send(payload("reconciler", "dead-letters"))
         again = reconciler.send(payload("reconciler", "dead-letters"))
     assert (first["dead_letters"], first["moved"]) == (23, 23)
-    assert (again["dead_letters"], again["moved"]) == (23, 0)
+    assert (again["dead_letters"], again["moved"]) == (0, 0), "no tenant sees them: they are said once"
     assert deployment.messages("WakeDeadLetterQueue") == []
-    assert [getattr(record, "dead_letters", None) for record in caplog.records] == [23, 23]
+    assert [record.dead_letters for record in caplog.records if hasattr(record, "dead_letters")] == [23]
     figures = emf.read(capsys.readouterr().out.splitlines())
     function = deployment.name("WorkerFunction")
     assert emf.total(figures, "DeadMessages", function=function) == 23
-    assert emf.total(figures, "DeadLetters", function=function) == 46
+    assert emf.total(figures, "DeadLetters", function=function) == 23
 
 
 def test_a_task_that_it_does_not_know_fails_and_wakes_no_worker(
