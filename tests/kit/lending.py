@@ -21,7 +21,7 @@ from baton.core.log.events import (
     StepSucceeded,
 )
 from baton.core.log.state import slot_of
-from baton.core.log.undos import is_undo, undo_item
+from baton.core.log.undos import UndoStepBegan, is_undo, undo_item
 from baton.tools.define import Registry
 from tests.kit.process import RUNS_IN, pause
 
@@ -162,6 +162,12 @@ def _in_order(entries: list[Entry]) -> Iterator[str]:
     """Each undone step is the newest that is not undone, and was done."""
     open_: list[tuple[int, str, bool]] = []
     failed: list[str] = []
+    open_children = {  # they undo what they have done before the list is gone through
+        slot_of(event.node, event.iteration, event.item)
+        for entry in entries
+        for event in entry.events
+        if isinstance(event, UndoStepBegan) and event.index < 0
+    }
     behind = {0: (open_, failed)}  # each entry
     for entry in entries:
         for event in entry.events:
@@ -173,7 +179,7 @@ def _in_order(entries: list[Entry]) -> Iterator[str]:
                 open_.append((entry.version, slot, event.lasting))
             elif isinstance(event, StepSucceeded | ChildUndone | StepFailed):
                 slot = slot_of(event.node, event.iteration, event.item)
-                if not is_undo(slot):
+                if not is_undo(slot) or slot in open_children:
                     continue
                 left = [one for one in open_ if not one[2]]
                 is_failed = isinstance(event, StepFailed) or getattr(event, "failure", None) is not None
