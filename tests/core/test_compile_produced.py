@@ -94,6 +94,15 @@ CHOOSES = "a: {%s}, k: {%s}, b: {}, o: {}, z: {after: [%%s, o]}, s: {end: {}}"
 CHOOSES %= (IF % ("k", "b"), IF % ("s", "b"))
 EITHER = "a: {%s}, q: {%s}, w: {}, o: {}, b: {join: any}, c: {after: b}, z: {after: [c, o]}, s: {end: {}}"
 EITHER %= (IF % ("s", "b"), IF % ("b", "w"))
+POLLING = "h: {branch: {rules: [{if: output.score > 5, then: z}], default: p}}, p: {loop: {while: 'true', back_to: h%s}}, z: {}%s"
+"""The loop is left by its branch alone."""
+GIVING_UP = POLLING % (", timeout_path: y", ", y: {fail: {code: late, message: no}}")
+BESIDE = "%sj: {after: [a, b]}, w: {}, e: {after: [j, w], join: any}"
+"""A join of all inside a race."""
+IN_A_RACE = BESIDE % "a: {}, b: {}, "
+IN_A_RACE_CHOSEN = BESIDE % ("h: {%s}, a: {after: h}, b: {}, " % (IF % ("a", "w")))
+IN_A_RACE_ASKED = BESIDE % "a: {when: input.x}, b: {}, "
+
 SURE: list[tuple[str, str, str, bool]] = [
     # a way that is taken or not
     (DIAMOND, "d", "a", True), (DIAMOND, "d", "b", False), (DIAMOND, "e", "d", True), (DIAMOND, "", "d", True),
@@ -145,6 +154,11 @@ SURE: list[tuple[str, str, str, bool]] = [
     (GAPS, "z", "m", True), (GAPS, "", "z", False), (GAPS, "", "h", True), (GAPS, "", "m", False),
     (EXIT_FAILS, "j", "h", False), (EXIT_FAILS, "t", "h", True), (EXIT_FAILS, "", "h", False),
     (ENDLESS, "x", "c", False), (ENDLESS, "p", "c", False), (ENDLESS, "p", "x", True), (ENDLESS, "z", "x", False),
+    (ENDLESS, "", "z", True), (ENDLESS, "", "h", True), (ENDLESS, "", "c", False), (ENDLESS, "", "p", False),
+    (POLLING % ("", ""), "", "z", True), (POLLING % ("", ""), "", "p", False), (POLLING % ("", ""), "z", "h", True),
+    (GIVING_UP, "", "z", True), (POLLING % (", timeout_path: y", ", y: {}"), "", "z", False),
+    (IN_A_RACE, "j", "a", True), (IN_A_RACE, "j", "b", True), (IN_A_RACE, "e", "a", False), (IN_A_RACE, "", "j", False),
+    (IN_A_RACE_CHOSEN, "j", "a", False), (IN_A_RACE_ASKED, "j", "a", False), (IN_A_RACE_ASKED, "j", "b", True),
     (WARNS % ("[a, b]", AN_END, "w"), "z", "b", False), (WARNS % ("[a, b]", A_FAIL, "w"), "z", "b", False),
     (WARNS % ("[a, b, w]", AN_END, "w"), "z", "b", True), (WARNS % ("[a, b, w]", A_FAIL, "w"), "z", "b", True),
     (WARNS % ("[a, b, w]", AN_END, "u"), "z", "b", False), (WARNS % ("[a, b, u]", AN_END, "u"), "z", "b", True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -308,3 +309,39 @@ def test_expressions_are_found_with_the_pointers_to_where_they_stand() -> None:
 def test_a_key_is_escaped_as_a_json_pointer_wants_it() -> None:
     assert escape("a/b~c") == "a~1b~0c"
     assert escape(3) == "3"
+
+
+# ---- an index that only the saga knows -------------------------------------------------------------------------
+
+
+def test_an_index_and_a_key_can_be_expressions_themselves() -> None:
+    values = {"input": {"rows": ["a", "b"], "by": {"x": 1}, "key": "x"}, "loop": {"iteration": 1}}
+    made = compile_template(
+        ["${input.rows[loop.iteration]}", "${input.by[input.key]}-${input.rows[loop.iteration]}"]
+    )
+    assert made.render(lambda path: values[path.root]) == ["b", "1-b"]
+    assert [path.text for path in made.paths][:2] == ["input.rows[loop.iteration]", "loop.iteration"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("input.rows[input.n]", "`input.n` is a number, and no index from 0 and no key"),
+        ("input.rows[input.yes]", "`input.yes` is a boolean, and no index"),
+        ("input.rows[input.half]", "`input.half` is a number, and no index"),
+        ("input.rows[input.three]", "there is no [3], the list has 2 items"),
+        ("input.rows[input.word]", "`word` of a list cannot be taken"),
+    ],
+)
+def test_what_is_no_index_is_said(text: str, said: str) -> None:
+    given_ = {"rows": [1, 2], "n": -1, "yes": True, "half": 0.5, "three": 3, "word": "word"}
+    with pytest.raises(ExpressionError, match=re.escape(said)):
+        compile_template(f"${{{text}}}").render(lambda _: given_)
+
+
+def test_an_index_is_one_path_and_no_deeper() -> None:
+    with pytest.raises(ExpressionError, match=r"cannot read `\[input.b\[loop.iteration\]\]`"):
+        parse("input.a[input.b[loop.iteration]]")
+    assert parse("input.a[ctx.b.output.n].c").up_to(2) == "input.a[ctx.b.output.n]"
+    with pytest.raises(ExpressionError, match="write ctx"):
+        parse("ctx[input.a].output")

@@ -75,7 +75,7 @@ def names_of(condition: Condition) -> tuple[Path, ...]:
 def _names(encoded: bytes) -> tuple[Path, ...]:
     condition: Condition = _decoder().decode(encoded)
     found = (path for leaf in composite.leaves(condition) for path in _kind(type(leaf)).names(leaf))
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(one for path in found for one in (path, *path.picks)))
 
 
 @lru_cache(maxsize=1)

@@ -71,7 +71,7 @@ def faults(condition: Python) -> list[Fault]:
             continue
         if place == "of":
             continue
-        if any(isinstance(step, int) for step in path.inner):
+        if not all(isinstance(step, str) for step in path.inner):
             found.append(
                 Fault(place, f"`{text}`: no items here", "name the list, and take the item in the function")
             )

@@ -35,7 +35,7 @@ def value_of(text: str, lookup: Lookup) -> Any:
     """Raises `ConditionError` if there is nothing."""
     path = path_of(text)
     try:
-        return walk(path, lookup(path))
+        return walk(path.picked(lookup), lookup(path))
     except ExpressionError as error:
         raise ConditionError(MISSING, f"{error}") from error
 
@@ -71,7 +71,7 @@ def keys_of(path: Path) -> tuple[str, ...]:
     """The inner steps up to the first index: as far as pruning goes."""
     keys: list[str] = []
     for step in path.inner:
-        if isinstance(step, int):
+        if not isinstance(step, str):
             break
         keys.append(step)
     return tuple(keys)

@@ -29,6 +29,11 @@ _OPTIONAL = "?"
 _STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[([0-9]{1,9})\]|\[\"([^\"\\]*)\"\]|\['([^'\\]*)'\]")
 
 
+PICK = r"(?:loop\.iteration|(?:input|item|ctx\.[A-Za-z_][A-Za-z0-9_]*\.output)(?:\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,9}\])*)"
+"""What can stand for an index, as a regular expression: an expression in its plainest spelling."""
+_PICK = re.compile(rf"\[({PICK})\]")
+
+
 class ExpressionError(Exception):
     """What is wrong with an expression, or with the data it was applied to."""
 
@@ -45,12 +50,13 @@ class Path(Struct, frozen=True):
     """A parsed expression: its text, its root and the keys and indexes that follow.
 
     `optional` (`ctx.<node>.output?`, `input.<name>?`): null when the node gave nothing, or the input is without the part.
-    `marks`: how many inner steps lead to the parts that may be missing.
+    `marks`: how many inner steps lead to the parts that may be missing. A step that is a path itself, as in
+    `input.items[loop.iteration]`, is the index or the key that its value is.
     """
 
     text: str
     root: str
-    steps: tuple[str | int, ...]
+    steps: tuple[str | int | Path, ...]
     optional: bool = False
     marks: tuple[int, ...] = ()
 
@@ -65,7 +71,7 @@ class Path(Struct, frozen=True):
         return self.root == "ctx" and self.steps[1] == "previous"
 
     @property
-    def inner(self) -> tuple[str | int, ...]:
+    def inner(self) -> tuple[str | int | Path, ...]:
         """The steps inside the value itself: behind `ctx.<node>.output`, `step.input` or `step.output`, or behind the root."""
         return self.steps[2:] if self.root == "ctx" else self.steps[1:] if self.root == "step" else self.steps
 
@@ -74,15 +80,36 @@ class Path(Struct, frozen=True):
         """Whether there may be nothing, which is then null all the way."""
         return self.optional or self.is_previous or self.root == "last_error"
 
+    @property
+    def picks(self) -> tuple[Path, ...]:
+        """The steps whose index or key is known only when the saga runs."""
+        return tuple(step for step in self.steps if isinstance(step, Path))
+
     def up_to(self, taken: int) -> str:
         """The text of the expression with only so many of its inner steps."""
         position = len(self.root)
         for _ in range(len(self.steps) - len(self.inner) + taken):
-            step = _STEP.match(self.text, position)
-            assert step is not None
-            position = step.end() + self.text.startswith(_OPTIONAL, step.end())
+            _, position = _step_at(self.text, position)
+            position += self.text.startswith(_OPTIONAL, position)
         return self.text[:position]
 
+    def picked(self, lookup: Lookup) -> Path:
+        """The same with every index and key known. Raises `ExpressionError`."""
+        if not self.picks:
+            return self
+        steps = tuple(_picked(self, step, lookup) if isinstance(step, Path) else step for step in self.steps)
+        return Path(self.text, self.root, steps, self.optional, self.marks)
+
+
+def _picked(path: Path, step: Path, lookup: Lookup) -> str | int:
+    value = walk(step, lookup(step))
+    is_index = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    if not (is_index or isinstance(value, str)):
+        raise ExpressionError(f"`{path.text}`: `{step.text}` is {_type(value)}{_NO_INDEX}")
+    return value
+
+
+_NO_INDEX = ", and no index from 0 and no key"
 
 Lookup = Callable[[Path], Any]
 """Gives the value that a path's root (with its node, if any) stands for."""
@@ -94,20 +121,12 @@ def parse(text: str) -> Path:
     first = _NAME.match(source)
     if not first or first.group() not in (*ROOTS, STEP):
         raise UnknownRoot(source)
-    steps: list[str | int] = []
+    steps: list[str | int | Path] = []
     is_optional, marks = False, []
     position = first.end()
     while position < len(source):
-        step = _STEP.match(source, position)
-        if not step:
-            raise ExpressionError(
-                f'`{source}`: cannot read `{source[position:]}`; write .name, [0] or ["name"]'
-            )
-        name, index, double, single = step.groups()
-        steps.append(
-            int(index) if index is not None else next(x for x in (name, double, single) if x is not None)
-        )
-        position = step.end()
+        step, position = _step_at(source, position)
+        steps.append(step)
         if source.startswith(_OPTIONAL, position) and _may_be_missing(first.group(), steps):
             is_optional = True
             marks += {"input": [len(steps)], "step": [len(steps) - 1]}.get(first.group(), [])
@@ -117,7 +136,22 @@ def parse(text: str) -> Path:
     return path
 
 
-def _may_be_missing(root: str, steps: list[str | int]) -> bool:
+def _step_at(source: str, position: int) -> tuple[str | int | Path, int]:
+    """The step that begins there, and where the next one does. Raises `ExpressionError`."""
+    step = _STEP.match(source, position)
+    if step is None:
+        inner = _PICK.match(source, position)
+        if inner is None:
+            raise ExpressionError(
+                f'`{source}`: cannot read `{source[position:]}`; write .name, [0] or ["name"]'
+            )
+        return parse(inner[1]), inner.end()
+    name, index, double, single = step.groups()
+    key = next((text for text in (name, double, single) if text is not None), "")
+    return (key if index is None else int(index)), step.end()
+
+
+def _may_be_missing(root: str, steps: list[str | int | Path]) -> bool:
     """Whether `?` may stand behind these steps."""
     if root == "ctx":
         return len(steps) == 2
@@ -176,7 +210,7 @@ class Template(Struct, frozen=True):
     @classmethod
     def of(cls, path: Path) -> Template:
         """The template that is this expression and nothing else."""
-        return cls(_Text((path,)), (path,))
+        return cls(_Text((path,)), (path, *path.picks))
 
     def render(self, lookup: Lookup) -> Any:
         """The value with every expression replaced. Raises `ExpressionError`."""
@@ -264,7 +298,10 @@ def _compile_text(text: str) -> str | _Text:
 
 def _paths(compiled: Any) -> Iterator[Path]:
     if isinstance(compiled, _Text):
-        yield from (part for part in compiled.parts if isinstance(part, Path))
+        for part in compiled.parts:
+            if isinstance(part, Path):
+                yield part
+                yield from part.picks
     elif isinstance(compiled, list):
         for item in compiled:
             yield from _paths(item)
@@ -286,7 +323,7 @@ def _render(compiled: Any, lookup: Lookup) -> Any:
 
 
 def _take(part: str | Path, lookup: Lookup) -> Any:
-    return walk(part, lookup(part)) if isinstance(part, Path) else part
+    return part if isinstance(part, str) else walk(part.picked(lookup), lookup(part))
 
 
 def as_text(value: Any) -> str:

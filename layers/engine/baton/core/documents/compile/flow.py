@@ -27,7 +27,8 @@ class Spot:
     `ways`: sets of receivers; when the node is done, those of one of the sets get a live token, and maybe others.
     `caught`: the same when it has failed and one of the rules of its `catch` fits; `catches_all`: one always does.
     `around`: the last nodes of the loops around it, outermost first. `takes`: whether it is a join that can go on although a
-    node before it has failed, or whose own failure may be caught. `ends`: the saga ends as soon as one edge is alive.
+    node before it has failed, or whose own failure may be caught. `ends`: the saga ends as soon as one edge is alive. `is_endless`:
+    the last node of a loop that never leaves it by itself, unless it fails.
     """
 
     before: tuple[int, ...]
@@ -43,6 +44,7 @@ class Spot:
     catches_all: bool = False
     takes: bool = False
     ends: bool = False
+    is_endless: bool = False
 
 
 class Flow:
@@ -70,6 +72,11 @@ class Flow:
                 ]
             need, tolerated, cancels = waits_for(node.join, len(before))
             spot = Spot(before, after, ways, need, tolerated, cancels, node.when is not None)
+            if node.loop is not None and is_always(node.loop.while_):
+                if node.loop.timeout_path:
+                    spot.ways = [tuple(sorted(at[one] for one in node.loop.timeout_path if one in at))]
+                else:
+                    spot.is_endless = True
             if node.catch:
                 spot.caught = tuple(
                     tuple(sorted(at[other] for other in way if other in at)) for way in caught_ways(node)
@@ -132,6 +139,11 @@ def waits_for(join: JoinModel | None, edges: int) -> tuple[int, int, bool]:
     elif join.tolerated_share is not None:
         tolerated = edges * join.tolerated_share // 100
     return need, tolerated, join.rest == "cancel"
+
+
+def is_always(condition: object) -> bool:
+    """Whether a condition is written as one that always holds."""
+    return isinstance(condition, str) and condition.strip() == "true"
 
 
 def always(node: NodeModel, receivers: Iterable[str]) -> set[str]:

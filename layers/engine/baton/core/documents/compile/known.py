@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from baton.core.conditions.schemapaths import Schema
 from baton.core.documents.compile.schemas import output_schema
 from baton.core.expressions import SAGA_FIELDS, Path, lone_path
@@ -38,7 +40,13 @@ _MOST_STEPS = 20
 
 def follow(source: Source, path: Path, node: str) -> tuple[Schema, int]:
     """The schema of what a path at `node` names, as far as it leads, and how many of its steps could be taken."""
-    length, steps = len(path.inner), path.inner
+    length, steps = len(path.inner), known_steps(path)
+    if len(steps) < length:
+        # What is behind an index that only the saga knows is not known here.
+        here, taken = follow(
+            source, replace(path, steps=path.steps[: len(path.steps) - length + len(steps)]), node
+        )
+        return (here, taken) if taken < len(steps) else (_NOTHING, length)
     for _ in range(_MOST_STEPS):
         name = node if path.root in {"output", "step"} else path.node
         if not (written := _written(source, name)):
@@ -49,15 +57,25 @@ def follow(source: Source, path: Path, node: str) -> tuple[Schema, int]:
         if further is None:
             here = Schema(_of_template(value), None)
             break
-        if further.may_be_null or further.root not in _PLAIN:
+        if further.may_be_null or further.root not in _PLAIN or further.picks:
             return _NOTHING, length
         # The value is made of another: on into that.
-        path, node, steps = further, name, (*further.inner, *steps[taken:])
+        path, node, steps = further, name, (*known_steps(further), *steps[taken:])
     else:
         return _NOTHING, length
     left = len(steps) - taken
     # Problems further away are told there.
     return (here, length - left) if left <= length else (_NOTHING, length)
+
+
+def known_steps(path: Path) -> tuple[str | int, ...]:
+    """The inner steps of a path, up to the first that is known only when the saga runs."""
+    found: list[str | int] = []
+    for step in path.inner:
+        if isinstance(step, Path):
+            break
+        found.append(step)
+    return tuple(found)
 
 
 def _inside(value: Any, steps: tuple[str | int, ...]) -> tuple[Any, int]:

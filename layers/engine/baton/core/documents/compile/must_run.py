@@ -53,11 +53,19 @@ class Sure:
             if (
                 spot.need == 0
                 and len(spot.before) > 1
-                and (is_strict or (spot.tolerated < 0 and (spot.around or lost.into[index])))
+                and (
+                    is_strict
+                    or (spot.tolerated < 0 and (spot.around or lost.into[index] or index in ended.stopped_by))
+                )
             ):
                 self.calls[index] = {before: self._new_bit() for before in spot.before}
                 for last in spot.around:
                     self._calls_in[last] |= _union(self.calls[index].values())
+        self._calls_stopped: dict[int, int] = {}
+        """By join, the calls of the joins that do not fire any more once it has."""
+        for index, calls in self.calls.items():
+            for join in ended.stopped_by.get(index, ()):
+                self._calls_stopped[join] = self._calls_stopped.get(join, 0) | _union(calls.values())
         self._may_be_stopped = ended.stopped_by.keys() | ended.cut.keys()
         self._end = {last: self._new_bit() for last in flow.loops}
         self._left = dict.fromkeys(flow.loops, -1)
@@ -96,7 +104,7 @@ class Sure:
     def _look_at(self, index: int, spot: Spot) -> None:
         ways = [self._flow.going(index, way) for way in spot.ways]
         facts = [self._way(index, level, going) for level, going in ways]
-        after = _NEVER if spot.ends else in_most(facts, len(facts))
+        after = _NEVER if spot.ends else 0 if spot.is_endless else in_most(facts, len(facts))
         if len(ways) > 1:
             self.along[index] = [(going, known) for (_, going), known in zip(ways, facts, strict=True)]
         self.done[index] = 1 << index | after
@@ -106,7 +114,9 @@ class Sure:
                 facts = [self._way(index, level, going, is_ending=False) for level, going in ways]
                 after = in_most(facts, len(facts))
         # The last node of a loop leaves its own with every outcome set; one that leads further leaves more.
-        for (level, _), known in zip(ways, facts, strict=True):
+        if spot.is_endless:
+            self._left[index] &= ~self._inside(index)
+        for (level, _), known in () if spot.is_endless else zip(ways, facts, strict=True):
             for last in spot.around[level:]:
                 self._left[last] &= known | 1 << index
         done = 1 << index | after
@@ -124,6 +134,14 @@ class Sure:
                 index, passed_on if is_passed_on else 0 if spot.asks else begun & passed_on
             )
         self._called[index] = 0 if spot.asks else self._kept(index, begun)
+
+    def _inside(self, last: int) -> int:
+        """The facts about a round of a loop: they say nothing of another round, nor of the loop as a whole."""
+        body = self._flow.loops[last][1]
+        found = body | self._calls_in[last] | self._end[last]
+        for index in members(body):
+            found |= self._voices.get(index, 0) | self._end.get(index, 0)
+        return found
 
     def _caught(self, index: int, spot: Spot) -> int:
         """What follows when the node fails and a rule of its `catch` fits."""
@@ -217,7 +235,7 @@ class Sure:
         """The facts that still hold if a node is only known to have been called: it may yet be stopped."""
         around = self._flow.spots[index].around
         for join in self._ended.stopped_by.get(index, ()):
-            instead = self._called[join] | self._voices.get(join, 0)
+            instead = self._called[join] | self._voices.get(join, 0) | self._calls_stopped.get(join, 0)
             for last in around:
                 if not self._flow.loops[last][1] >> join & 1:
                     instead |= self._end[last]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.expressions import JOIN_FIELDS, SAGA_FIELDS, SPACE, STEP_FIELDS
+from baton.core.expressions import JOIN_FIELDS, PICK, SAGA_FIELDS, SPACE, STEP_FIELDS
 
 _SPACE = "[" + SPACE.encode("unicode_escape").decode() + "]*"
 _LITERAL = r"[^$]|\$\$+\{|\$+[^${]"
@@ -20,7 +20,7 @@ def _expression() -> str:
     """What can stand between `${` and `}`, without the spaces around it: core/expressions/ as a regular expression."""
     name = "[A-Za-z_][A-Za-z0-9_]*"
     key = rf"""(?:\.{name}|\["[^"\\}}]*"\]|\['[^'\\}}]*'\])"""
-    index = r"\[[0-9]{1,9}\]"
+    index = rf"\[(?:[0-9]{{1,9}}|{PICK})\]"
     step = rf"(?:{key}|{index})"
     ways = (
         rf"input(?:{key}\??|{index})*",
