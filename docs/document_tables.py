@@ -28,6 +28,9 @@ _SHARED = {
     "condition": "a [condition](#conditions)",
     "branch": "a [branch](#branch)",
     "loop": "a [loop](#loop)",
+    "poll": "a [poll](#poll)",
+    "pause": "a [duration](#durations), a text with [expressions](#expressions), or `first`, `factor` and `most`",
+    "factor": "a number from 1 to 10",
     "join": "a [join](#join)",
     "callback": "a [callback](#callback)",
     "catch": "[where it goes on from a failure](#catch)",
@@ -94,6 +97,11 @@ def branch_fields() -> str:
 def loop_fields() -> str:
     """The fields of a loop."""
     return _part("loop")
+
+
+def poll_fields() -> str:
+    """The fields of a poll, and of a pause that grows."""
+    return _part("poll", **{"every.": "growingPause"})
 
 
 def join_fields() -> str:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.strategies.base import History
 from baton.core.log import events as ev
+from baton.core.log.records import Paused
 from baton.core.log.replans import Made
 from baton.core.log.snapshots import SHAPE, decode_state, encode_moved, encode_state, moved_to
 from baton.core.log.state import (
@@ -163,6 +164,7 @@ def busy() -> State:
         money=Money(spent=3, budget=2_000_000),
         used={"": Used(hops=1, bytes=2, cost=3, last=4, since=5)},
         previous={"b/a": ev.Value(v=1)},
+        pauses={"c@1": Paused(until=9, ends_by=12)},
         failing={"a": failing_with_all(failure)},
         outbox=Outbox(due=(NOTICE,), sent=("old",)),
     )

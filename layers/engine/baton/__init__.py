@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         loop,
         matches,
         not_,
+        poll,
         python,
         rule,
     )
@@ -62,6 +63,7 @@ __all__ = [
     "node_kind",
     "not_",
     "pipeline",
+    "poll",
     "python",
     "rule",
     "tool",

@@ -20,11 +20,13 @@ from baton.builder.control import (
     Join,
     Limits,
     Loop,
+    Poll,
     Rule,
     branch,
     choose,
     join,
     loop,
+    poll,
     rule,
 )
 from baton.builder.failing import Caught, Policy, Reaction, Retry, caught
@@ -42,6 +44,7 @@ __all__ = [
     "Loop",
     "Node",
     "Policy",
+    "Poll",
     "Reaction",
     "Reference",
     "Retry",
@@ -59,6 +62,7 @@ __all__ = [
     "loop",
     "matches",
     "not_",
+    "poll",
     "python",
     "rule",
 ]

@@ -15,6 +15,9 @@ from baton.builder.references import Node, Reference
 from baton.builder.values import Collector, Duration, Nodes
 from baton.core.expressions import escape
 
+Pause = Duration | Reference | Mapping[str, Any]
+"""Between two rounds: a duration, what gives one, or `{"first": …, "factor": …, "most": …}` for one that grows."""
+
 
 class Rule(Part):
     """One rule of a branch; made by `rule`."""
@@ -26,6 +29,10 @@ class Branch(Part):
 
 class Loop(Part):
     """Whether a node goes round again; made by `loop`."""
+
+
+class Poll(Part):
+    """How the tool of a task is asked again; made by `poll`."""
 
 
 class Join(Part):
@@ -61,10 +68,13 @@ def loop(
     back_to: Node | str | None = None,
     break_path: Nodes | None = None,
     timeout_path: Nodes | None = None,
+    pause: Pause | None = None,
+    initial: Any = None,
 ) -> Loop:
     """Another round while the condition holds: `back_to` an earlier node, or of this node alone.
 
-    It goes on to `break_path` when it does not hold any more, and to `timeout_path` when the rounds are used up.
+    It goes on to `break_path` when it does not hold any more, and to `timeout_path` when the rounds are used up. Between rounds
+    there is a `pause`; in the first one, `previous` of the node is `initial`.
     """
     return Loop(
         (
@@ -74,9 +84,44 @@ def loop(
                 ("back_to", Collector.node, back_to),
                 ("break_path", Collector.nodes, break_path),
                 ("timeout_path", Collector.nodes, timeout_path),
+                ("pause", _pause, pause),
+                ("initial", Collector.value, initial),
             ),
         )
     )
+
+
+def poll(
+    until: Holds,
+    every: Pause,
+    *,
+    tries: int | None = None,
+    within: Duration | None = None,
+    initial: Any = None,
+) -> Poll:
+    """The tool is asked again after a pause, until the condition holds; at most so many times, and so long."""
+    return Poll(
+        (
+            ("until", condition, until),
+            ("every", _pause, every),
+            *given(
+                ("tries", Collector.value, tries),
+                ("within", Collector.duration, within),
+                ("initial", Collector.value, initial),
+            ),
+        )
+    )
+
+
+def _pause(made: Collector, path: str, value: Any) -> Any:
+    """The writer of a pause: a duration, a reference or a text that gives one, or one that grows."""
+    if not isinstance(value, Mapping):
+        return made.duration(path, value)
+    writers = {"first": Collector.duration, "most": Collector.duration}
+    return {
+        key: writers.get(key, Collector.value)(made, f"{path}/{escape(key)}", item)
+        for key, item in value.items()
+    }
 
 
 def join(

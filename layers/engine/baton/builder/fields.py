@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 from baton.builder.conditions import Holds, condition
-from baton.builder.control import Branch, Join, Limits, Loop, guardrails, join_or_short
+from baton.builder.control import Branch, Join, Limits, Loop, Poll, guardrails, join_or_short
 from baton.builder.failing import Catch, Policies, Reactions, Retries, by_code, catch, compensation, said
 from baton.builder.parts import Writer, only, schema, schema_by_name
 from baton.builder.values import Collector, Duration, Nodes
@@ -22,6 +22,7 @@ class NodeFields(TypedDict, total=False):
     when: Holds | None
     branch: Branch | None
     loop: Loop | None
+    poll: Poll | None
     join: Join | Literal["all", "any"] | int | None
     catch: Catch | None
     output_schema: object
@@ -36,6 +37,7 @@ FIELDS: Mapping[str, Writer] = {
     "timeout": Collector.duration,
     "branch": only(Branch, "a branch", "write branch(rule(condition, node), …) or choose(value, among)"),
     "loop": only(Loop, "a loop", "write loop(condition, …)"),
+    "poll": only(Poll, "a poll", "write poll(condition, every)"),
     "join": join_or_short,
     "retry": said,
     "on_failure": by_code,

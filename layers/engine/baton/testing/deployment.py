@@ -384,7 +384,7 @@ def _has_timer(state: State, program: Program, answers: Answers) -> bool:
         return True
     if any("wall_time" in program.nodes[node_of(slot)[0]].limits for slot in state.begun):
         return True
-    waits = bool(state.held) or any(work.due is not None for work in state.open.values())
+    waits = bool(state.held or state.pauses) or any(work.due is not None for work in state.open.values())
     asks = any(node in answers for node in _questions(state))
     return waits or asks or any(failing.due_at for failing in state.failing.values())
 

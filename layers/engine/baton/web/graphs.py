@@ -46,6 +46,12 @@ class WorkflowLoop(BaseModel):
     back_to: str
     break_path: list[str]
     timeout_path: list[str]
+    pause: Any = Field(
+        None,
+        description="Between its rounds: a duration, an expression that gives one, or `first`, `factor` and `most`.",
+    )
+    initial: Any = Field(None, description="What its last node has given before the first round.")
+    within_ms: int | None = Field(None, description="Of a `poll`: how long it goes round at most.")
 
 
 class WorkflowJoin(BaseModel):

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.conditions import Answer, ConditionError, Question, Unanswered, blobs_of, judge, names_of
 from baton.core.conditions.model import Condition
-from baton.core.decide.program import Program
+from baton.core.decide.program import NO_VALUE, Program
 from baton.core.expressions import ExpressionError, Path, Template
 from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.codes import class_of
@@ -122,6 +123,8 @@ class EvaluationContext(Struct, frozen=True):
         if path.root == "join":
             return list(self._arrived().values()) if path.steps[0] == "outputs" else []
         value = self._value(path)
+        if value is None and path.is_previous:
+            return [one for first in self._first(path).paths for one in self._values(first)]
         return [] if value is None else [value]
 
     def _value(self, path: Path) -> ev.Value | None:
@@ -156,13 +159,26 @@ class EvaluationContext(Struct, frozen=True):
             return self._join(str(path.steps[0]))
         if path.root == "last_error":
             last = self.failure or next(iter(self._told()), None)
-            return None if last is None else self._last_error(last)
+            if last is None:
+                return None
+            shown = self._last_error(last)
+            if last.answer or path.inner[:1] == ("answer",):
+                shown["answer"] = msgspec.json.decode(last.answer) if last.answer else None
+            return shown
         value = self._value(path)
         if value is not None:
             return self.content(value)
+        if path.is_previous:
+            return self._first(path).render(self.lookup)
         if path.may_be_null:
             return None
         raise ExpressionError(f"`{path.text}`: `{path.node or path.root}` has no output")
+
+    def _first(self, path: Path) -> Template:
+        """What stands for the round before the first."""
+        name, iteration = node_of(self.slot)
+        depth = self.program.index.shared(name, path.node)
+        return NO_VALUE if not depth or iteration[depth - 1] else self.program.first_of(name, path)
 
     def _last_error(self, failure: ev.Failure) -> dict[str, Any]:
         node = self.program.nodes.get(failure.node)

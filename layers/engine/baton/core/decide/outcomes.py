@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from baton.core.decide.builder import activation
 from baton.core.decide.context import NOTHING, EvaluationContext, Found
 from baton.core.decide.program import Program
-from baton.core.decide.transitions import RouteError, check_output, done, stopped
+from baton.core.decide.settlement import RouteError
+from baton.core.decide.transitions import check_output, done, stopped
 from baton.core.decide.unknown_outcomes import doubt_notice, unanswered
 from baton.core.effects.approvals import Request
 from baton.core.effects.rows import Row
@@ -172,7 +173,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
                 **ran, recorded=outcome.recorded, output=outcome.output, digest=outcome.digest
             )
             succeeded = _linked(program, state, node, succeeded, outcome)
-            yield done(context, outcome.cost).on(succeeded)
+            yield done(context, outcome.ended_at, outcome.cost, began=outcome.started_at).on(succeeded)
             return
     assert failure is not None
     failure = replace(

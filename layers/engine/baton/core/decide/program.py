@@ -21,6 +21,7 @@ from baton.core.log.undos import is_undo, undone_item
 from baton.core.log.workflow_limits import caps_of
 from baton.core.nodes.base import Kinds
 
+NO_VALUE = Template(None, ())
 _NO_TAILS: frozenset[str] = frozenset()
 Policies = tuple[tuple[Policy, Template], ...]
 
@@ -67,6 +68,12 @@ class Program:
         """The tools that a model may plan calls of: what they gave once is not asked for again."""
         self.undoes = any(node.undoes for node in graph.nodes)
         """Whether something undoes what one of its steps does."""
+        self.initials: dict[str, Template] = {
+            node.name: compile_template(node.loop.initial)
+            for node in graph.nodes
+            if node.loop is not None and node.loop.initial is not None
+        }
+        """By the last nodes of loops, what they have given before the first round."""
         self.output = compile_template(graph.output)
         self._bit = {node.name: 1 << index for index, node in enumerate(graph.nodes)}
         self._tails = sum(self._bit[node.name] for node in graph.nodes if node.loop is not None)
@@ -125,6 +132,11 @@ class Program:
         """The last node of the innermost loop around both; only for nodes that have one."""
         return self.nodes[reader].loops[self.index.shared(reader, node) - 1]
 
+    def first_of(self, reader: str, path: Path) -> Template:
+        """What the last node of the loop around a reader has given before the first round, where `path` is about that."""
+        is_tail = bool(self.initials) and self.loop_around(reader, path.node) == path.node
+        return self.initials.get(path.node, NO_VALUE) if is_tail else NO_VALUE
+
     def _reach(self) -> dict[str, int]:
         """For each node: itself and all that can run after it, in a later round of its loops too."""
         forward: dict[str, int] = {}
@@ -152,6 +164,9 @@ class Program:
                     readers[path.node] |= self._bit[tail]
                     known = self.carried.get(tail, ())
                     self.carried[tail] = known if path.node in known else (*known, path.node)
+                    for first in self.first_of(name, path).paths:
+                        if first.node:
+                            readers[first.node] |= self._bit[name]
                 elif path.node:
                     readers[path.node] |= self._bit[name]
                 elif path.root == "join" and path.steps[0] == "outputs":
@@ -174,6 +189,8 @@ class Program:
             yield from names_of(node.when)
         if node.loop is not None:
             yield from names_of(node.loop.condition)
+            if node.loop.pause is not None:
+                yield from compile_template(node.loop.pause.of).paths
         if node.branch is not None:
             for choice in node.branch.rules:
                 yield from names_of(choice.condition)

@@ -139,7 +139,9 @@ def _is_answered(builder: DecisionBuilder, at: Activation, failing: Failing, ask
         if action == GIVE_UP:
             _give_up(builder, at, failing)
         elif action == USE and not is_recorded:
-            builder.note(done(builder.context(at.slot, output)).on(ev.NodePassed(**place, output=output)))
+            builder.note(
+                done(builder.context(at.slot, output), builder.now).on(ev.NodePassed(**place, output=output))
+            )
         return action == TRY_AGAIN or is_recorded
     if builder.now < ask.expires_at:
         builder.due_by(ask.due)

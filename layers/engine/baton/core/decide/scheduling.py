@@ -19,7 +19,8 @@ from baton.core.decide.joins import join_failure
 from baton.core.decide.outcomes import Outcome, settle
 from baton.core.decide.readiness import FAILS, SKIPPED, WAITS
 from baton.core.decide.retries import go_on, may_try_again, next_attempt
-from baton.core.decide.transitions import RouteError, caught, check_output, done, skipped, stopped
+from baton.core.decide.settlement import RouteError
+from baton.core.decide.transitions import caught, check_output, done, skipped, stopped
 from baton.core.decide.unknown_outcomes import doubt_notice, is_in_doubt
 from baton.core.log import events as ev
 from baton.core.log.answers import tool_asked_about
@@ -123,7 +124,8 @@ def _schedule(builder: DecisionBuilder, slot: str, *, to_begin: bool) -> None:
     ) or slot in builder.running:
         return
     elif (
-        _is_admitted(builder, at, to_begin=to_begin)
+        (not state.pauses or _has_paused(builder, slot))
+        and _is_admitted(builder, at, to_begin=to_begin)
         and to_begin
         # A step that waits for its next attempt, or for an answer, is not running.
         and (slot not in state.failing or may_try_again(builder, at))
@@ -186,6 +188,15 @@ def _may_begin(builder: DecisionBuilder, at: Activation) -> bool:
     if isinstance(answer, ev.Failure):
         fail(builder, at, answer)
     return answer == ""
+
+
+def _has_paused(builder: DecisionBuilder, slot: str) -> bool:
+    """Whether the pause before this round of its loop is over, or there is none."""
+    paused = builder.state.pauses.get(slot)
+    if paused is None or builder.now >= paused.until:
+        return True
+    builder.due_by(paused.until)
+    return False
 
 
 def _may_ask_again(builder: DecisionBuilder, slot: str) -> bool:
@@ -283,7 +294,7 @@ def _opened(builder: DecisionBuilder, at: Activation, said: Opened | Escalated) 
 
 def _done(builder: DecisionBuilder, at: Activation, said: Done) -> None:
     context = builder.context(at.slot, said.event.output)
-    closing = done(context, has_schema=said.has_schema).on(said.event)
+    closing = done(context, builder.now, has_schema=said.has_schema).on(said.event)
     if said.first is not None:
         builder.note(said.first)
     builder.note(closing)

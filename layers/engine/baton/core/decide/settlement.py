@@ -11,8 +11,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
+from baton.core.log.records import Paused
 
 _Event = TypeVar("_Event", bound=ev.Settles)
+
+
+class RouteError(Exception):
+    """The transition from here cannot be computed."""
+
+    def __init__(self, code: str, message: str, answer: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.answer = answer
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
@@ -29,9 +40,12 @@ class Settlement(Struct, frozen=True, kw_only=True):
     keep: bool = True
     full: ev.Value | None = None
     is_result: bool = False
+    paused: Paused | None = None
 
     def on(self, event: _Event) -> _Event:
         """The event of a node, completed with what follows from it."""
+        if self.paused is not None:
+            event = replace(event, paused=self.paused)
         if isinstance(event, ev.Gives):
             return replace(
                 event,

@@ -14,7 +14,7 @@ from baton.core.conditions import ConditionError
 from baton.core.conditions.schema import violations
 from baton.core.decide.context import NOTHING, EvaluationContext
 from baton.core.decide.program import Program
-from baton.core.decide.settlement import Settlement
+from baton.core.decide.settlement import RouteError, Settlement
 from baton.core.expressions import ExpressionError
 from baton.core.failures import sanitised
 from baton.core.failures.codes import class_of
@@ -27,20 +27,13 @@ ERRORS_CARRIED = 20
 _NONE: frozenset[str] = frozenset()
 
 
-class RouteError(Exception):
-    """The transition from here cannot be computed."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-
-
-def done(context: EvaluationContext, cost: int = 0, *, has_schema: bool = True) -> Settlement:
+def done(
+    context: EvaluationContext, now: int, cost: int = 0, *, began: int = 0, has_schema: bool = True
+) -> Settlement:
     """The settlement of the node at the context's slot that has just given `context.output`, with that output.
 
     It has a `fault` when the output is not what it has to be, a condition breaks or a limit is not kept.
-    `cost` has not been counted yet. Without `has_schema` the output is the engine's own, and the node's schema is not
+    `cost` has not been counted yet; `began`: when its attempt did. Without `has_schema` the output is the engine's own, and the node's schema is not
     for it. Raises `LackingError`.
     """
     program, state, slot = context.program, context.state, context.slot
@@ -55,12 +48,16 @@ def done(context: EvaluationContext, cost: int = 0, *, has_schema: bool = True) 
     try:
         if has_schema:
             check_output(context, node)
-        again, chosen, way = _choose(context, node)
+        again, chosen, way = _choose(context, node, now, began)
         found = _again(program, state, slot, node) if again else _go(program, state, slot, node, chosen)
+        if again and (node.loop.pause is not None or node.loop.poll is not None):
+            from baton.core.decide.pauses import paused  # few loops rest between their rounds
+
+            found = replace(found, paused=paused(context, node, now, began))
         if caps is not None:
             _check_limits(caps, state, node, found.emits, output, cost)
     except RouteError as error:
-        fault = ev.failed_with(error.code, error.message, node.name)
+        fault = replace(ev.failed_with(error.code, error.message, node.name), answer=error.answer)
         return replace(stopped(context, fault), fault=fault, output=output, full=full, keep=False)
     return replace(found, way=way, output=output, full=full)
 
@@ -141,15 +138,20 @@ def _check_limits(
         raise RouteError(failure.code, failure.message)
 
 
-def _choose(context: EvaluationContext, node: Node) -> tuple[bool, frozenset[str], str]:
+def _choose(context: EvaluationContext, node: Node, now: int, began: int) -> tuple[bool, frozenset[str], str]:
     """Whether the loop goes round again; else the receivers that are chosen; and both in words."""
     chosen, words = frozenset(node.after), []
     if node.catch:
         chosen -= frozenset(name for rule in node.catch for name in rule.then)
     loop = node.loop
     if loop is not None:
-        if _holds(context, loop.condition, "loop.while"):
-            if node_of(context.slot)[1][-1] + 1 < loop.max_iterations:
+        if _holds(context, loop.condition, "loop.while" if loop.poll is None else "poll.until"):
+            is_over = node_of(context.slot)[1][-1] + 1 >= loop.max_iterations
+            if loop.poll is not None:
+                from baton.core.decide.pauses import given_up
+
+                given_up(context, node, now, began, is_over=is_over)
+            if not is_over:
                 return True, _NONE, "again"
             if not loop.timeout_path:
                 text = f"after {loop.max_iterations} rounds its condition still holds, and it has no `timeout_path`"

@@ -26,7 +26,14 @@ from baton.core.documents.parts.bounds import (
 )
 from baton.core.documents.parts.callback import CallbackModel
 from baton.core.documents.parts.compensate import CompensateModel
-from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
+from baton.core.documents.parts.control import (
+    BranchModel,
+    JoinModel,
+    LoopModel,
+    PauseModel,
+    PollModel,
+    RuleModel,
+)
 from baton.core.documents.parts.escalation import EscalationModel
 from baton.core.documents.parts.failing import (
     ActionModel,
@@ -54,6 +61,9 @@ INSIDE: Mapping[str, type[BaseModel]] = {
     "branch": BranchModel,
     "rules": RuleModel,
     "loop": LoopModel,
+    "pause": PauseModel,
+    "poll": PollModel,
+    "every": PauseModel,
     "join": JoinModel,
     "callback": CallbackModel,
     "guardrails": GuardrailsModel,

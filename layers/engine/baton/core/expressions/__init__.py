@@ -162,7 +162,9 @@ def _check_shape(path: Path) -> None:
     if path.root == "step" and (not path.steps or path.steps[0] not in STEP_FIELDS):
         raise UnknownRoot(path.text, f"`{path.text}`: a step that is undone has {', '.join(STEP_FIELDS)}")
     if path.root == "ctx" and (
-        len(path.steps) < 2 or path.steps[1] not in {"output", "previous"} or isinstance(path.steps[0], int)
+        len(path.steps) < 2
+        or path.steps[1] not in {"output", "previous"}
+        or not isinstance(path.steps[0], str)
     ):
         raise ExpressionError(f"`{path.text}`: write ctx.<node>.output")
     if path.root == "loop" and path.steps != ("iteration",):

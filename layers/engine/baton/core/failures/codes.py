@@ -114,6 +114,7 @@ _ENGINE: dict[str, Code] = {
     "branch_unbound": Code(PERMANENT, "The value that chooses the way is not there.", "Correct `branch.choose`, or write `?` where there may be nothing."),
     "branch_not_allowed": Code(PERMANENT, "The way chosen is none of those allowed.", "Add the node to `branch.among`, or correct who chooses."),
     "loop_exhausted": Code(PERMANENT, "The loop has used up its rounds.", "Raise `max_iterations`, or give the loop a `timeout_path`."),
+    "poll_exhausted": Code(PERMANENT, "What was asked for again and again did not come.", "Look at the last answer in the message. Raise `tries` or `within`, or let `catch` go on from `poll_exhausted`."),
     # ---- joins and children
     "join_failed": Code(PERMANENT, "More of the steps before it failed than it tolerates.", "Look at their failures first."),
     "child_failed": Code(PERMANENT, "A saga that this one had started failed.", "Look at that saga; it names its own cause."),

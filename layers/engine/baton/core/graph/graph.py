@@ -49,14 +49,38 @@ class Branch(_Part, frozen=True, kw_only=True):
         return frozenset((*self.default, *self.among, *(name for rule in self.rules for name in rule.then)))
 
 
+class Pause(_Part, frozen=True, kw_only=True):
+    """Between two rounds: `ms`, each time `factor` times as long, up to `most_ms`; or `of`, a template of a duration."""
+
+    ms: int = 0
+    factor: float = 1.0
+    most_ms: int = 0
+    of: Any = None
+
+
+class Poll(_Part, frozen=True, kw_only=True):
+    """Of a loop that is one node which asks again: no round begins later than `within_ms` after the first (0: there is no deadline).
+
+    Where it gives up, it fails as a poll does.
+    """
+
+    within_ms: int = 0
+
+
 class Loop(_Part, frozen=True, kw_only=True):
-    """Stands at the last node of a loop. `max_iterations` counts rounds."""
+    """Stands at the last node of a loop. `max_iterations` counts rounds.
+
+    `initial`: a template of what the node has given before the first round, for those that read it.
+    """
 
     condition: Condition
     max_iterations: int
     back_to: str
     break_path: tuple[str, ...] = ()
     timeout_path: tuple[str, ...] = ()
+    pause: Pause | None = None
+    initial: Any = None
+    poll: Poll | None = None
 
 
 class Join(_Part, frozen=True, kw_only=True):

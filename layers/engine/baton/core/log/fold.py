@@ -156,7 +156,7 @@ def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: A
         previous = {**previous, **{key: outputs[key.partition("/")[2]] for key in event.carry}}
     if event.forget:
         outputs, previous = without(outputs, event.forget), without(previous, event.forget)
-    news |= _counted(state, event) | _emptied(state, gone)
+    news |= _counted(state, event) | _emptied(state, gone, event)
     if event.item:
         news["items"] = {**state.items, slot: output}
     if state.signals:
@@ -174,19 +174,33 @@ def _counted(state: State, event: ev.Settles) -> dict[str, Any]:
     return news
 
 
-def _emptied(state: State, gone: Collection[str]) -> dict[str, Any]:
-    """The map without the slots that are `gone`; in a saga of plain steps it is empty."""
+def _emptied(state: State, gone: Collection[str], event: ev.Settles) -> dict[str, Any]:
+    """The maps by slot without those that are `gone`, and with the pause that begins; of a saga of plain steps there are none."""
     news: dict[str, Any] = {}
-    for name in ("open", "approved", "items", "begun", "first_started_at", "failing", "held", "corrections"):
+    for name in (
+        "open",
+        "approved",
+        "items",
+        "begun",
+        "first_started_at",
+        "failing",
+        "held",
+        "corrections",
+        "pauses",
+    ):
         if known := getattr(state, name):
             news[name] = without(known, gone)
+    if event.paused is not None:
+        (token,) = event.emits
+        left = news.get("pauses", state.pauses)
+        news["pauses"] = {**left, slot_of(token.dst, token.iteration): event.paused}
     if state.admitted:
         news["admitted"] = tuple(other for other in state.admitted if other not in gone)
     if state.open:
-        left = tuple(
+        orphans = tuple(
             work.orphan for key, work in state.open.items() if key in gone and work.orphan is not None
         )
-        news["orphaned_children"] = state.orphaned_children + left
+        news["orphaned_children"] = state.orphaned_children + orphans
     return news
 
 

@@ -77,6 +77,10 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         corrections={},
         undo=_undoable(before.undo, at_cut.undo, fork.cut, at_cut.tokens),
         held={},
+        pauses={
+            slot: replace(paused, ends_by=paused.ends_by and paused.ends_by + later)
+            for slot, paused in at_cut.pauses.items()
+        },
         orphaned_children=(
             *before.orphaned_children,
             *(child for child in running if child.saga not in staying),

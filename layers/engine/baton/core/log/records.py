@@ -66,7 +66,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     Of an attempt of a tool also the class, the HTTP status if there was one, which tool and attempt it was, and when.
     `doubt`: what may happen only once may have happened; `claim` is the owner of the claim that it is about. `errors`:
     the first of the failures that a join has failed for, or that of a child. `handled`: on an edge, the nodes at which `catch` goes on from
-    this failure; the edge is lost by it, and not failed.
+    this failure; the edge is lost by it, and not failed. `answer`: of a poll that has given up, the last one it got as JSON, or the beginning of it.
     """
 
     code: str
@@ -81,6 +81,14 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     claim: str = ""
     errors: tuple[Blamed, ...] = ()
     handled: tuple[str, ...] = ()
+    answer: str = ""
+
+
+class Paused(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The next round of a loop begins no earlier than `until`, and the last one no later than `ends_by` (0: whenever it does)."""
+
+    until: int
+    ends_by: int = 0
 
 
 def failed_with(code: str, message: str, node: str = "") -> Failure:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from baton.core.log.records import About, Failure, Token, Value
+from baton.core.log.records import About, Failure, Paused, Token, Value
 
 
 class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
@@ -18,6 +18,7 @@ class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
     `way` says in words what `loop` and `branch` chose: again, break, timeout; rule 1, default, chosen. `drops`
     are the slots of a round that is over with this. `forget` names nodes whose outputs no later step can read any
     more; `carry` those that the next round reads as the previous one's, as LOOP/NODE, which may be forgotten, too.
+    `paused`: when the next round of its loop begins, where that is not at once.
     `fault`: the node was done, but where it goes on is unknown; unless something is emitted, the saga fails with it.
     """
 
@@ -30,6 +31,7 @@ class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
     carry: tuple[str, ...] = ()
     forget: tuple[str, ...] = ()
     fault: Failure | None = None
+    paused: Paused | None = None
 
     @property
     def ends(self) -> bool:

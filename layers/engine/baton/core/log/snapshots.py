@@ -23,7 +23,7 @@ from baton.core.log.events import (
     Shown,
     Value,
 )
-from baton.core.log.records import Escalation, Option, Takeover
+from baton.core.log.records import Escalation, Option, Paused, Takeover
 from baton.core.log.records import Segment as Transcribed
 from baton.core.log.replans import Made, Replanning
 from baton.core.log.state import (
@@ -73,7 +73,7 @@ PARTS = (
         SagaEnded,
     ),
     *(Failing, History, Alternative, Ask, Notice, Blamed),
-    *(Question, Option, Takeover, Escalation, Shown, Callback),
+    *(Question, Option, Takeover, Escalation, Shown, Callback, Paused),
     *(Agent, Turn, Transcribed, Progress),
     *(Replanning, Made),
     *(Undoable, Undoing, UndoStep, NotUndone, Undone),

@@ -25,6 +25,7 @@ from baton.core.log.events import (
     SignalReceived,
     Value,
 )
+from baton.core.log.records import Paused
 from baton.core.log.replans import Made
 from baton.core.log.undos import Undoable
 from baton.core.log.work import Child, Open, children_in
@@ -276,6 +277,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """By node, what a later step can still read."""
     previous: dict[str, Value] = {}
     """By LOOP/NODE, what a round reads of the one before."""
+    pauses: dict[str, Paused] = {}
+    """First nodes of rounds that begin after a pause, until they have ended."""
 
     # ---- what it has open
     open: dict[str, Open] = {}

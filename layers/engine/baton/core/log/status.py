@@ -37,10 +37,15 @@ def status_of(state: State, turns: Turns | None = None) -> str:
         return "compensating"
     if state.is_stopping:
         return "running"
-    if not state.open and not state.failing and not state.held:
+    if not (state.open or state.failing or state.held or state.pauses):
         return "running"
     for slot in state.tokens:
-        is_open = state.has_begun(slot) or slot in state.held or _is_held(state.failing.get(slot))
+        is_open = (
+            state.has_begun(slot)
+            or slot in state.held
+            or slot in state.pauses
+            or _is_held(state.failing.get(slot))
+        )
         if not is_open and (turns is None or turns.has_come(state, slot)):
             return "running"
     asks = any(failing.ask is not None for failing in state.failing.values())

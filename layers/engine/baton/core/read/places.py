@@ -41,7 +41,8 @@ class End(Struct, frozen=True, gc=False):
 
     `why` is that of a skipped node, `way` the log's word for what was chosen. `to` and `not_to` are the receivers of
     its own edges, `leaves` the loops whose rounds ended with it, by their tails. `closed_by` ended a wait. `recorded`:
-    what may happen only once had happened before. `blocked_ms`: its last attempt held the event loop.
+    what may happen only once had happened before. `blocked_ms`: its last attempt held the event loop. `until`: when the next round of its loop begins, where that
+    is not at once.
     """
 
     became: str
@@ -56,6 +57,7 @@ class End(Struct, frozen=True, gc=False):
     closed_by: str = ""
     recorded: bool = False
     blocked_ms: int = 0
+    until: int = 0
 
 
 class Attempt(Struct, gc=False):

@@ -214,6 +214,7 @@ class Story:
             closed_by=event.ended_by,
             recorded=isinstance(event, ev.StepSucceeded) and event.recorded,
             blocked_ms=event.blocked_ms if isinstance(event, ev.StepSucceeded | ev.StepFailed) else 0,
+            until=0 if event.paused is None else event.paused.until,
         )
         self.close(slot, end)
         is_told = isinstance(event, ev.StepFailed) and event.is_result

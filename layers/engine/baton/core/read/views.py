@@ -18,6 +18,7 @@ from baton.core.graph.graph import Cap, Graph, Node
 from baton.core.log.answers import asked
 from baton.core.log.approvals import shown as without_secrets
 from baton.core.log.events import Ask, Entry, Event, Failure, Notice, Opens, Shown
+from baton.core.log.records import Paused
 from baton.core.log.state import State, item_of, node_of, owner_of
 from baton.core.log.status import status_of
 from baton.core.log.undos import is_undo
@@ -25,6 +26,7 @@ from baton.core.log.workflow_limits import COUNTED
 from baton.core.money import MICRO
 from baton.core.nodes.base import Kinds
 from baton.core.nodes.registry import KINDS
+from baton.core.read.control_views import control_view, plain
 from baton.core.read.forecast import foretold
 from baton.core.read.question_views import open_question_view, time_view
 from baton.core.read.risks import rules_of
@@ -178,6 +180,8 @@ def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
         what = "held"
     elif slot in state.failing:
         what = "retrying"
+    elif slot in state.pauses:
+        what = "waiting"
     elif program.turn(state, slot) != WAITS:
         what = "ready"
     shown: dict[str, Any] = {**_place(state, program, slot), "state": what}
@@ -188,6 +192,8 @@ def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
     if what == "held":
         held = state.held[slot]
         shown |= {"breaker": held.breaker, "since": iso(held.at), "until": iso(held.until)}
+    if slot in state.pauses and what == "waiting":
+        shown["until"] = iso(state.pauses[slot].until)
     if what == "joining":
         arrived = state.tokens[slot]
         shown["waits_for"] = [src for src in program.nodes[node].before if src not in arrived]
@@ -281,43 +287,7 @@ def _node_view(node: Node, kinds: Kinds) -> dict[str, Any]:
         shown["output_schema"] = node.output_schema
     if node.limits:
         shown["limits"] = _limits(node.limits)
-    return shown | _control_view(node)
-
-
-def _control_view(node: Node) -> dict[str, Any]:
-    """Whether it runs, what it waits for, and where it goes on; conditions as the graph has them."""
-    shown: dict[str, Any] = {}
-    if node.when is not None:
-        shown["when"] = _plain(node.when)
-    if (join := node.join) is not None:
-        tolerated = None if join.tolerated < 0 else join.tolerated
-        shown["join"] = {"wait_for": join.need or "all", "tolerated_failures": tolerated, "rest": join.rest}
-    if (branch := node.branch) is not None:
-        shown["branch"] = {
-            "rules": [{"if": _plain(rule.condition), "then": list(rule.then)} for rule in branch.rules],
-            "choose": branch.choose or None,
-            "among": list(branch.among),
-            "default": list(branch.default),
-        }
-    if node.catch:
-        shown["catch"] = [
-            {
-                "code": list(rule.codes),
-                "class": list(rule.kinds),
-                "if": None if rule.condition is None else _plain(rule.condition),
-                "then": list(rule.then),
-            }
-            for rule in node.catch
-        ]
-    if (loop := node.loop) is not None:
-        shown["loop"] = {
-            "while": _plain(loop.condition),
-            "max_iterations": loop.max_iterations,
-            "back_to": loop.back_to,
-            "break_path": list(loop.break_path),
-            "timeout_path": list(loop.timeout_path),
-        }
-    return shown
+    return shown | control_view(node)
 
 
 def tool_view(spec: ToolSpec) -> dict[str, Any]:
@@ -338,7 +308,7 @@ def tool_view(spec: ToolSpec) -> dict[str, Any]:
     }
 
 
-_SELDOM = OF_UNDOING | {"at", "item", "usage", "is_result", "result", "assumed", "digest"}
+_SELDOM = OF_UNDOING | {"at", "item", "usage", "is_result", "result", "assumed", "digest", "paused", "answer"}
 """Shown where there is something to show: most nodes do one thing, and ask no model."""
 
 
@@ -355,6 +325,8 @@ def _event_view(event: Event) -> dict[str, Any]:
             continue
         if name in _TIMES and isinstance(value, int):
             shown[name] = iso(value) if value or name not in _MAYBE else None
+        elif isinstance(value, Paused):
+            shown[name] = {"until": iso(value.until), "ends_by": time_view(value.ends_by)}
         elif name == "arguments" and isinstance(event, Opens):
             shown[name] = without_secrets(value)
         elif isinstance(value, Failure | Ask | Notice):
@@ -374,21 +346,16 @@ def _event_view(event: Event) -> dict[str, Any]:
                 for token in value
             ]
         else:
-            shown[name] = _plain(value)
+            shown[name] = plain(value)
     return shown
 
 
 def _part_view(part: Failure | Ask | Notice | Shown) -> dict[str, Any]:
     """As in the log, without what has its default, but for the times: null is one that is not there."""
-    shown: dict[str, Any] = _plain(part)
+    shown: dict[str, Any] = plain(part)
     if "escalate" in shown:
         shown["escalate"] = [step | {"at": iso(step["at"])} for step in shown["escalate"]]
     return {
         name: iso(value) if name in _TIMES and value > 0 else None if name in _TIMES else value
         for name, value in shown.items()
     }
-
-
-def _plain(value: Any) -> Any:
-    """As JSON would give it back: with lists."""
-    return msgspec.json.decode(msgspec.json.encode(value))

@@ -77,7 +77,7 @@ def _word(word: str, program: Program, place: Place) -> str:
     node, branch = program.nodes[place.node], program.nodes[place.node].branch
     rounds = counted(place.iteration[-1] + 1, "round") if place.iteration else ""
     if word == "again" and node.loop is not None:
-        return f"round {place.iteration[-1] + 1} begins"
+        return f"round {place.iteration[-1] + 1} begins" + _at(place)
     if word == "timeout" and node.loop is not None:
         return f"it left the loop after {rounds}, the most there may be, by its timeout_path"
     if word == "break":
@@ -94,6 +94,10 @@ def _word(word: str, program: Program, place: Place) -> str:
         condition = condition_words(branch.rules[int(number) - 1].condition)
         return f"{word} of its branch" + (f", {condition}" if condition else "")
     return word
+
+
+def _at(place: Place) -> str:
+    return f" at {iso(place.end.until)}" if place.end is not None and place.end.until else ""
 
 
 def moved(program: Program, place: Place) -> str:

@@ -6,7 +6,9 @@ that can be wrong. Nothing here runs a workflow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from baton.core.documents.compile import (
     bounds,
@@ -28,6 +30,9 @@ from baton.core.documents.nodes.own import OwnKinds
 from baton.core.documents.text import parse_document
 from baton.core.graph.graph import Graph
 from baton.errors import InvalidDefinition, Problem
+
+if TYPE_CHECKING:
+    from baton.core.documents.definition import NodeModel
 
 _CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
     edgefaults.check,
@@ -70,8 +75,28 @@ def compile_document(
                 return of_kinds.built(source)
         except OutOfTime as error:
             problems = (Problem(error.place, _TAKES_LONG, _SPLIT),)
+    if model is not None:
+        problems = tuple(as_polls(problems, model.nodes))
     told = (*own.problems, *own.told(as_written(problems, written)))
     raise refusal_of(sorted(map(document.locate, told), key=lambda p: (p.line, p.column)))
+
+
+def as_polls(problems: Iterable[Problem], nodes: Mapping[str, NodeModel]) -> Iterator[Problem]:
+    """What is told of the loop that a poll is, where the poll is written."""
+    for problem in problems:
+        _, *steps = problem.path.split("/")
+        node = nodes.get(steps[1]) if steps[:1] == ["nodes"] and steps[2:3] == ["loop"] else None
+        if node is not None and node.poll is not None and "loop" not in node.model_fields_set:
+            below = steps[3:]
+            if below[:2] == ["while", "not"]:
+                below = ["until", *below[2:]]
+            elif below:
+                below = [_IN_POLLS.get(below[0], below[0]), *below[1:]]
+            problem = replace(problem, path="/".join(("", "nodes", steps[1], "poll", *below)))
+        yield problem
+
+
+_IN_POLLS = {"while": "until", "pause": "every", "max_iterations": "tries"}
 
 
 def _problems(source: Source) -> Iterator[Problem]:

@@ -14,9 +14,10 @@ from baton.core.documents.compile.flow import waits_for
 from baton.core.documents.compile.handling import policies_of, rules_of
 from baton.core.documents.compile.schemas import output_schema
 from baton.core.documents.parts.compensate import PARALLEL
+from baton.core.documents.parts.control import PauseModel
 from baton.core.expressions import SPACE
 from baton.core.failures.failover import Policy
-from baton.core.graph.graph import Branch, Cap, Catch, Graph, Join, Loop, Node, Rule
+from baton.core.graph.graph import Branch, Cap, Catch, Graph, Join, Loop, Node, Pause, Poll, Rule
 
 if TYPE_CHECKING:
     from baton.core.documents.compile.source import Source
@@ -120,7 +121,18 @@ def _loop(source: Source, name: str, node: NodeModel) -> Loop | None:
         back_to=loop.back_to or name,
         break_path=tuple(loop.break_path),
         timeout_path=tuple(loop.timeout_path),
+        pause=_pause(loop.pause),
+        initial=loop.initial,
+        poll=None if node.poll is None else Poll(within_ms=node.poll.within or 0),
     )
+
+
+def _pause(pause: PauseModel | str | int | None) -> Pause | None:
+    if pause is None:
+        return None
+    if isinstance(pause, PauseModel):
+        return Pause(ms=pause.first, factor=pause.factor, most_ms=pause.most)
+    return Pause(ms=pause) if isinstance(pause, int) else Pause(of=pause)
 
 
 def _catch(source: Source, name: str, index: int, rule: CatchModel) -> Catch:

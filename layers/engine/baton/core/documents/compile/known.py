@@ -31,6 +31,7 @@ _LAST_ERROR = {
         "status": {"type": "integer"},
         "attempt": {"type": "integer"},
         "errors": {"type": "array", "items": {"type": "object", **_ERROR}},
+        "answer": {},
     },
 }
 _NOTHING = Schema(None, None)

@@ -26,6 +26,8 @@ FAILING = ("retry", "on_failure", "failover", "breaker")
 APPROVAL, REPLAN = "requires_approval", "replan"
 # A field only of nodes that do what can be undone.
 COMPENSATE = "compensate"
+# A field only of nodes that call a tool: it is asked again.
+POLL = "poll"
 
 
 class Words(NamedTuple):
@@ -203,6 +205,8 @@ class NodeDocument:
             return f"`{COMPENSATE}` goes with a `tool`, an `agent` or a `workflow`: nothing else does what can be undone"
         if REPLAN in names:
             return f"`{REPLAN}` goes with a `tool`; a model or an agent has `fallbacks`"
+        if POLL in names:
+            return f"`{POLL}` goes with a `tool`: it is the tool that is asked again; others go round with a `loop`"
         if APPROVAL in names:
             return f"`{APPROVAL}` goes with a `tool`; a question of its own is a node with `human`"
         name = "" if self.ends else next((name for name in FAILING if name in names), "")

@@ -11,6 +11,7 @@ from baton.core.documents.nodes.base import (
     APPROVAL,
     COMPENSATE,
     FAILING,
+    POLL,
     REPLAN,
     Compiler,
     Known,
@@ -47,7 +48,7 @@ class Task(NodeDocument):
         "returns, or its `callback` brings. What is done when an attempt fails is on [failures.md](failures.md); an attempt cut off by the end of "
         "an invocation is tried again."
     )
-    own = ("with", "timeout", "callback", *FAILING, REPLAN, COMPENSATE, APPROVAL)
+    own = ("with", "timeout", "callback", *FAILING, REPLAN, COMPENSATE, APPROVAL, POLL)
     example: ClassVar[Mapping[str, Any]] = {
         "tool": "table.hold",
         "with": {"party": 4, "user": "${saga.user}"},
@@ -79,6 +80,9 @@ class Task(NodeDocument):
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
         """A tool that does not exist or may not run, its arguments, and more time than any invocation has."""
         yield from compiler.exists(f"/nodes/{name}/tool", self.of(node))
+        if node.poll is not None and "loop" in node.model_fields_set:
+            message = "a node that is asked again by `poll` is a loop by itself"
+            yield Problem(f"/nodes/{name}/loop", message, "leave out one of the two")
         if (spec := self.taker(compiler, node)) is None:
             return
         yield from compiler.takes(name, spec)

@@ -14,9 +14,11 @@ from baton.core.documents.parts.fields import (
     MAX_NODES,
     Choose,
     Condition,
+    Duration,
     Given,
     Model,
     Targets,
+    Value,
     between,
     counted,
     defined,
@@ -26,6 +28,8 @@ from baton.core.documents.parts.fields import (
     whole,
     words,
 )
+from baton.core.expressions import expressions_in
+from baton.core.expressions.durations import parse_duration
 
 MAX_ITERATIONS = 1_000_000
 SHARE_PATTERN = r"^ *(100|[0-9]{1,2}) *% *$"
@@ -103,6 +107,32 @@ class BranchModel(Model):
         return self
 
 
+class PauseModel(Model):
+    """A pause that grows from round to round."""
+
+    first: Duration = Field(description="The first pause.", examples=["5s"])
+    factor: Annotated[float, BeforeValidator(_factor), Given, defined("factor")] = Field(
+        default=2.0, description="How much longer each one is than the one before: 1 to 10. Without it, 2."
+    )
+    most: Annotated[Duration, Given] = Field(
+        default=3_600_000, description="The longest pause. Without it, an hour.", examples=["10m"]
+    )
+
+
+def _factor(value: Any) -> Any:
+    if not is_number(value) or not 1 <= value <= 10:
+        raise refuse("must be a number from 1 to 10")
+    return float(value)
+
+
+def _pause(value: Any) -> Any:
+    """A duration in milliseconds, a template of one, or a pause that grows."""
+    if isinstance(value, dict):
+        return value
+    is_template = isinstance(value, str) and any(True for _ in expressions_in(value))
+    return value if is_template else parse_duration(value)
+
+
 class LoopModel(Model):
     """Stands at the last node of a loop and says whether it goes round again."""
 
@@ -130,6 +160,55 @@ class LoopModel(Model):
         "the node then fails.",
         examples=["ask_a_person"],
     )
+    pause: Annotated[PauseModel | str | int | None, BeforeValidator(_pause), Given, defined("pause")] = Field(
+        default=None,
+        description="The time between the end of a round and the next one. Nothing runs meanwhile. The first round has none before it.",
+        examples=["10m", "${output.retry_in}s", {"first": "5s", "factor": 2, "most": "10m"}],
+    )
+    initial: Annotated[Value | None, Given] = Field(
+        default=None,
+        description="What `${ctx.NODE.previous}` of this node is in the first round, in place of null.",
+        examples=[{"cursor": ""}],
+    )
+
+
+class PollModel(Model):
+    """The tool is asked again, after a pause, until a condition on its answer holds."""
+
+    until: Condition = Field(
+        description="What must hold of the answer: then that is the node's output.",
+        examples=["output.ready"],
+    )
+    every: Annotated[PauseModel | str | int, BeforeValidator(_pause), defined("pause")] = Field(
+        description="The time from an answer to the next try. Nothing runs meanwhile.",
+        examples=["10m", "${output.retry_in}s", {"first": "5s", "factor": 2, "most": "10m"}],
+    )
+    tries: Annotated[
+        int, between(1, MAX_ITERATIONS), Given, counted(1, MAX_ITERATIONS)
+    ] = Field(default=100, description="How often it is asked, the first time counted. Then the node fails. Without it, 100.", examples=[50])  # fmt: skip
+    within: Annotated[Duration | None, Given] = Field(
+        default=None,
+        description="How long it is asked, from the first try on. The last try is made then; after that the node fails.",
+        examples=["8h"],
+    )
+    initial: Annotated[Value | None, Given] = Field(
+        default=None,
+        description="What `${ctx.NODE.previous}` of this node is at the first try, in place of null.",
+        examples=[{"cursor": ""}],
+    )
+
+    def as_loop(self) -> LoopModel:
+        """The loop that it is."""
+        return LoopModel.model_construct(
+            _fields_set=None,
+            while_={"not": self.until},
+            max_iterations=self.tries,
+            back_to=None,
+            break_path=[],
+            timeout_path=[],
+            pause=self.every,
+            initial=self.initial,
+        )
 
 
 def _wait_for(value: Any) -> Any:

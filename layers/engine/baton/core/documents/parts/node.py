@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 from pydantic.types import JsonValue
 
 from baton.core.documents.parts.approval import ApprovalModel
 from baton.core.documents.parts.bounds import Limits
 from baton.core.documents.parts.callback import CallbackModel
 from baton.core.documents.parts.compensate import CompensateModel
-from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel
+from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, PollModel
 from baton.core.documents.parts.failing import Catch, Failover, OnFailure, Retry
 from baton.core.documents.parts.fields import (
     After,
@@ -142,6 +142,10 @@ class NodeModel(Model):
     loop: Annotated[LoopModel | None, Given] = Field(
         default=None, examples=[{"while": "output.score < 80", "max_iterations": 5, "back_to": "draft"}]
     )
+    poll: Annotated[PollModel | None, Given] = Field(
+        default=None,
+        examples=[{"until": "output.ready", "every": "10m", "tries": 50}],
+    )
     join: Annotated[JoinModel | None, Given] = Field(
         default=None, examples=["any", 2, {"wait_for": "all", "tolerated_failures": "25%"}]
     )
@@ -163,3 +167,10 @@ class NodeModel(Model):
         examples=[{"hops": 20, "cost_usd": 0.25}],
     )
     description: str = Field(default="", description="What the node is for. Changes nothing of how it runs.")
+
+    @model_validator(mode="after")
+    def _as_loop(self) -> NodeModel:
+        """A poll is a loop of one node: all that is known of loops is known of it."""
+        if self.poll is not None and self.loop is None:
+            self.__dict__["loop"] = self.poll.as_loop()
+        return self
