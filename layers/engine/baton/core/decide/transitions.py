@@ -48,12 +48,12 @@ def done(
     try:
         if has_schema:
             check_output(context, node)
-        again, chosen, way = _choose(context, node, now, began)
+        again, chosen, way = _choose(context, node)
         found = _again(program, state, slot, node) if again else _go(program, state, slot, node, chosen)
-        if again and (node.loop.pause is not None or node.loop.poll is not None):
+        if again and node.loop is not None and (node.loop.pause is not None or node.loop.poll is not None):
             from baton.core.decide.pauses import paused  # few loops rest between their rounds
 
-            found = replace(found, paused=paused(context, node, now, began))
+            found = replace(found, paused=paused(context, node.loop, now, began))
         if caps is not None:
             _check_limits(caps, state, node, found.emits, output, cost)
     except RouteError as error:
@@ -138,7 +138,7 @@ def _check_limits(
         raise RouteError(failure.code, failure.message)
 
 
-def _choose(context: EvaluationContext, node: Node, now: int, began: int) -> tuple[bool, frozenset[str], str]:
+def _choose(context: EvaluationContext, node: Node) -> tuple[bool, frozenset[str], str]:
     """Whether the loop goes round again; else the receivers that are chosen; and both in words."""
     chosen, words = frozenset(node.after), []
     if node.catch:
@@ -146,12 +146,8 @@ def _choose(context: EvaluationContext, node: Node, now: int, began: int) -> tup
     loop = node.loop
     if loop is not None:
         if _holds(context, loop.condition, "loop.while" if loop.poll is None else "poll.until"):
-            is_over = node_of(context.slot)[1][-1] + 1 >= loop.max_iterations
-            if loop.poll is not None:
-                from baton.core.decide.pauses import given_up
-
-                given_up(context, node, now, began, is_over=is_over)
-            if not is_over:
+            # A poll says itself when it gives up.
+            if loop.poll is not None or node_of(context.slot)[1][-1] + 1 < loop.max_iterations:
                 return True, _NONE, "again"
             if not loop.timeout_path:
                 text = f"after {loop.max_iterations} rounds its condition still holds, and it has no `timeout_path`"

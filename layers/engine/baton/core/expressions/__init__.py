@@ -102,11 +102,12 @@ class Path(Struct, frozen=True):
 
 
 def _picked(path: Path, step: Path, lookup: Lookup) -> str | int:
-    value = walk(step, lookup(step))
+    value: Any = walk(step, lookup(step))
     is_index = isinstance(value, int) and not isinstance(value, bool) and value >= 0
-    if not (is_index or isinstance(value, str)):
-        raise ExpressionError(f"`{path.text}`: `{step.text}` is {_type(value)}{_NO_INDEX}")
-    return value
+    if is_index or isinstance(value, str):
+        picked: str | int = value
+        return picked
+    raise ExpressionError(f"`{path.text}`: `{step.text}` is {_type(value)}{_NO_INDEX}")
 
 
 _NO_INDEX = ", and no index from 0 and no key"

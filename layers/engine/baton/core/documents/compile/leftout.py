@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from baton.core.conditions.reading import text_of
 from baton.core.conditions.schemapaths import Schema
+from baton.core.documents.compile.known import known_steps
 from baton.core.expressions import Path
 from baton.errors import Problem
 
@@ -23,12 +24,13 @@ def check(
     source: Source, place: str, path: Path, taker: str, key: str, *, takes_null: bool
 ) -> Iterator[Problem]:
     """An argument that is needed, and one expression that gives nothing, or null, when the input has no such field."""
+    steps = known_steps(path)
     parts = list(_may_be_missing(source, path)) if path.root == "input" else []
     found = next((part for part in parts if not (takes_null and part[0] in path.marks)), None)
     if found is None:
         return
     taken, schema = found
-    name, text = path.inner[taken - 1], text_of("input", path.inner[:taken])
+    name, text = steps[taken - 1], text_of("input", steps[:taken])
     if _is_asked_for(source, text, str(name)):
         return
     is_filled = isinstance(schema, dict) and "default" in schema
@@ -36,7 +38,7 @@ def check(
     message = f"`{path.text}`: the input may be without `{name}`, and `{taker}` needs `{key}`{default}"
     hint = f"add `{name}` to `required` of the input's schema, or let the node run `when: has({text})`"
     if takes_null:
-        marked = _marked(path.inner, frozenset(taken for taken, _ in parts))
+        marked = _marked(steps, frozenset(taken for taken, _ in parts))
         hint = f"write `${{{marked}}}`, which is null without it; or {hint}"
     yield Problem(place, message, hint)
 
