@@ -77,9 +77,11 @@ class Children:
 
 
 def _scope(state: State, slot: str) -> str:
-    """The child's place in the sagas above it: another one, once what it had done was undone."""
+    """The child's place in the sagas above it: another one, once what it had done was undone, and for each try."""
     generation = state.undo.generation(*node_of(slot), slot)
     again = f"~{generation}" if generation else ""
+    failing = state.failing.get(slot)
+    again += f"!{failing.attempts + 1}" if failing is not None else ""
     return f"{state.origin.scope or state.origin.saga}/{slot}{again}"
 
 

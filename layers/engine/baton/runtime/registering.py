@@ -70,6 +70,8 @@ async def _children(catalog: Catalog, tenant: str, graph: Graph) -> tuple[dict[s
     found = await asyncio.gather(*(_child(catalog, tenant, child) for child in references))
     both = list(zip(references, found, strict=True))
     taken = {child: its.input_schema for child, its in both if isinstance(its, Graph)}
+    if graph.name in children_of(graph):
+        taken[graph.name] = graph.input_schema  # that is the newest version then
     return taken, {child: its for child, its in both if isinstance(its, str)}
 
 

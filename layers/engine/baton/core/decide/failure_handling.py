@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from baton.core.decide.child_rules import cause_of, entry_of_child
 from baton.core.decide.context import EvaluationContext
 from baton.core.decide.transitions import is_handled
 from baton.core.expressions import ExpressionError
@@ -47,15 +48,19 @@ def handle_failure(
     node = context.program.node_at(context.state, context.slot)
     failure = failing.failure
     class_ = failure.kind or class_of(failure.code)
-    graph, in_doubt = context.program.graph, failure.code == UNKNOWN_OUTCOME
-    entry = entry_of(
-        failure.code,
-        class_,
-        node.domain,
-        _rules(failure.code, *(() if is_undo(context.slot) else (graph.failures,)), node.failures),
-        is_handled=not in_doubt and (context.state.origin.handled or is_handled(context, failure)),
-        last=ASK if in_doubt else context.state.origin.last or ASK,
-    )
+    graph, in_doubt, code = context.program.graph, failure.code == UNKNOWN_OUTCOME, failure.code
+    if node.workflow:
+        entry = entry_of_child(failure, node.failures)
+        code, _ = cause_of(failure, node.failures)
+    else:
+        entry = entry_of(
+            failure.code,
+            class_,
+            node.domain,
+            _rules(failure.code, *(() if is_undo(context.slot) else (graph.failures,)), node.failures),
+            is_handled=not in_doubt and (context.state.origin.handled or is_handled(context, failure)),
+            last=ASK if in_doubt else context.state.origin.last or ASK,
+        )
     policy: Policy | None = None
     arguments: dict[str, Any] = {}
     broken: tuple[str, ...] = ()
@@ -66,7 +71,7 @@ def handle_failure(
     at = Situation(
         entry=entry,
         history=failing.history,
-        code=failure.code,
+        code=code,
         now=now,
         retry_after_ms=retry_after_ms,
         draw=draw(context.state.origin.saga, context.slot, failing.attempts),
@@ -117,6 +122,10 @@ def stays(context: EvaluationContext, failure: ev.Failure) -> bool:
     """Whether the rules of the document let the saga end with this failure, and undo nothing: their ladder has no `rollback`."""
     node = context.program.node_at(context.state, context.slot)
     class_ = failure.kind or class_of(failure.code)
+    if node.workflow:
+        entry = entry_of_child(failure, node.failures)
+        code, kind = cause_of(failure, node.failures)
+        return is_said(code, kind, (node.failures,)) and not any(of(name).undoes for name in entry.ladder)
     levels = _rules(failure.code, context.program.graph.failures, node.failures)
     entry = entry_of(failure.code, class_, node.domain, levels)
     return is_said(failure.code, class_, levels) and not any(of(name).undoes for name in entry.ladder)
@@ -159,7 +168,7 @@ def _policy(
 
     One whose condition or `with` breaks does not fit: a policy must not hide the failure that it is about.
     """
-    rest = context.program.failover[node.name]
+    rest = context.program.failover.get(node.name, ())
     if not rest or context.program.keeps_failure(context.slot):
         return None, {}, ()
     about, blamed = _about(context, node, failing, class_), context.blaming(failing.failure)

@@ -276,6 +276,8 @@ def _later(builder: DecisionBuilder, at: Activation, said: Later) -> None:
 
 def _tend(builder: DecisionBuilder, at: Activation, said: Tend) -> None:
     builder.children.append((at.slot, said.child))
+    if said.child.due is not None:
+        builder.due_by(said.child.due)
 
 
 def _spread(builder: DecisionBuilder, at: Activation, said: Spread) -> None:
@@ -310,6 +312,11 @@ def _ended(builder: DecisionBuilder, at: Activation, said: Ended) -> None:
 
 
 def _failed(builder: DecisionBuilder, at: Activation, said: Failed) -> None:
+    if said.is_attempt and at.node.failures:
+        from baton.core.decide.failing_children import handled  # few children have rules
+
+        if handled(builder, at, said.failure):
+            return
     fail(builder, at, said.failure, said.first, by=said.by)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from baton.core.log.agents import AgentClosed, Called, CallsBegan, TurnBegan
+from baton.core.log.child_events import ChildClosed, ChildOverdue, ChildrenAbandoned, ChildReported
 from baton.core.log.failure_events import (
     AttemptFailed,
     NoticeDue,
@@ -68,8 +69,12 @@ __all__ = [  # what is declared in rooms of its own
     "CallbackOpened",
     "Called",
     "CallsBegan",
+    "ChildClosed",
     "ChildOpened",
+    "ChildOverdue",
+    "ChildReported",
     "ChildUndone",
+    "ChildrenAbandoned",
     "Failure",
     "GaveUp",
     "Gives",
@@ -249,34 +254,6 @@ class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_o
     by: str
 
 
-class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True, kw_only=True):
-    """A child ended; its parent's worker puts this, several in one entry. `cost` is all it spent. `undoable`: it has done what can be undone."""
-
-    slot: str
-    child: str
-    status: str
-    output: Value = Value()
-    failure: Failure | None = None
-    cost: int = 0
-    undoable: bool = False
-
-
-class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw_only=True):
-    """The workflow node whose child reported success is done; or its cancelled child did, and `by` is the signal that called it off. `prior` and `lasting` are as those of a step that has succeeded."""
-
-    child: str
-    by: str = ""
-    prior: int | None = None
-    lasting: bool = False
-
-
-class ChildrenAbandoned(Root, frozen=True, tag="children_abandoned", omit_defaults=True, kw_only=True):
-    """Children that a fork or a join left behind were asked to stop, or some of a saga that is about to end. `undo`: it undoes what it has done, and hears first what they have undone."""
-
-    children: tuple[str, ...]
-    undo: bool = False
-
-
 class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=True, kw_only=True):
     """A caller sent a signal. A repeated `key` is a no-op. With a `failure`, the wait that takes it fails with it."""
 
@@ -331,7 +308,7 @@ class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only
 
 Opening = WaitOpened | ChildOpened | QuestionOpened | CallbackOpened | AgentBegan
 Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed | AgentClosed
-Moving = TurnBegan | CallsBegan | AlternativeBegan
+Moving = TurnBegan | CallsBegan | AlternativeBegan | ChildOverdue
 Event = (
     SagaStarted
     | StepSucceeded
@@ -363,6 +340,7 @@ Event = (
     | AlternativeBegan
     | ReplanEnded
     | ChildOpened
+    | ChildOverdue
     | ChildReported
     | ChildClosed
     | ChildrenAbandoned

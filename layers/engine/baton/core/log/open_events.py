@@ -49,7 +49,7 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
     """A child saga is to be started under this id; recorded before it is.
 
     `number` counts the children of a saga from 1, over all its branches; 0 where they were not counted yet. A signal of the
-    name `listens` calls it off.
+    name `listens` calls it off. `until`: when its time is over; 0: never.
     """
 
     made = ("input",)
@@ -58,11 +58,17 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
     input: Value
     number: int = 0
     listens: str = ""
+    until: int = 0
 
     def work(self) -> Open:
         window = self.number // CHILDREN_IN_A_WINDOW
         return Child(
-            saga=self.child, workflow=self.workflow, input=self.input, window=window, listens=self.listens
+            saga=self.child,
+            workflow=self.workflow,
+            input=self.input,
+            window=window,
+            listens=self.listens,
+            until=self.until,
         )
 
 

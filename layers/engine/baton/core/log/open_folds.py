@@ -12,6 +12,7 @@ from baton.core.log.model_sums import with_models
 from baton.core.log.recovery_folds import without_running
 from baton.core.log.replans import Replanning, remembered
 from baton.core.log.state import State, owner_of, slot_of, without
+from baton.core.log.work import Child
 from baton.core.log.workflow_limits import pay
 
 
@@ -36,6 +37,14 @@ def child_reported(state: State, e: ev.ChildReported) -> State:
     state = pay(state, e.slot, e.cost)
     told = replace(work, status=e.status, output=e.output, failure=e.failure, undoable=e.undoable)
     return replace(state, open={**state.open, e.slot: told})
+
+
+def child_overdue(state: State, e: ev.ChildOverdue) -> State:
+    slot = slot_of(e.node, e.iteration, e.item)
+    work = state.open.get(slot)
+    if not isinstance(work, Child) or work.status:
+        return state
+    return replace(state, open={**state.open, slot: replace(work, overdue=True)})
 
 
 def callback_opened(state: State, e: ev.CallbackOpened) -> State:

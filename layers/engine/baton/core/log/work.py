@@ -58,7 +58,8 @@ class Wait(msgspec.Struct, frozen=True, omit_defaults=True, tag="wait"):
 class Child(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
     """For a child saga; `status` is empty until it reported its end, in this `window` of its parent's inbox.
 
-    A signal of the name `listens` calls it off: the child is cancelled, and waited for.
+    A signal of the name `listens` calls it off: the child is cancelled, and waited for. So it is once its time, `until`, is over
+    (`overdue`), and undoes what it has done.
     """
 
     arguments: ClassVar[dict[str, Any]] = {}
@@ -71,6 +72,8 @@ class Child(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     output: Value = Value()
     failure: Failure | None = None
     undoable: bool = False
+    until: int = 0
+    overdue: bool = False
 
     @property
     def signal(self) -> str:
@@ -79,7 +82,7 @@ class Child(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
 
     @property
     def due(self) -> int | None:
-        return None
+        return self.until if self.until and not (self.overdue or self.status) else None
 
     @property
     def orphan(self) -> Child | None:
@@ -94,8 +97,15 @@ class Child(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
 
     def after_fork(self, before: Open | None, *, is_ending: bool, later: int = 0) -> Open | None:
         """One that is open on both sides goes on; it is opened anew when it was cancelled with what the fork leaves."""
-        is_kept = not is_ending and before is not None and before.hears(self.saga)
-        return self if self.status or is_kept else None
+        is_kept = (
+            not is_ending
+            and isinstance(before, Child)
+            and before.hears(self.saga)
+            and before.overdue == self.overdue
+        )
+        if not is_kept or self.status:
+            return self if self.status else None
+        return replace(self, until=self.until + later) if self.until else self
 
 
 class Question(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="question"):

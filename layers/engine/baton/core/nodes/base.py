@@ -69,6 +69,8 @@ class Failed(Struct, frozen=True):
     first: ev.QuestionClosed | None = None
     """What is recorded before it."""
     by: str = ""
+    is_attempt: bool = False
+    """Whether the node's own rules say what is done about it: then it is not the end of the node."""
 
 
 class Granted(Struct, frozen=True):

@@ -6,14 +6,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from baton.core.expressions.durations import lasting
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.records import LONGEST_MESSAGE
 from baton.core.log.signal_folds import call_off
 from baton.core.log.state import LONGEST_ID
 from baton.core.log.work import Child, Open
-from baton.core.nodes.base import CHILD, Activation, Desk, Done, Failed, Kind, Next, Opened, Tend
+from baton.core.nodes.base import CHILD, Activation, Desk, Done, Failed, Kind, Moved, Next, Opened, Tend
+from baton.core.times import iso
 
+TIMEOUT = "timeout"
 CALLED_OFF = "cancelled"
 """The key of the payload in the output of a node whose child was called off by a signal."""
 
@@ -29,10 +32,16 @@ class ChildKind(Kind):
         if not desk.may_spend(at):
             return None
         slot = at.slot.replace("@", "-").replace("#", "-")
-        child = f"{desk.state.origin.saga}.{desk.state.lineage.branch}.{slot}"
+        failing = desk.state.failing.get(at.slot)
+        # No slot has two dots in a row: the second try has a name of its own.
+        again = "" if failing is None else f"..{failing.attempts + 1}"
+        child = f"{desk.state.origin.saga}.{desk.state.lineage.branch}.{slot}{again}"
         if len(child) > LONGEST_ID:
             text = f"its id would have {len(child)} characters, more than {LONGEST_ID}: children and loops lie too deep"
             return Failed(ev.Failure("child_failed", text, at.node.name))
+        given = desk.value(at)
+        if failing is not None and failing.arguments and isinstance(given.v, dict):
+            given = ev.Value(v={**given.v, **failing.arguments})
         return Opened(
             ev.ChildOpened(
                 node=at.node.name,
@@ -40,15 +49,20 @@ class ChildKind(Kind):
                 item=at.item,
                 child=child,
                 workflow=at.node.workflow,
-                input=desk.value(at),
+                input=given,
                 number=desk.state.counts.children + 1,
                 listens=at.node.signal,
+                until=desk.now + at.node.timeout_ms if at.node.timeout_ms else 0,
             )
         )
 
     def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
         assert isinstance(work, Child), "nothing else is opened here"
         if not work.status:
+            if work.due is not None and desk.now >= work.due:
+                return Moved(
+                    ev.ChildOverdue(node=at.node.name, iteration=at.iteration, item=at.item, at=desk.now)
+                )
             return Tend(work)
         signal = call_off(desk.state, work)
         if signal is not None and work.status != "failed":
@@ -57,26 +71,26 @@ class ChildKind(Kind):
             told, result = (desk.content(at, one) for one in (signal.payload, work.output))
             output = ev.Value(v={CALLED_OFF: told, "result": result})
             return Done(_closed(at, work, desk, output, signal.key), has_schema=False)
-        if work.status == "completed":
+        if work.status == "completed":  # also if that was too late: it is done, and the result is there
             return Done(_closed(at, work, desk, work.output))
-        why = work.failure
-        cause = why.message if why else work.status
-        if why and why.code != work.status:
-            cause = f"{why.code}: {cause}"
-        text = f"the child saga {work.saga} ended {work.status}: {cause}"
-        errors = (ev.Blamed(why.code, why.message[:LONGEST_MESSAGE], why.node),) if why else ()
-        return Failed(replace(ev.failed_with("child_failed", text, at.node.name), errors=errors))
+        return _failed(at, work)
 
     def node_view(self, node: Node) -> dict[str, Any]:
         return {"workflow": node.workflow} | ({"signal": node.signal} if node.signal else {})
 
     def open_view(self, node: Node, work: Open) -> dict[str, Any]:
         assert isinstance(work, Child), "nothing else is opened here"
-        return {"saga": work.saga} | ({"signal": work.signal} if work.signal else {})
+        shown = {"saga": work.saga} | ({"signal": work.signal} if work.signal else {})
+        return shown | ({"until": iso(work.until), "overdue": work.overdue} if work.until else {})
 
     def words(self, event: ev.Opens) -> str:
         assert isinstance(event, ev.ChildOpened), "nothing else is opened here"
-        return f"the child saga `{event.child}`"
+        return f"the child saga `{event.child}`" + (
+            f", until {iso(event.until)} at most" if event.until else ""
+        )
+
+    def says(self, event: ev.Moving) -> tuple[str, str]:
+        return "", "its time is over: the child is stopped and undoes what it has done"
 
 
 def _closed(at: Activation, work: Child, desk: Desk, output: ev.Value, by: str = "") -> ev.ChildClosed:
@@ -86,3 +100,20 @@ def _closed(at: Activation, work: Child, desk: Desk, output: ev.Value, by: str =
     if not work.undoable:
         return closed
     return replace(closed, prior=desk.state.undo.head, lasting=at.node.stays)
+
+
+def _failed(at: Activation, work: Child) -> Failed:
+    """A child that others have cancelled, and one that could not undo what it has done, is not started anew: no rule is asked."""
+    why = work.failure
+    is_late = work.overdue and (why is None or why.code == "cancelled")
+    is_attempt = work.status in {"failed", "rolled_back"} or (is_late and work.status == "cancelled")
+    if is_late:
+        text = f"the child saga {work.saga} had not ended after {lasting(at.node.timeout_ms)}; it was stopped, and ended {work.status}"
+        return Failed(ev.failed_with(TIMEOUT, text, at.node.name), is_attempt=is_attempt)
+    cause = why.message if why else work.status
+    if why and why.code != work.status:
+        cause = f"{why.code}: {cause}"
+    text = f"the child saga {work.saga} ended {work.status}: {cause}"
+    errors = (ev.Blamed(why.code, why.message[:LONGEST_MESSAGE], why.node),) if why else ()
+    failure = replace(ev.failed_with("child_failed", text, at.node.name), errors=errors)
+    return Failed(failure, is_attempt=is_attempt)

@@ -63,6 +63,7 @@ class ChildCanceller:
         *,
         undo: bool = False,
         heard: bool = False,
+        why: str = "its parent ended",
     ) -> None:
         """One that does not exist yet is started first: a frozen invocation may still be about to start it, and then
         finds it there and cancelled. One that is called `off` by a signal has time for its running steps, and says what was done.
@@ -77,14 +78,14 @@ class ChildCanceller:
                 return  # it can never start
             head = await self._p.call(self._p.log.read_head, ref)
         if head is not None:
-            await self._ask(parent, ref, head, off, undo=undo)
+            await self._ask(parent, ref, head, off, undo=undo, why=why)
             if undo and not heard:
                 from baton.runtime.performers.undo_children import take_back  # few sagas undo anything
 
                 await take_back(self._p, ref, str(parent), f"undo/{parent.id}/{state.lineage.branch}")
 
     async def _ask(
-        self, parent: SagaRef, ref: SagaRef, head: Head, off: Signal | None, *, undo: bool
+        self, parent: SagaRef, ref: SagaRef, head: Head, off: Signal | None, *, undo: bool, why: str
     ) -> None:
         history = History(self._p.log, self._p.blobs, self._p.call, ref)
         await history.load(head)
@@ -93,12 +94,10 @@ class ChildCanceller:
             await history.catch_up()
         while history.state.ended is None and not _is_asked(history.state, undo=undo):
             now = self._p.clock.now()
-            request = CancelRequested(
-                reason="its parent ended", by=str(parent), at=now, grace_ms=0, undo=undo
-            )
+            request = CancelRequested(reason=why, by=str(parent), at=now, grace_ms=0, undo=undo)
             if off is not None:
-                why, grace_ms = f"the signal `{off.name}` called it off", self._p.limits.called_off_grace_ms
-                request = replace(request, reason=why, grace_ms=grace_ms, result=True)
+                said, grace_ms = f"the signal `{off.name}` called it off", self._p.limits.called_off_grace_ms
+                request = replace(request, reason=said, grace_ms=grace_ms, result=True)
             entry = history.next_entry(
                 (request,), at=now, invocation=self._p.invocation.id, trace=history.state.origin.traceparent
             )

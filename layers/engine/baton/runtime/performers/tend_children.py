@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from baton.core.decide.commands import TendChildren
 from baton.core.log.events import ChildReported, Failure
 from baton.core.log.signal_folds import call_off
-from baton.core.log.state import State
+from baton.core.log.state import State, node_of
 from baton.core.log.work import Child
 from baton.errors import UserError
 from baton.ports import SagaRef
@@ -29,6 +29,7 @@ GOLDEN_RATIO = (
 )
 
 _NO_ROOM = "no room"
+OVERDUE = "its time is over"
 Answer: TypeAlias = ChildReported | bool | str | None
 
 
@@ -44,7 +45,7 @@ class ChildTender:
         """A saga that only its inbox has set going has started its children, and asks no others but those that stand there."""
         run.looked_at = self._p.clock.now()
         if run.lease.rested_until is not None:
-            run.asked.update(run.history.state.children)
+            run.asked.update(child.saga for child in run.history.state.children.values())
 
     async def perform(self, run: Run, command: TendChildren) -> bool:
         """True when one of them has ended."""
@@ -106,7 +107,7 @@ class ChildTender:
         """What each of them says, as far as there is time; `_NO_ROOM` is the end of it."""
         state, found = run.history.state, list[Answer]()
         for group in self._p.children.groups(children, run.end):
-            asked = (self._tend_one(run.lease.ref, state, slot, child) for slot, child in group)
+            asked = (self._tend_one(run, state, slot, child) for slot, child in group)
             found += await asyncio.gather(*asked)
             if _NO_ROOM in found:
                 break
@@ -125,10 +126,14 @@ class ChildTender:
                 break
         return told
 
-    async def _tend_one(self, parent: SagaRef, state: State, slot: str, child: Child) -> Answer:
+    async def _tend_one(self, run: Run, state: State, slot: str, child: Child) -> Answer:
         """Its end, if it has ended; True when it was started only now; `_NO_ROOM` when it could not be."""
+        parent = run.lease.ref
         if (off := call_off(state, child)) is not None:
             await self._canceller.cancel(parent, state, slot, child, off)
+        elif child.overdue:
+            undo = not run.program.nodes[node_of(slot)[0]].stays
+            await self._canceller.cancel(parent, state, slot, child, undo=undo, heard=True, why=OVERDUE)
         ref = SagaRef(parent.tenant, child.saga)
         head = await self._p.call(self._p.log.read_head, ref)
         if head is None:
@@ -148,5 +153,5 @@ class ChildTender:
 
 
 def _mark(state: State, slot: str, child: Child) -> str:
-    """What stands for a child that was asked: one that is called off is asked once more."""
-    return slot if call_off(state, child) is None else f"{slot} off"
+    """What stands for a child that was asked: another try is asked too, and one that is to stop once more."""
+    return child.saga if call_off(state, child) is None and not child.overdue else f"{child.saga} off"

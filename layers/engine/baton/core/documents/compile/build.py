@@ -49,6 +49,8 @@ def build(source: Source, kept: Callable[[str], dict[str, Any]]) -> Graph:
 
 def _node(source: Source, name: str, kept: dict[str, Any]) -> Node:
     node = source.nodes[name]
+    if "failures" not in kept and (rules := rules_of(node.retry, node.on_failure)):
+        kept = {**kept, "failures": rules}
     return Node(
         name=name,
         before=source.edges.before[name],

@@ -24,6 +24,16 @@ def check(source: Source) -> Iterator[Problem]:
     compiler = _Compiler(source)
     for name, node in source.nodes.items():
         yield from source.kinds[name].check(compiler, name, node)
+        if source.kinds[name].starts(node) == compiler.workflow:
+            yield from _without_end(source, name)
+
+
+def _without_end(source: Source, name: str) -> Iterator[Problem]:
+    """A workflow that starts itself, whatever happens: each saga would start another one, down to the limit of the depth."""
+    if source.produced is not None and source.produced.has_at_the_end(name):
+        message = "every saga of this workflow would start another one, without end"
+        hint = "let `when` or a `branch` decide whether it comes here"
+        yield Problem(f"/nodes/{name}/{source.kinds[name].key}", message, hint)
 
 
 def built(source: Source) -> Graph:

@@ -67,7 +67,7 @@ def _too_long(graph: Graph, invocation_ms: int) -> Iterator[str]:
     """One for each time that is too long: often it is that of one tool, which many nodes call."""
     by_timeout: dict[int, list[str]] = {}
     for node in graph.nodes:
-        if node.timeout_ms > invocation_ms:
+        if node.timeout_ms > invocation_ms and not node.workflow:
             by_timeout.setdefault(node.timeout_ms, []).append(node.name)
     for timeout_ms, names in by_timeout.items():
         yield (

@@ -199,6 +199,8 @@ class NodeDocument:
         """The message about fields that it may not have."""
         if "callback" in names:
             return "`callback` goes with a `tool`: what is handed over is a tool's work"
+        if "input" in names:
+            return "`input` goes with a `workflow`; did you mean `with`?"
         if "cancel_on" in names:
             return "`cancel_on` goes with a `workflow`: a signal cancels a child saga"
         if COMPENSATE in names:
@@ -245,6 +247,10 @@ class NodeDocument:
     def answers(self, node: NodeModel) -> Any:
         """The JSON Schema of the output of a node that declares none, where the kind itself asks for one; else None."""
         return None
+
+    def starts(self, node: NodeModel) -> str:
+        """The workflow that such a node starts as a saga of its own; else an empty text."""
+        return ""
 
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
         """(JSON Pointer below the node, value) of each value that may have expressions in it, besides `with`."""

@@ -13,10 +13,15 @@ from baton.core.documents.nodes.undone import only_none
 from baton.core.documents.parts.fields import Given, WorkflowReference
 from baton.core.effects.toolspec import PURE, ToolSpec
 from baton.core.failures.codes import ENGINE
+from baton.core.failures.matrix import REPLAN
 from baton.errors import Problem
 
 if TYPE_CHECKING:
+    from baton.core.documents.parts.failing import ReactionModel
     from baton.core.documents.parts.node import NodeModel
+
+
+TIMEOUT = "timeout"
 
 
 class Child(NodeDocument):
@@ -26,13 +31,13 @@ class Child(NodeDocument):
     description = (
         "Starts a saga of another registered workflow and waits for its end, however long it takes. No "
         "invocation of this saga runs meanwhile. Its output is the result of the child; a child that fails, fails it. With "
-        "`cancel_on` a signal can call the child off."
+        "`retry` and `on_failure` another child is started then; with `timeout` a child that lasts too long is stopped and undone; with `cancel_on` "
+        "a signal can call the child off."
     )
     icon = "◆"
     outline = ('[["', '"]]')
-    own = ("with", "cancel_on", COMPENSATE)
+    own = ("with", "input", "cancel_on", "timeout", "retry", "on_failure", COMPENSATE)
     takes_signals = True
-    refusal = "a child workflow takes no `timeout` of the node; its own steps and waits have theirs"
     example: ClassVar[Mapping[str, Any]] = {
         "workflow": "delivery@2",
         "with": {"items": ["Riesling"], "user": "${saga.user}"},
@@ -47,7 +52,7 @@ class Child(NodeDocument):
         Field(
             default=None,
             description="Name of the workflow to start, `NAME` for the version that is the newest when the node is "
-            "reached, or `NAME@VERSION`. Not this workflow itself.",
+            "reached, or `NAME@VERSION`. This workflow itself, too, where not every saga of it comes there.",
             examples=["delivery", "delivery@2"],
         ),
     )
@@ -79,38 +84,61 @@ class Child(NodeDocument):
             result={},
         )
 
+    def starts(self, node: NodeModel) -> str:
+        return str(self.of(node))
+
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
-        yield from ()
+        if "input" in node.model_fields_set:
+            yield "/input", node.input
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
-        """Problems: a workflow that starts itself, and inputs that the child misses or does not take."""
+        """Problems: inputs that the child misses or does not take, and rules that are not for children."""
         child = str(self.of(node))
         yield from only_none(
             f"/nodes/{name}/{COMPENSATE}", node.compensate, "the child undoes what it has done"
         )
-        if child.partition("@")[0] == compiler.workflow:
-            hint = "go round again with a `loop`, or name another workflow that starts this one"
-            yield Problem(f"/nodes/{name}/workflow", "a workflow cannot start itself", hint)
+        yield from _rules(f"/nodes/{name}/on_failure", node.on_failure)
+        if "input" in node.model_fields_set:
+            if "with" in node.model_fields_set or node.with_:
+                message = "`input` is the whole input of the child, and `with` makes one of its fields"
+                yield Problem(f"/nodes/{name}/input", message, "leave out one of the two")
+            return
         schema = compiler.children.get(child)
         types = Schema(schema, schema).resolved().types() if isinstance(schema, dict) else {"object"}
         if "object" not in types:
             message = f"`{child}` takes {in_words(frozenset(types))} as its input, and `with` is an object"
-            yield Problem(f"/nodes/{name}", message, "let the input of the child be an object")
+            yield Problem(f"/nodes/{name}", message, "write `input` in place of `with`: it takes any value")
         elif (spec := self.taker(compiler, node)) is not None:
             yield from compiler.takes(name, spec)
 
     def never_fails_with(self, code: str) -> tuple[str, str] | None:
         """Codes with which something in the child may fail, and never the node that has started it."""
-        if code in ENGINE:
+        if code in ENGINE or code == TIMEOUT:
             return None
         message = f"this never fits: a child that fails is `child_failed` here, also when a step of it failed with `{code}`"
         return message, "write `child_failed`, or catch it in the child"
 
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
-        called = {"kind": self.kind, "workflow": self.of(node), "arguments": node.with_}
+        is_whole = "input" in node.model_fields_set
+        given = node.input if is_whole else node.with_
+        called: dict[str, Any] = {"kind": self.kind, "workflow": self.of(node), "arguments": given}
+        if node.timeout:
+            called["timeout_ms"] = node.timeout
         if node.compensate is not None:
             called["stays"] = True
         return called | ({"signal": node.cancel_on} if node.cancel_on else {})
 
     def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
         return f"workflow {node.get('workflow', '')}"
+
+
+def _rules(place: str, on_failure: Mapping[str, ReactionModel]) -> Iterator[Problem]:
+    """What only a tool can have done about a failure."""
+    for code, reaction in on_failure.items():
+        for field in ("hints", "before_retry"):
+            if getattr(reaction, field):
+                message = f"`{field}` is for the call of a tool, and a child workflow is none"
+                yield Problem(f"{place}/{code}/{field}", message, "leave it out")
+        if REPLAN in (reaction.ladder or ()):
+            message = "nothing else does the work of a child workflow"
+            yield Problem(f"{place}/{code}/ladder", message, "let `catch` lead to what is done in its place")

@@ -70,6 +70,11 @@ class NodeModel(Model):
         examples=[{"city": "${input.city}", "party": 4}],
         json_schema_extra={"default": {}},
     )
+    input: Value = Field(
+        default=None,
+        description="What the child gets in place of `with`: any JSON value.",
+        examples=["${ctx.list.output[0]}"],
+    )
     cancel_on: Annotated[NodeName | None, Given] = Field(
         default=None,
         description="A signal of this name cancels the child. Then the output is `{cancelled: PAYLOAD, result: …}`, as far as the "
@@ -78,8 +83,8 @@ class NodeModel(Model):
     )
     timeout: Annotated[Duration | None, Given] = Field(
         default=None,
-        description="The longest time for one attempt, in place of the tool's own: at most 15 minutes, as long as an invocation "
-        "may last.",
+        description="The longest time for one attempt. Of a tool, in place of its own: at most 15 minutes, as long as an invocation "
+        "may last. Of a child workflow, any time: then it is stopped, and undoes what it has done.",
         examples=["10s"],
     )
     callback: Annotated[CallbackModel | None, Given] = Field(

@@ -43,6 +43,11 @@ def entry_of(
         entry = merge(entry, Change(last=FAIL))
     elif last != ASK and any(of(name).asks == STARTER for name in entry.ladder):
         entry = merge(entry, Change(last=last))
+    return laid_over(entry, code, class_, rules)
+
+
+def laid_over(entry: PolicyEntry, code: str, class_: str, rules: Sequence[Rules]) -> PolicyEntry:
+    """The entry with what rules change of it."""
     for change in _changes(code, class_, rules):
         entry = merge(entry, change)
     return entry
