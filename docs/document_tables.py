@@ -101,7 +101,7 @@ def loop_fields() -> str:
 
 def poll_fields() -> str:
     """The fields of a poll, and of a pause that grows."""
-    return _part("poll", **{"every.": "growingPause"})
+    return _part("poll", **{"every.": "pause"})
 
 
 def join_fields() -> str:

@@ -45,6 +45,7 @@ DOCUMENTS = (
     "{name: chain, on_failure: rollback, nodes: {a: {tool: work}, b: {tool: work, after: a}}}",
     "{name: wait, on_failure: rollback, nodes: {w: {wait: {signal: go, timeout: 1m}}, a: {tool: work, after: w}}}",
     "{name: child, on_failure: rollback, nodes: {c: {workflow: other}}}",
+    "{name: slow, nodes: {c: {workflow: other, timeout: 1m, retry: {max_attempts: 2, base: 1s}}}}",
     "{name: late, on_failure: rollback, nodes: {w: {wait: {signal: go}}, c: {workflow: other, after: w}}}",
     "{name: skip, on_failure: rollback, nodes: {a: {tool: work}, b: {tool: work, after: a, when: 'false'}}}",
     "{name: early, on_failure: rollback, nodes: {a: {tool: work}, w: {wait: {signal: go}}, j: {tool: work, after: [a, w], join: any}}}",

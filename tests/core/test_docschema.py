@@ -326,7 +326,13 @@ def test_a_kind_says_what_it_is_called_what_it_can_do_and_what_goes_in_and_out()
     assert len({type_["icon"] for type_ in found.values() if type_["runs"]}) == 8
     assert {name for name, can in task["capabilities"].items() if can} == {"input", "timeout", "retry"}
     assert {name for name, can in wait["capabilities"].items() if can} == {"parked", "signals"}
-    assert {name for name, can in child["capabilities"].items() if can} == {"input", "parked", "signals"}
+    assert {name for name, can in child["capabilities"].items() if can} == {
+        "input",
+        "parked",
+        "signals",
+        "retry",
+        "timeout",
+    }
     assert not any(value["capabilities"].values())
     assert (task["input"], wait["input"]) == ({"type": "object"}, None)
     assert all(type_["output"]["description"] for type_ in found.values() if type_["runs"])

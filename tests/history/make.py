@@ -36,6 +36,7 @@ from tests.core.build import (
     tool_spec,
     wait,
 )
+from tests.history.again import OF_AGAIN
 from tests.history.approvals import approved
 from tests.history.callbacks import OF_CALLBACKS
 from tests.history.ending import ended
@@ -364,6 +365,7 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "held": held,
     "ended": ended,
     **OF_CALLBACKS,
+    **OF_AGAIN,
     "questions": questions,
     "approved": approved,
     **OF_UNDOING,

@@ -17,11 +17,13 @@ CHILD_FAILED = "child_failed"
 def takes_failure(program: Program, state: State, slot: str) -> bool:
     """Whether this saga, or one above it, goes on from the failure of the child at `slot`, whatever the failure is.
 
-    A child that was left behind has no slot: it is started only to be cancelled.
+    A node that says itself what is done about its child goes on, too. A child that was left behind has no slot: it is started only to be cancelled.
     """
     name, _ = node_of(slot)
-    rules = program.nodes[name].catch if slot else ()
-    return state.origin.handled or name in program.index.can_fail or any(map(_fits, rules))
+    node = program.nodes[name] if slot else None
+    if state.origin.handled or name in program.index.can_fail:
+        return True
+    return node is not None and (bool(node.failures) or any(map(_fits, node.catch)))
 
 
 def _fits(rule: Catch) -> bool:

@@ -17,7 +17,7 @@ from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.parts.approval import ApprovalModel, RiskRuleModel
 from baton.core.documents.parts.bounds import LimitsModel
 from baton.core.documents.parts.callback import CallbackModel
-from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
+from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, PollModel, RuleModel
 from baton.core.documents.parts.escalation import FAMILIAR
 from baton.core.documents.parts.failing import CatchModel, RetryModel
 from baton.core.documents.parts.replan import ReplanModel
@@ -28,7 +28,7 @@ _KINDS = f"{', '.join(_SOME)} and {_LAST}"
 _NODE = Words(
     keys={
         **{kind.key: kind.familiar for kind in NODE_TYPES if kind.familiar},
-        "with": "input inputs arg args argument arguments param params parameters kwargs payload data",
+        "with": "inputs arg args argument arguments param params parameters kwargs payload data",
         "after": "depends_on depends depend needs need requires require upstream previous follows dependencies",
         "when": "if only_if run_if condition predicate",
         "branch": "switch choice choices case cases conditions router route",
@@ -52,7 +52,7 @@ _NODE = Words(
             "leave it out: what a tool returns is there as `${ctx.NODE.output}`, and `value` makes another"
         ),
         "unless skip_if": "write the opposite of it as `when`",
-        "until repeat_until": "write a `loop` with the opposite of it as its `while`",
+        "until repeat_until": "write a `loop` with the opposite of it as its `while`, or a `poll`",
         "parallel branches concurrent": (
             "nodes that come `after` the same one run side by side; write them beside this one"
         ),
@@ -89,11 +89,19 @@ _LOOP = Words(
         "max_iterations": "max times count limit iterations rounds max_rounds",
         "back_to": "to go_to from start",
         "break_path": "next then exit break",
+        "pause": "every interval delay sleep backoff wait",
+        "initial": "init seed start_with",
     },
-    said={
-        "until": "write the opposite of it as `while`",
-        "every interval delay pause sleep backoff": "let a node with `wait: {for: …}` be one of the loop",
-    },
+    said={"until": "write the opposite of it as `while`"},
+)
+_POLL = Words(
+    keys={
+        "until": "while if when condition done",
+        "every": "interval delay pause sleep backoff wait",
+        "tries": "max times count limit attempts max_attempts max_iterations retries at_most",
+        "within": "timeout deadline max_time for",
+        "initial": "init seed start_with",
+    }
 )
 _CATCH = Words(
     keys={
@@ -130,6 +138,7 @@ WORDS: Mapping[type[BaseModel], Words] = {
     ),
     BranchModel: Words(keys={"default": "else otherwise", "rules": "choices cases conditions"}),
     LoopModel: _LOOP,
+    PollModel: _POLL,
     CallbackModel: Words(
         keys={"timeout": "within deadline", "heartbeat": "heartbeat_timeout heartbeat_seconds"}
     ),

@@ -25,10 +25,10 @@ from baton.core.documents.nodes.model import BY_KEY
 from baton.core.documents.nodes.own import FIELDS, OwnKind, OwnKinds
 from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.parts.bounds import LEAST_USD, MOST_USD, LimitsModel
-from baton.core.documents.parts.control import SHARE_PATTERN, PauseModel
+from baton.core.documents.parts.control import SHARE_PATTERN
 from baton.core.documents.parts.failing_schema import definitions
 from baton.core.documents.parts.fields import MAX_NODES, NODE_NAME
-from baton.core.documents.parts.patterns import EXPRESSION, TEMPLATE, TEXT, ref, template
+from baton.core.documents.parts.patterns import EXPRESSION, TEMPLATE, TEXT, ref
 from baton.core.documents.places import INSIDE, unshared
 from baton.core.expressions import SAGA_FIELDS
 from baton.core.expressions.durations import LONGEST_S, PATTERN, SHORTEST_S
@@ -47,7 +47,7 @@ _PARTS = {
     "BranchModel": "branch",
     "RuleModel": "rule",
     "LoopModel": "loop",
-    "PauseModel": "growingPause",
+    "PauseModel": "pause",
     "PollModel": "poll",
     "JoinModel": "join",
     "CallbackModel": "callback",
@@ -104,7 +104,6 @@ SHARED: dict[str, dict[str, Any]] = {
     "textValue": TEXT,
     "template": TEMPLATE,
     "dollars": {"type": "number", "minimum": LEAST_USD, "maximum": MOST_USD},
-    "pause": {"anyOf": [ref("duration"), template("a duration"), ref("growingPause")]},
     "factor": {"type": "number", "minimum": 1, "maximum": 10},
     "waitFor": {"anyOf": [{"enum": ["all", "any"]}, {"type": "integer", "minimum": 1, "maximum": MAX_NODES}]},
     "tolerated": {
@@ -244,7 +243,7 @@ def _own_schema(kind: OwnKind) -> tuple[dict[str, Any], dict[str, Any]]:
 @lru_cache(maxsize=1)
 def _made() -> Mapping[str, Any]:
     """What pydantic makes of the models, by their names."""
-    models = (WorkflowModel, LimitsModel, PauseModel)
+    models = (WorkflowModel, LimitsModel)
     _, made = models_json_schema([(model, "validation") for model in models])
     described: Mapping[str, Any] = made["$defs"]
     return described

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from baton.core.documents.parts.failing import CatchModel, PolicyModel
     from baton.core.effects.toolspec import ToolSpec
 
+HOUR_MS = 3_600_000
+
 
 def build(source: Source, kept: Callable[[str], dict[str, Any]]) -> Graph:
     """The graph of a document. `kept`: the fields of a node that are its kind's."""
@@ -129,12 +131,13 @@ def _loop(source: Source, name: str, node: NodeModel) -> Loop | None:
     )
 
 
-def _pause(pause: PauseModel | str | int | None) -> Pause | None:
+def _pause(pause: PauseModel | None) -> Pause | None:
     if pause is None:
         return None
-    if isinstance(pause, PauseModel):
-        return Pause(ms=pause.first, factor=pause.factor, most_ms=pause.most)
-    return Pause(ms=pause) if isinstance(pause, int) else Pause(of=pause)
+    if isinstance(pause.first, str):
+        return Pause(of=pause.first)
+    factor = pause.factor or 1.0
+    return Pause(ms=pause.first, factor=factor, most_ms=pause.most or (HOUR_MS if factor > 1 else 0))
 
 
 def _catch(source: Source, name: str, index: int, rule: CatchModel) -> Catch:

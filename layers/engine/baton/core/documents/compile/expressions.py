@@ -104,8 +104,8 @@ def _branch(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
 def _loop(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
     loop, place = node.loop, f"/nodes/{name}/loop"
     assert loop is not None
-    if isinstance(loop.pause, str):
-        yield from _expressions_at(source, f"{place}/pause", loop.pause, Place(name, is_after=True))
+    if loop.pause is not None and isinstance(loop.pause.first, str):
+        yield from _expressions_at(source, f"{place}/pause", loop.pause.first, Place(name, is_after=True))
     first = loop.back_to or name
     if loop.initial is not None and first in source.nodes:
         yield from _expressions_at(source, f"{place}/initial", loop.initial, Place(first))

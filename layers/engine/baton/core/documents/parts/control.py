@@ -107,30 +107,40 @@ class BranchModel(Model):
         return self
 
 
-class PauseModel(Model):
-    """A pause that grows from round to round."""
-
-    first: Duration = Field(description="The first pause.", examples=["5s"])
-    factor: Annotated[float, BeforeValidator(_factor), Given, defined("factor")] = Field(
-        default=2.0, description="How much longer each one is than the one before: 1 to 10. Without it, 2."
-    )
-    most: Annotated[Duration, Given] = Field(
-        default=3_600_000, description="The longest pause. Without it, an hour.", examples=["10m"]
-    )
-
-
 def _factor(value: Any) -> Any:
     if not is_number(value) or not 1 <= value <= 10:
         raise refuse("must be a number from 1 to 10")
     return float(value)
 
 
-def _pause(value: Any) -> Any:
-    """A duration in milliseconds, a template of one, or a pause that grows."""
-    if isinstance(value, dict):
-        return value
+def _first(value: Any) -> Any:
+    """A duration in milliseconds, or a template of one."""
     is_template = isinstance(value, str) and any(True for _ in expressions_in(value))
     return value if is_template else parse_duration(value)
+
+
+class PauseModel(Model):
+    """A pause between two rounds, which may grow."""
+
+    short: ClassVar[str] = "first"
+
+    first: Annotated[int | str, BeforeValidator(_first), defined("waitDuration")] = Field(
+        description="The first pause: a duration, or a text with expressions that gives one.",
+        examples=["10m", "${output.retry_in}s"],
+    )
+    factor: Annotated[float | None, BeforeValidator(_factor), Given, defined("factor")] = Field(
+        default=None,
+        description="How many times as long as the one before each further pause is. Without it, 1.",
+    )
+    most: Annotated[Duration | None, Given] = Field(
+        default=None, description="The longest pause. Without it, an hour.", examples=["10m"]
+    )
+
+    @model_validator(mode="after")
+    def _grows(self) -> PauseModel:
+        if isinstance(self.first, str) and (self.factor or self.most):
+            raise refuse("`factor` and `most` go with a duration: what gives the pause says how long it is")
+        return self
 
 
 class LoopModel(Model):
@@ -160,7 +170,7 @@ class LoopModel(Model):
         "the node then fails.",
         examples=["ask_a_person"],
     )
-    pause: Annotated[PauseModel | str | int | None, BeforeValidator(_pause), Given, defined("pause")] = Field(
+    pause: Annotated[PauseModel | None, Given] = Field(
         default=None,
         description="The time between the end of a round and the next one. Nothing runs meanwhile. The first round has none before it.",
         examples=["10m", "${output.retry_in}s", {"first": "5s", "factor": 2, "most": "10m"}],
@@ -179,7 +189,7 @@ class PollModel(Model):
         description="What must hold of the answer: then that is the node's output.",
         examples=["output.ready"],
     )
-    every: Annotated[PauseModel | str | int, BeforeValidator(_pause), defined("pause")] = Field(
+    every: PauseModel = Field(
         description="The time from an answer to the next try. Nothing runs meanwhile.",
         examples=["10m", "${output.retry_in}s", {"first": "5s", "factor": 2, "most": "10m"}],
     )
