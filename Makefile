@@ -31,7 +31,7 @@ E2E_FILES = $(shell grep -rl --include='test_*.py' 'mark\.e2e' tests)
 # Rooms of tests/ with a tier of their own; `unit` is all the others, so that none is forgotten.
 OWN_TIER := simulation contract handlers deploy e2e
 # Of the simulation, those that let every write meet every fate in `make soak`.
-ALL_FATES := crash_points liveness breakers confirming taking_back
+ALL_FATES := crash_points liveness breakers confirming taking_back planted_bugs
 
 .DEFAULT_GOAL := help
 .PHONY: help demo failover up test core build pins bench load fuzz graphs failures soak format clean install install-dev $(TIERS)
