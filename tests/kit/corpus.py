@@ -18,6 +18,7 @@ from baton.core.log.answers import APPROVE, Answer
 from baton.core.log.events import QuestionOpened
 from baton.errors import EngineFault, NotAllowedNow, NotFound
 from baton.runtime.service import Service
+from tests.kit import again
 from tests.kit.documents import (
     APPROVED,
     BIG,
@@ -386,6 +387,15 @@ CORPUS = (
     Scenario("cancelled-early", _cancelled_early, "cancelled", has_open_end=True),
     Scenario("polite", partial(start, document=POLITE, given={}, name="w")),
     Scenario("lends-again", partial(lends_again, start=start, patiently=patiently), "rolled_back"),
+    Scenario("polled", partial(again.polled, start=start, patiently=patiently)),
+    Scenario("tried", partial(again.tried, start=start, patiently=patiently)),
+    Scenario("too-late", partial(again.too_late, start=start, patiently=patiently)),
+    Scenario(
+        "just-in-time",
+        partial(again.just_in_time, start=start, patiently=patiently),
+        same_steps=False,
+        has_open_end=True,
+    ),
     Scenario("lends", partial(lends, start=start, patiently=patiently), "rolled_back"),
     *(Scenario(name, partial(drive, start=start, patiently=patiently)) for name, drive in MODELLED.items()),
 )

@@ -45,6 +45,7 @@ from baton.core.log.state import ANSWER, slot_of
 from baton.core.money import micro_dollars
 from baton.ports import Account, SagaRef
 from baton.runtime.question_rows import PLACES_DAY
+from tests.kit.again import AGAIN, of_tries
 from tests.kit.asking import of_questions
 from tests.kit.calling import of_callbacks, unheard
 from tests.kit.lending import UNDOING, of_undoing
@@ -105,6 +106,7 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{INBOX}: {text}" for text in _inbox(world, logs))
     yield from (f"{MODELS}: {text}" for text in of_requests(world, logs))
     yield from (f"{UNDOING}: {text}" for text in of_undoing(world, logs))
+    yield from (f"{AGAIN}: {text}" for text in of_tries(logs))
     yield from (f"{NOISE}: {text}" for text in _noise(world, logs))
     yield from (f"{ROLES}: ended with {ending!r}" for ending in world.endings)
 

@@ -7,7 +7,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from tests.kit import bugs, callback_bugs, model_bugs, money_bugs, question_bugs, report_bugs, undo_bugs
+from tests.kit import (
+    again,
+    bugs,
+    callback_bugs,
+    model_bugs,
+    money_bugs,
+    question_bugs,
+    report_bugs,
+    undo_bugs,
+)
+from tests.kit.again import AGAIN
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, NO_ANSWER, STALL
 from tests.kit.found_at import first
 from tests.kit.lending import UNDOING
@@ -230,6 +240,9 @@ PLANTED: Mapping[str, Planted] = {
         Planted(
             undo_bugs.a_revival_forgets_what_is_left, UNDOING, everywhere("lends", (CRASH_BEFORE,), drawn=0)
         ),
+        Planted(again.a_late_result_is_thrown_away, AGAIN, everywhere("just-in-time")),
+        Planted(again.a_lost_child_is_taken_for_one_that_failed, AGAIN, everywhere("just-in-time")),
+        Planted(again.a_try_acts_under_the_keys_of_the_one_before, UNDOING, at_rest("tried", "too-late")),
         Planted(undo_bugs.a_fork_loses_the_list, UNDOING, at_rest("lends-again")),
         Planted(undo_bugs.the_first_of_an_entry_is_the_only_one, UNDOING, at_rest("lends-again")),
         Planted(bugs.a_take_names_no_epoch, DEATHS, everywhere("waiting", (LATE,), drawn=0)),

@@ -6,6 +6,8 @@ Loaded with the first child that fails at such a node.
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from baton.core.decide.builder import DecisionBuilder
@@ -27,7 +29,7 @@ def handled(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> bo
     )
     context = builder.context(at.slot)
     events = list(handle_failure(context, failing, builder.now))
-    ran = {
+    ran: dict[str, Any] = {
         "node": at.node.name,
         "iteration": at.iteration,
         "item": at.item,

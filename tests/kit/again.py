@@ -1,0 +1,158 @@
+"""What is done again in the simulation: polls, children that fail or last too long, and what must hold of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from baton.core.log.events import ChildClosed, ChildOpened, Entry, Failure, SagaEnded
+from baton.core.log.state import slot_of
+from baton.core.log.work import Child, Open
+from baton.core.nodes.base import Activation, Desk, Failed, Next
+from baton.core.nodes.child import ChildKind
+from baton.runtime import children
+from tests.kit.bugs import replaced
+
+if TYPE_CHECKING:
+    from tests.kit.world import World
+
+AGAIN = "again"
+_LOST = Failure("timeout", "nothing was heard of it", "c")
+
+POLLED = """
+name: polled
+nodes:
+  look:
+    tool: work
+    with: {n: "${ctx.look.previous.n}"}
+    poll: {until: "output.n >= 4", every: {first: 10s, factor: 2}, within: 5m, initial: {n: 0}}
+  then: {tool: work, after: look, with: {n: "${ctx.look.output.n}"}}
+output: "${ctx.then.output.n}"
+"""
+REFUSED = """
+name: refused
+nodes:
+  x: {tool: lend, with: {what: chairs}}
+  y: {tool: refuses, after: x}
+"""
+TRIED = """
+name: tried
+on_failure: rollback
+nodes:
+  c: {workflow: refused, retry: {max_attempts: 3, base: 5s, on: [sold_out]}, catch: {code: child_failed, then: d}}
+  d: {tool: lend, with: {what: tent}}
+output: "${ctx.d.output?}"
+"""
+SLOW = """
+name: slow
+nodes:
+  x: {tool: lend, with: {what: chairs}}
+  rest: {wait: {for: %s}, after: x}
+  y: {tool: lend, with: {what: tables}, after: rest}
+"""
+LATE = """
+name: too-late
+nodes:
+  c: {workflow: slow, timeout: 30s, retry: {max_attempts: 2, base: 5s}, catch: {code: timeout, then: d}}
+  d: {tool: lend, with: {what: tent}}
+  e: {tool: lend, with: {what: hall}, after: c}
+output: ["${ctx.c.output?}", "${ctx.d.output?}"]
+"""
+
+
+async def polled(world: World, *, start: Any, patiently: Any) -> str:
+    return str(await start(world, POLLED, {}, "polled"))
+
+
+async def tried(world: World, *, start: Any, patiently: Any) -> str:
+    """Three children fail, and undo what they have done, before the saga goes on without."""
+    await patiently(world, lambda service: service.register(REFUSED, json_only=False))
+    return str(await start(world, TRIED, {}, "tried"))
+
+
+async def too_late(world: World, *, start: Any, patiently: Any) -> str:
+    """Children that last too long are stopped and undone."""
+    await patiently(world, lambda service: service.register(SLOW % "90s", json_only=False))
+    return str(await start(world, LATE, {}, "too-late"))
+
+
+async def just_in_time(world: World, *, start: Any, patiently: Any) -> str:
+    """A child ends in the moment in which its time is over."""
+    await patiently(world, lambda service: service.register(SLOW % "29s", json_only=False))
+    return str(await start(world, LATE, {}, "too-late"))
+
+
+# ---- what must hold ----------------------------------------------------------------------------------------------------
+
+
+def of_tries(logs: Mapping[str, list[Entry]]) -> Iterator[str]:
+    """Of the children that one node has started one after the other: each begins when the one before has ended without a result."""
+    for saga, entries in logs.items():
+        tries: dict[str, list[str]] = {}
+        closed: dict[str, str] = {}
+        for event in (event for entry in entries for event in entry.events):
+            if isinstance(event, ChildOpened):
+                tries.setdefault(slot_of(event.node, event.iteration, event.item), []).append(event.child)
+            elif isinstance(event, ChildClosed):
+                closed[slot_of(event.node, event.iteration, event.item)] = event.child
+        for slot, its in tries.items():
+            if len({one.partition("..")[0] for one in its}) > 1:
+                continue  # a fork has opened it anew
+            ends = [_end(logs.get(one, [])) for one in its]
+            done = [one for one, end in zip(its, ends, strict=True) if end == "completed"]
+            if len(set(done)) > 1:
+                yield f"{saga}: {slot} has started another child beside one that is done: {done}"
+            if done and entries[-1].events and _end(entries) and closed.get(slot) not in done:
+                yield f"{saga}: {slot} does not have the result of its child {done[0]}"
+
+
+def _end(entries: list[Entry]) -> str:
+    last = entries[-1].events[-1] if entries else None
+    return last.status if isinstance(last, SagaEnded) else ""
+
+
+# ---- planted -----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def a_late_result_is_thrown_away() -> Iterator[None]:
+    """Child row: a child that has completed before it heard that its time is over has not."""
+
+    def resume(self: ChildKind, at: Activation, work: Open, desk: Desk) -> Next | None:
+        if isinstance(work, Child) and work.overdue and work.status == "completed":
+            work = replace(work, status="cancelled")
+        said: Next | None = real(self, at, work, desk)
+        return said
+
+    real = ChildKind.resume
+    with replaced(ChildKind, "resume", resume):
+        yield
+
+
+@contextmanager
+def a_lost_child_is_taken_for_one_that_failed() -> Iterator[None]:
+    """Child row: what no worker has heard of for a while is started anew, under the id of the next try."""
+
+    def resume(self: ChildKind, at: Activation, work: Open, desk: Desk) -> Next | None:
+        if isinstance(work, Child) and work.overdue and not work.status:
+            return Failed(_LOST, is_attempt=True)
+        said: Next | None = real(self, at, work, desk)
+        return said
+
+    real = ChildKind.resume
+    with replaced(ChildKind, "resume", resume):
+        yield
+
+
+@contextmanager
+def a_try_acts_under_the_keys_of_the_one_before() -> Iterator[None]:
+    """Child row: what was undone is taken for done."""
+
+    def scope(state: Any, slot: str) -> str:
+        return f"{state.origin.scope or state.origin.saga}/{slot}"
+
+    with replaced(children, "_scope", scope):
+        yield
