@@ -60,6 +60,7 @@ _SHARED = {
     "approval": "`true`, or an [approval](#approvals)",
     "replan": "[what a model suggests](failures.md#suggested-by-a-model)",
     "compensation": "a name of a tool, `none`, or [more of it](failures.md#undoing)",
+    "failureHandler": "a name of a workflow, or [more of it](failures.md#when-a-saga-has-failed)",
     "riskRule": "[rules of risk](#approvals)",
     "escalation": "[steps](#escalation)",
     "costLimit": "a number, or `max` and `then`",
@@ -102,6 +103,11 @@ def loop_fields() -> str:
 def poll_fields() -> str:
     """The fields of a poll, and of a pause that grows."""
     return _part("poll", **{"every.": "pause"})
+
+
+def handler_fields() -> str:
+    """The fields of a failure handler."""
+    return _part("failureHandler")
 
 
 def join_fields() -> str:

@@ -51,6 +51,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "testing/turns.py": {"tool"},
     "cli/catalog.py": {"tool"},
     "core/documents/models.py": {"tool"},
+    "core/documents/parts/handler.py": {"workflow"},
     "core/documents/parts/compensate.py": {"tool"},
     "core/documents/parts/failing.py": {"tool"},
     "core/documents/parts/node.py": {"tool", "model"},

@@ -42,6 +42,8 @@ ALLOWED: dict[str, set[str]] = {
     # A kind of node.
     "builder/workflow.py": {*_FIELD, *_REPLAN, "fail", "escalate"},
     "core/documents/nodes/fail.py": {"fail"},
+    "core/documents/nodes/child.py": {"retry", "replan"},
+    "core/decide/child_rules.py": {"retry"},
     "core/nodes/fail.py": {"fail"},
     # What a person answers.
     "cli/completion.py": {"retry", "fail"},

@@ -20,6 +20,7 @@ from baton import (
     join,
     loop,
     matches,
+    poll,
     rule,
 )
 from baton import builder as room
@@ -30,11 +31,13 @@ from baton.core.documents.compile import compile_document
 from baton.core.documents.nodes.agent import AgentModel
 from baton.core.documents.nodes.asked import ModelModel
 from baton.core.documents.nodes.base import FAILING
+from baton.core.documents.nodes.child import Child
 from baton.core.documents.nodes.end import EndModel
 from baton.core.documents.nodes.fail import FailModel
 from baton.core.documents.nodes.human import HumanModel
 from baton.core.documents.nodes.wait import WaitModel
 from baton.core.documents.parts import bounds, failing
+from baton.core.documents.parts.control import PollModel
 from baton.core.documents.text import parse_document
 from baton.core.graph.graph import encode_graph
 from baton.errors import InvalidDefinition
@@ -182,6 +185,7 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
     own = keys(definition.NodeModel) - more - {*definition.KINDS, *definition.KINDS_TO_COME}
     assert own == {
         "with",
+        "input",
         "timeout",
         "callback",
         "retry",
@@ -193,10 +197,12 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
         "requires_approval",
         "cancel_on",
     }
-    assert parameters(Workflow.task) == own - {"cancel_on"} | {"tool"}
+    assert parameters(Workflow.task) == own - {"cancel_on", "input"} | {"tool"}
     assert parameters(Workflow.wait) == keys(WaitModel)
     assert parameters(Workflow.human) == keys(HumanModel)
-    assert parameters(Workflow.workflow) == {"workflow", "with", "cancel_on", "compensate"}
+    assert parameters(Workflow.workflow) == {"workflow", "with"}
+    assert set(fields.OF_CHILD) == set(fields.ChildFields.__annotations__) - more
+    assert set(fields.OF_CHILD) == set(Child.own) - {"with"}
     asking = set(fields.Asking.__annotations__) - more
     assert asking - fields.OF_MODEL == {"timeout", *FAILING}
     assert parameters(Workflow.model) == {"model", "prompt"}
@@ -208,6 +214,7 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
     assert parameters(branch) | parameters(choose) == {*keys(definition.BranchModel), "value"} - {"choose"}
     assert parameters(rule) == keys(definition.RuleModel)
     assert parameters(loop) == keys(definition.LoopModel)
+    assert parameters(poll) == keys(PollModel)
     assert parameters(join) == keys(definition.JoinModel)
     assert parameters(caught) == keys(failing.CatchModel)
     for type_, model in (
@@ -329,7 +336,7 @@ def test_what_is_no_field_of_a_node_is_refused_as_python_does() -> None:
     with pytest.raises(TypeError, match="`wen` cannot be said of this node; did you mean `when`"):
         built.value("a", 1, wen="true")  # type: ignore[call-arg]  # the mistake
     with pytest.raises(TypeError, match=r"`timeout` cannot be said of this node$"):
-        built.workflow("a", "b", timeout="5s")  # type: ignore[call-arg]  # the mistake
+        built.value("a", 1, timeout="5s")  # type: ignore[call-arg]  # the mistake
     assert built.document()["nodes"] == {}
 
 

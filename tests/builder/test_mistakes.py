@@ -103,8 +103,8 @@ MISTAKES: list[tuple[str, Build, str, str, str]] = [
     ("a bad name", lambda w: w.task("a b", "t"), "/nodes/a b", "`a b` is not a name",
      "write `a_b`: names of nodes, signals and schemas have letters, digits and `_`, do not begin with a digit, and have at most 64 characters"),
     ("itself as its child", lambda w: w.workflow("a", w), "/nodes/a/workflow",
-     "a workflow cannot start itself",
-     "go round again with a `loop`, or name another workflow that starts this one"),
+     "every saga of this workflow would start another one, without end",
+     "let `when` or a `branch` decide whether it comes here"),
 ]  # fmt: skip
 
 

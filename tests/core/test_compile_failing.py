@@ -263,6 +263,8 @@ def test_what_is_right(nodes: str, more: str) -> None:
     "kind", ["wait: {for: 1}", "workflow: other", "value: 1", "human: {title: x}", "map: {over: [1]}"]
 )
 def test_only_what_a_tool_does_can_be_done_again(kind: str, field: str) -> None:
+    if kind.startswith("workflow") and not field.startswith("failover"):
+        return  # another child is started
     name = field.partition(":")[0]
     why = "nothing else is tried again or done another way; `catch` says where it goes on from a failure"
     first, *_ = told(f"a: {{{kind}, {field}}}")

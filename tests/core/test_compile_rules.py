@@ -148,7 +148,10 @@ def test_a_childs_own_failure_is_not_caught_by_its_code() -> None:
     )
     hint = "write `child_failed`, or catch it in the child"
     assert told(child % "card_declined") == [("/nodes/a/catch/0/code", message % "card_declined", hint)]
-    assert told(child % "[child_failed, timeout]") == [("/nodes/a/catch/0/code/1", message % "timeout", hint)]
+    assert told(child % "[child_failed, not_found]") == [
+        ("/nodes/a/catch/0/code/1", message % "not_found", hint)
+    ]
+    assert told(child % "[child_failed, timeout]") == []
     assert told(child % "[child_failed, join_failed, output_invalid]") == []
     mixed = child.replace("{then: h}", "h") % "card_declined"
     assert [path for path, _, _ in told(mixed)] == ["/nodes/a/catch"]

@@ -9,6 +9,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
 from baton.core.nodes.registry import KINDS
 from tests.core.build import Saga, done, tool_spec
+from tests.history.lasting import lasting
 
 SLOW = """
 name: slow
@@ -51,4 +52,4 @@ def polled() -> Saga:
     return saga
 
 
-OF_AGAIN = {"overdue": overdue, "polled": polled}
+OF_AGAIN = {"lasting": lasting, "overdue": overdue, "polled": polled}

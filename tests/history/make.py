@@ -41,7 +41,6 @@ from tests.history.approvals import approved
 from tests.history.callbacks import OF_CALLBACKS
 from tests.history.ending import ended
 from tests.history.holding import held
-from tests.history.lasting import lasting
 from tests.history.questions import escalated, questions
 from tests.history.replanning import replanned
 from tests.history.thinking import pondered, thought
@@ -346,7 +345,6 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "waits": _waits,
     "children": _children,
     "windows": _windows,
-    "lasting": lasting,
     "cancelled": _cancelled,
     "failed": _failed,
     "failing": _failing,

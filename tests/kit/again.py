@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from baton.core.decide import handler
+from baton.core.decide.commands import StartHandler
+from baton.core.decide.handler import HANDLER
 from baton.core.log.events import ChildClosed, ChildOpened, Entry, Failure, SagaEnded
 from baton.core.log.state import slot_of
 from baton.core.log.work import Child, Open
 from baton.core.nodes.base import Activation, Desk, Failed, Next
 from baton.core.nodes.child import ChildKind
-from baton.runtime import children
 from tests.kit.bugs import replaced
+from tests.kit.lending import UNDOING, of_undoing
 
 if TYPE_CHECKING:
     from tests.kit.world import World
@@ -85,7 +88,33 @@ async def just_in_time(world: World, *, start: Any, patiently: Any) -> str:
     return str(await start(world, LATE, {}, "too-late"))
 
 
+HANDLED = """
+name: handled
+on_failure: rollback
+failure_handler: told
+nodes:
+  x: {tool: lend, with: {what: chairs}}
+  y: {tool: refuses, after: x}
+"""
+TOLD = "name: told\nnodes: {a: {tool: work, with: {n: '${input.steps}'}}}"
+
+
+async def handled(world: World, *, start: Any, patiently: Any) -> str:
+    """A saga fails, undoes what it has done, and starts its failure handler."""
+    await patiently(world, lambda service: service.register(TOLD, json_only=False))
+    return str(await start(world, HANDLED, {}, "handled"))
+
+
+DRIVES = (("polled", polled), ("tried", tried), ("too-late", too_late))
+
+
 # ---- what must hold ----------------------------------------------------------------------------------------------------
+
+
+def undone_and_done_again(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
+    """What is broken, by the names of the two oracles."""
+    yield from (f"{UNDOING}: {text}" for text in of_undoing(world, logs))
+    yield from (f"{AGAIN}: {text}" for text in of_tries(logs))
 
 
 def of_tries(logs: Mapping[str, list[Entry]]) -> Iterator[str]:
@@ -98,6 +127,12 @@ def of_tries(logs: Mapping[str, list[Entry]]) -> Iterator[str]:
                 tries.setdefault(slot_of(event.node, event.iteration, event.item), []).append(event.child)
             elif isinstance(event, ChildClosed):
                 closed[slot_of(event.node, event.iteration, event.item)] = event.child
+        handlers = [one for one in logs if one.startswith(f"{saga}.0.{HANDLER}")]
+        last = entries[-1].events[-1] if entries else None
+        if len(handlers) > 1:
+            yield f"{saga}: its failure handler was started {len(handlers)} times"
+        if isinstance(last, SagaEnded) and last.handler and _end(logs.get(last.handler, [])) != "completed":
+            yield f"{saga}: its failure handler {last.handler} has not run to its end"
         for slot, its in tries.items():
             if len({one.partition("..")[0] for one in its}) > 1:
                 continue  # a fork has opened it anew
@@ -148,11 +183,20 @@ def a_lost_child_is_taken_for_one_that_failed() -> Iterator[None]:
 
 
 @contextmanager
-def a_try_acts_under_the_keys_of_the_one_before() -> Iterator[None]:
-    """Child row: what was undone is taken for done."""
+def a_handler_has_another_id_in_each_invocation() -> Iterator[None]:
+    """Handler row: a worker that dies behind the start of the handler has another one started."""
 
-    def scope(state: Any, slot: str) -> str:
-        return f"{state.origin.scope or state.origin.saga}/{slot}"
+    def handled(program: Any, state: Any, *more: Any) -> Any:
+        decision = real(program, state, *more)
+        start = decision.of(StartHandler)
+        if start is None:
+            return decision
+        child = replace(start.child, saga=f"{start.child.saga}-{state.epoch}")
+        return replace(
+            decision,
+            commands=tuple(StartHandler(child) if one is start else one for one in decision.commands),
+        )
 
-    with replaced(children, "_scope", scope):
+    real = vars(handler)["handled"]
+    with replaced(handler, "handled", handled):
         yield

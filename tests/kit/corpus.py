@@ -348,6 +348,9 @@ async def _cancelled_early(world: World) -> str:
 POLITE = "name: w\nnodes: {a: {tool: listen}}\noutput: '${ctx.a.output}'"
 RENTED = "name: w\nnodes: {a: {tool: rent, with: {stall: corner}}}"
 LOOKED_AT = Limits(sweep_shortest_ms=300_000)
+_IN_TIME, _HANDLED = (
+    partial(one, start=start, patiently=patiently) for one in (again.just_in_time, again.handled)
+)
 
 CORPUS = (
     Scenario("chain", _chain),
@@ -387,15 +390,11 @@ CORPUS = (
     Scenario("cancelled-early", _cancelled_early, "cancelled", has_open_end=True),
     Scenario("polite", partial(start, document=POLITE, given={}, name="w")),
     Scenario("lends-again", partial(lends_again, start=start, patiently=patiently), "rolled_back"),
-    Scenario("polled", partial(again.polled, start=start, patiently=patiently)),
-    Scenario("tried", partial(again.tried, start=start, patiently=patiently)),
-    Scenario("too-late", partial(again.too_late, start=start, patiently=patiently)),
-    Scenario(
-        "just-in-time",
-        partial(again.just_in_time, start=start, patiently=patiently),
-        same_steps=False,
-        has_open_end=True,
-    ),
     Scenario("lends", partial(lends, start=start, patiently=patiently), "rolled_back"),
-    *(Scenario(name, partial(drive, start=start, patiently=patiently)) for name, drive in MODELLED.items()),
+    *(
+        Scenario(name, partial(drive, start=start, patiently=patiently))
+        for name, drive in (*MODELLED.items(), *again.DRIVES)
+    ),
+    Scenario("just-in-time", _IN_TIME, has_open_end=True, same_steps=False),
+    Scenario("handled", _HANDLED, "rolled_back"),
 )

@@ -45,10 +45,9 @@ from baton.core.log.state import ANSWER, slot_of
 from baton.core.money import micro_dollars
 from baton.ports import Account, SagaRef
 from baton.runtime.question_rows import PLACES_DAY
-from tests.kit.again import AGAIN, of_tries
+from tests.kit.again import undone_and_done_again
 from tests.kit.asking import of_questions
 from tests.kit.calling import of_callbacks, unheard
-from tests.kit.lending import UNDOING, of_undoing
 from tests.kit.links import of_links
 from tests.kit.process import FOREVER, Process
 from tests.kit.roles import Acknowledged, Act
@@ -105,8 +104,7 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{TOLD}: {text}" for text in (*_untold(world, logs), *of_notices(world)))
     yield from (f"{INBOX}: {text}" for text in _inbox(world, logs))
     yield from (f"{MODELS}: {text}" for text in of_requests(world, logs))
-    yield from (f"{UNDOING}: {text}" for text in of_undoing(world, logs))
-    yield from (f"{AGAIN}: {text}" for text in of_tries(logs))
+    yield from undone_and_done_again(world, logs)
     yield from (f"{NOISE}: {text}" for text in _noise(world, logs))
     yield from (f"{ROLES}: ended with {ending!r}" for ending in world.endings)
 

@@ -241,8 +241,8 @@ PLANTED: Mapping[str, Planted] = {
             undo_bugs.a_revival_forgets_what_is_left, UNDOING, everywhere("lends", (CRASH_BEFORE,), drawn=0)
         ),
         Planted(again.a_late_result_is_thrown_away, AGAIN, everywhere("just-in-time")),
+        Planted(again.a_handler_has_another_id_in_each_invocation, AGAIN, everywhere("handled")),
         Planted(again.a_lost_child_is_taken_for_one_that_failed, AGAIN, everywhere("just-in-time")),
-        Planted(again.a_try_acts_under_the_keys_of_the_one_before, UNDOING, at_rest("tried", "too-late")),
         Planted(undo_bugs.a_fork_loses_the_list, UNDOING, at_rest("lends-again")),
         Planted(undo_bugs.the_first_of_an_entry_is_the_only_one, UNDOING, at_rest("lends-again")),
         Planted(bugs.a_take_names_no_epoch, DEATHS, everywhere("waiting", (LATE,), drawn=0)),

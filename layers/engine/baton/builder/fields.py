@@ -6,7 +6,7 @@ The calls are in workflow.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, cast
 
 from baton.builder.conditions import Holds, condition
 from baton.builder.control import Branch, Join, Limits, Loop, Poll, guardrails, join_or_short
@@ -30,8 +30,34 @@ class NodeFields(TypedDict, total=False):
     description: str | None
 
 
+class ChildFields(NodeFields, total=False):
+    """What can be said of a child workflow, and of any node. `input`: all of its input, in place of `with_`; `cancel_on`: the name of a
+    signal that cancels it."""
+
+    input: object
+    cancel_on: str | None
+    timeout: Duration | None
+    retry: Retries | None
+    on_failure: Reactions | None
+    compensate: str | None
+
+
+OF_CHILD = ("input", "cancel_on", "timeout", "retry", "on_failure", "compensate")
+
+
+def of_child(
+    more: ChildFields, with_: Mapping[str, Any] | None
+) -> tuple[NodeFields, Mapping[str, Any] | None, dict[str, Any]]:
+    """What any node has of it, the input, and the rest."""
+    said: dict[str, Any] = {**more}
+    own = {name: said.pop(name) for name in OF_CHILD if name in said}
+    return cast("NodeFields", said), with_, own
+
+
 FIELDS: Mapping[str, Writer] = {
     "with": Collector.value,
+    "input": Collector.value,
+    "cancel_on": Collector.value,
     "after": Collector.nodes,
     "when": condition,
     "timeout": Collector.duration,
@@ -64,6 +90,7 @@ HEAD: Mapping[str, Writer] = {
     "replan": said,
     "compensate": Collector.value,
     "risk": Collector.value,
+    "failure_handler": said,
 }
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from baton.builder.control import Guardrails, Limits
 from baton.builder.control import tools as tools_of
 from baton.builder.failing import Compensation, Policies, Reactions, Replan, Retries, said
-from baton.builder.fields import FIELDS, HEAD, OF_MODEL, Asking, NodeFields, Summaries
+from baton.builder.fields import FIELDS, HEAD, OF_MODEL, Asking, ChildFields, NodeFields, Summaries, of_child
 from baton.builder.parts import Writer, finished, given
 from baton.builder.references import JoinFields, LoopFields, Node, Origin, Reference, SagaFields
 from baton.builder.values import Collector, Duration
@@ -57,6 +57,7 @@ class Workflow:
         replan: Replan | None = None,
         compensate: str | None = None,
         risk: Sequence[Mapping[str, Any]] | None = None,
+        failure_handler: str | Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
         self._origin = Origin(name)
@@ -77,6 +78,7 @@ class Workflow:
             "replan": replan,
             "compensate": compensate,
             "risk": risk,
+            "failure_handler": failure_handler,
         }
         self._head = {
             key: HEAD.get(key, Collector.value)(self._made, f"/{key}", value)
@@ -262,19 +264,12 @@ class Workflow:
         workflow: str | Workflow,
         *,
         with_: Mapping[str, Any] | None = None,
-        cancel_on: str | None = None,
-        compensate: str | None = None,
-        **more: Unpack[NodeFields],
+        **more: Unpack[ChildFields],
     ) -> Node:
-        """A node that starts a saga of another workflow: `NAME`, `NAME@VERSION`, or one that was built.
-
-        `cancel_on`: the name of a signal that cancels the child.
-        """
+        """A node that starts a saga of another workflow: `NAME`, `NAME@VERSION`, or one that was built."""
         called = workflow.name if isinstance(workflow, Workflow) else workflow
         made = {"workflow": self._made.value(f"{_place(name)}/workflow", called)}
-        if cancel_on is not None:
-            made["cancel_on"] = cancel_on
-        return self._add(name, made, more, with_, {"compensate": compensate})
+        return self._add(name, made, *of_child(more, with_))
 
     def value(self, name: str, value: Any, **more: Unpack[NodeFields]) -> Node:
         """A node that gives a value made of what others gave; nothing runs for it."""

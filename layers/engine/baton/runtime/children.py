@@ -65,6 +65,28 @@ class Children:
             )
         )
 
+    async def start_handler(self, failed: SagaRef, ref: SagaRef, state: State, child: Child) -> None:
+        """Make the failure handler of a saga exist. It has no parent: none waits for it. Raises `UserError` for one that can never start."""
+        if state.origin.depth >= self._limits.nesting_depth:
+            raise TooLarge(f"sagas start sagas at most {self._limits.nesting_depth} levels deep")
+        definition = await self._catalog.find(failed.tenant, child.workflow)
+        origin = state.origin
+        await self._starter.start(
+            Beginning(
+                ref=ref,
+                definition=definition,
+                graph=await self._catalog.graph(failed.tenant, definition.graph),
+                given=child.input.v,
+                user=origin.user,
+                invocation=self._invocation,
+                traceparent=origin.traceparent,
+                body_hash=body_hash([child.workflow, child.saga]),
+                depth=origin.depth + 1,
+                scope=f"{origin.scope or origin.saga}/failure-handler",
+                expires=origin.expires,
+            )
+        )
+
     def groups(self, all_of_them: Sequence[T], end: int) -> Iterator[Sequence[T]]:
         """So many side by side as may be, for as long as what the last ones took still fits before `end`."""
         width = self._limits.children_at_once

@@ -17,12 +17,14 @@ from typing import Any
 
 from baton.builder import Workflow
 from baton.builder.found import documents
+from baton.core.decide.handler import HANDLER
 from baton.core.documents.compile import compile_document
 from baton.core.documents.text import parse_document
 from baton.core.expressions.durations import parse_duration
 from baton.core.expressions.spelling import hinted, nearest
 from baton.core.failures.matrix import LAST
 from baton.core.failures.policy import ASK
+from baton.core.graph.graph import Graph, Node
 from baton.core.limits import Limits
 from baton.core.log.answers import ACTIONS, APPROVE, REJECT, SUBMIT
 from baton.errors import MalformedDocument, NotFound, UserError
@@ -226,7 +228,7 @@ async def _register(
     graph = compile_document(text, specs, children=known.inputs(), kinds=NODE_KINDS)
     name, done = graph.name, {graph.name}
     await deployment.service().register(text, json_only=False)
-    todo, awaited, nodes = list(graph.nodes), dict[str, bool](), dict[str, set[str]]()
+    todo, awaited, nodes = _nodes_of(graph), dict[str, bool](), dict[str, set[str]]()
     choosing: set[str] = set()
     while todo:
         node = todo.pop()
@@ -243,8 +245,16 @@ async def _register(
         if document is not None:
             done.add(child)
             await deployment.service().register(document, json_only=False)
-            todo += compile_document(document, specs, children=known.inputs(), kinds=NODE_KINDS).nodes
+            todo += _nodes_of(compile_document(document, specs, children=known.inputs(), kinds=NODE_KINDS))
     return name, awaited, nodes, choosing
+
+
+def _nodes_of(graph: Graph) -> list[Node]:
+    """With one that stands for its failure handler."""
+    if graph.handler is None:
+        return list(graph.nodes)
+    plain = Node(name=HANDLER, kind=graph.nodes[0].kind, workflow=graph.handler.workflow)
+    return [*graph.nodes, plain]
 
 
 def _check_names(what: str, said: Iterable[str], known: Collection[str]) -> None:

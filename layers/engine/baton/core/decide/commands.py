@@ -61,6 +61,13 @@ class CancelChildren(Command, frozen=True):
     heard: bool = False
 
 
+class StartHandler(Command, frozen=True):
+    """The failure handler of a saga that is about to end. Its start comes before the end: behind that, no worker looks again."""
+
+    when: ClassVar[When] = "before"
+    child: Child
+
+
 class RunSteps(Command, frozen=True):
     """Steps that are ready and not running."""
 
@@ -108,6 +115,11 @@ class Decision(Struct, frozen=True):
             if type(command) is kind:
                 return command
         return None
+
+    @property
+    def acts_first(self) -> bool:
+        """Whether other sagas are asked or started before its facts are appended."""
+        return self.of(CancelChildren) is not None or self.of(StartHandler) is not None
 
     @property
     def is_lacking(self) -> bool:

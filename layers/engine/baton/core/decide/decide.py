@@ -23,7 +23,16 @@ from baton.core.decide.commands import (
 )
 from baton.core.decide.context import NOTHING, Found, LackingError
 from baton.core.decide.outcomes import STOPPED, Outcome, settle
-from baton.core.decide.parking import cut_off, has_to_undo, killed, orphans_of, parking, takes_back
+from baton.core.decide.parking import (
+    cut_off,
+    done_by_then,
+    has_to_undo,
+    killed,
+    orphans_of,
+    parking,
+    takes_back,
+    unfinished,
+)
 from baton.core.decide.program import Program
 from baton.core.decide.readiness import WAITS
 from baton.core.decide.retries import unpark
@@ -71,6 +80,11 @@ def decide(
     if state.ended is not None or state.version == 0:
         return Decision()
     decision = _decide(program, state, now, running, found, max_deaths, most_bytes, terms)
+    last = decision.record[-1] if decision.record and program.graph.handler is not None else None
+    if isinstance(last, ev.SagaEnded):
+        from baton.core.decide.handler import handled  # few sagas fail
+
+        decision = handled(program, state, found, decision, last, most_bytes)
     owed = inbox.owed(state)
     if not owed or (state.kills_workers and state.recovery.consecutive_crashes > max_deaths):
         # It was tried once more since the saga is parked, in case that it was something else that killed the workers.
@@ -137,7 +151,7 @@ def advance(
             decision, is_part = entry.follow(busy)
             if lacking:
                 break  # one before it is not settled: nothing of this is to be kept
-            if is_part or decision.is_lacking or decision.of(CancelChildren):
+            if is_part or decision.is_lacking or decision.acts_first:
                 return Advance(tuple(entry.events), decision, taken, True, entry.state, rows)
         try:
             settled = list(settle(program, entry.state, outcome, found))
@@ -229,7 +243,7 @@ def _stop(builder: DecisionBuilder) -> Decision:
     elif state.cancel is not None:
         failure = ev.Failure("cancelled", state.cancel.reason)
         try:
-            done = _done_by_then(builder) if state.cancel.result else ev.Value()
+            done = done_by_then(builder) if state.cancel.result else ev.Value()
         except LackingError as error:
             return Decision(commands=missing(error.needs, error.questions))
         end = ev.SagaEnded(status="cancelled", failure=failure, output=done)
@@ -292,33 +306,17 @@ def _parked(builder: DecisionBuilder) -> Decision:
     return Decision(record=tuple(builder.record), due=builder.due)
 
 
-def _done_by_then(builder: DecisionBuilder) -> ev.Value:
-    """The saga's output from what was done before it was cancelled; null if that is not enough to make it. Raises `LackingError`."""
-    try:
-        output = builder.context("").render(builder.program.output)
-    except ExpressionError:
-        return ev.Value()
-    return ev.Value() if excess_of(output, builder.most_bytes) else ev.Value(v=output)
-
-
 def _complete(builder: DecisionBuilder) -> Decision:
     try:
         output = builder.context("").render(builder.program.output)
     except ExpressionError as error:
-        return _unfinished(builder.state, ev.failed_with("output_unbound", str(error)))
+        return unfinished(builder.state, ev.failed_with("output_unbound", str(error)))
     except LackingError as error:
         return Decision(commands=missing(error.needs, error.questions))
     if excess := excess_of(output, builder.most_bytes):
         failure = ev.Failure("output_too_large", f"the saga's output is too large: {excess}")
-        return _unfinished(builder.state, failure)
+        return unfinished(builder.state, failure)
     return Decision(record=(ev.SagaEnded(status="completed", output=ev.Value(v=output)),))
-
-
-def _unfinished(state: State, failure: ev.Failure) -> Decision:
-    """The saga has failed although all its nodes have ended; what it has done may have to be undone first."""
-    if state.undo.can:
-        return Decision(record=(ev.LimitReached(failure=failure),))
-    return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
 
 
 class _Entry(Struct):
@@ -366,7 +364,7 @@ class _Entry(Struct):
                 self.most_bytes,
                 self.terms,
             )
-            if not decision.record or decision.is_lacking or decision.of(CancelChildren):
+            if not decision.record or decision.is_lacking or decision.acts_first:
                 return decision, decision.behind
             for event in decision.record:
                 self.room -= _size(event)

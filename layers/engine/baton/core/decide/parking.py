@@ -1,14 +1,18 @@
-"""Sagas that cannot go on without a person, whatever their steps return: how they are parked, and who is told.
+"""Sagas that cannot go on: how they are parked, and who is told; and what there is to say of one that ends before its nodes have, or fails after.
 
 Incidents about failures of steps are in failure_handling.py, parking for money in spending.py.
 """
 
 from __future__ import annotations
 
+from baton.core.decide.builder import DecisionBuilder
+from baton.core.decide.commands import Decision
+from baton.core.expressions import ExpressionError
 from baton.core.failures.codes import told
 from baton.core.log import events as ev
 from baton.core.log.state import State, node_of
 from baton.core.log.work import Child
+from baton.core.sizes import excess_of
 
 
 def parking(state: State, parked: ev.Parked, now: int) -> tuple[ev.NoticeDue, ev.Parked]:
@@ -79,3 +83,19 @@ def has_to_undo(state: State) -> bool:
     """Whether a saga may have to undo something: what it has done itself, or a child that has told it of its end."""
     undo = state.undo
     return bool(undo.can or undo.failed) or any(child.undoable for child in state.children.values())
+
+
+def done_by_then(builder: DecisionBuilder) -> ev.Value:
+    """The saga's output from what was done before it was cancelled; null if that is not enough to make it. Raises `LackingError`."""
+    try:
+        output = builder.context("").render(builder.program.output)
+    except ExpressionError:
+        return ev.Value()
+    return ev.Value() if excess_of(output, builder.most_bytes) else ev.Value(v=output)
+
+
+def unfinished(state: State, failure: ev.Failure) -> Decision:
+    """The saga has failed although all its nodes have ended; what it has done may have to be undone first."""
+    if state.undo.can:
+        return Decision(record=(ev.LimitReached(failure=failure),))
+    return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))

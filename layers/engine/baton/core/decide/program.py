@@ -75,6 +75,9 @@ class Program:
         }
         """By the last nodes of loops, what they have given before the first round."""
         self.output = compile_template(graph.output)
+        given = None if graph.handler is None else graph.handler.arguments
+        self.handler = None if given is None else compile_template(given)
+        """What the failure handler gets; None: a report."""
         self._bit = {node.name: 1 << index for index, node in enumerate(graph.nodes)}
         self._tails = sum(self._bit[node.name] for node in graph.nodes if node.loop is not None)
         self._ahead = self._reach()

@@ -27,6 +27,7 @@ from baton.core.documents.parts.fields import (
     one_of,
     words,
 )
+from baton.core.documents.parts.handler import HandlerModel
 from baton.core.documents.parts.node import Schema
 from baton.core.documents.parts.replan import ReplanModel
 from baton.core.effects.risk import RiskRule
@@ -122,6 +123,7 @@ class WorkflowModel(Model):
     guardrails: Annotated[GuardrailsModel | None, Given] = Field(
         default=None, examples=[{"allowed_tools": ["table.*"], "allowed_transitions": {"plan": ["search"]}}]
     )
+    failure_handler: Annotated[HandlerModel | None, Given] = Field(default=None, examples=["tell-the-team"])
     nodes: dict[NodeName, NodeModel] = Field(
         min_length=1,
         max_length=MAX_NODES,

@@ -46,6 +46,7 @@ from baton.core.documents.parts.failing import (
     RetryModel,
     WindowModel,
 )
+from baton.core.documents.parts.handler import HandlerModel
 from baton.core.documents.parts.replan import ReplanModel
 from baton.core.expressions import escape
 
@@ -88,6 +89,7 @@ INSIDE: Mapping[str, type[BaseModel]] = {
     "escalate": EscalationModel,
     "hand_on": AudienceModel,
     "risk": RiskRuleModel,
+    "failure_handler": HandlerModel,
 }
 # What stands under any key of these.
 BELOW: Mapping[str, type[BaseModel]] = {"on_failure": ReactionModel}

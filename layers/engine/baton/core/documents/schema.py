@@ -62,6 +62,7 @@ _PARTS = {
     "CompensateModel": "compensation",
     "EscalationModel": "escalation",
     "RiskRuleModel": "riskRule",
+    "HandlerModel": "failureHandler",
 }
 
 

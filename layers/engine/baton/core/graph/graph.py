@@ -274,6 +274,14 @@ class ReplanParts(_Part, frozen=True, kw_only=True):
     by_person: bool = False
 
 
+class Handler(_Part, frozen=True, kw_only=True):
+    """The workflow that is started when a saga has failed for good. `arguments` None: it gets a report."""
+
+    workflow: str
+    arguments: Any = None
+    on_cancel: bool = False
+
+
 class Graph(_Part, frozen=True, kw_only=True):
     """A workflow, compiled. `nodes` are in a topological order; `output` is a template or None.
 
@@ -291,6 +299,7 @@ class Graph(_Part, frozen=True, kw_only=True):
     failover: tuple[Policy, ...] = ()
     risk: tuple[RiskRule, ...] | None = None
     undo_together: bool = False
+    handler: Handler | None = None
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

@@ -297,13 +297,15 @@ class Forked(Root, frozen=True, tag="forked", omit_defaults=True, kw_only=True):
 
 
 class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only=True):
-    """`status` is completed, failed, cancelled, rolled_back or rollback_failed. After it only a fork may follow. `undone`: what came of undoing."""
+    """`status` is completed, failed, cancelled, rolled_back or rollback_failed. After it only a fork may follow. `undone`: what came of undoing. `handler`: the saga of its failure handler; `unhandled`: why there is none."""
 
     made = ("output",)
     status: str
     output: Value = Value()
     failure: Failure | None = None
     undone: Undone | None = None
+    handler: str = ""
+    unhandled: Failure | None = None
 
 
 Opening = WaitOpened | ChildOpened | QuestionOpened | CallbackOpened | AgentBegan

@@ -40,7 +40,6 @@ from baton.core.log.state import (
     slot_of,
     without,
 )
-from baton.core.log.work import Child
 from baton.core.log.workflow_limits import pay
 from baton.core.models.tool import REFUSED
 
@@ -54,7 +53,7 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         return state
     if e.callback:
         state = callback_over(state, slot, e.callback, e.failure.code)
-    if isinstance(state.open.get(slot), Child):  # it has ended, and another one takes its place
+    if slot in state.children:  # it has ended, and another one takes its place
         state = replace(state, open=without(state.open, (slot,)))
     correction = "" if before is None else before.correction
     if e.failure.code == REFUSED:

@@ -12,7 +12,6 @@ from baton.core.log.model_sums import with_models
 from baton.core.log.recovery_folds import without_running
 from baton.core.log.replans import Replanning, remembered
 from baton.core.log.state import State, owner_of, slot_of, without
-from baton.core.log.work import Child
 from baton.core.log.workflow_limits import pay
 
 
@@ -41,8 +40,8 @@ def child_reported(state: State, e: ev.ChildReported) -> State:
 
 def child_overdue(state: State, e: ev.ChildOverdue) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
-    work = state.open.get(slot)
-    if not isinstance(work, Child) or work.status:
+    work = state.children.get(slot)
+    if work is None or work.status:
         return state
     return replace(state, open={**state.open, slot: replace(work, overdue=True)})
 

@@ -6,9 +6,9 @@ import asyncio
 
 from msgspec.structs import replace
 
-from baton.core.decide.commands import CancelChildren
+from baton.core.decide.commands import CancelChildren, Decision, StartHandler
 from baton.core.decide.decide import abandoned
-from baton.core.log.events import CancelRequested, Event
+from baton.core.log.events import CancelRequested, Event, Failure, SagaEnded
 from baton.core.log.state import Signal, State, node_of
 from baton.core.log.work import Child
 from baton.errors import UserError
@@ -23,6 +23,26 @@ class ChildCanceller:
 
     def __init__(self, parts: Parts) -> None:
         self._p = parts
+
+    async def act_first(self, run: Run, decision: Decision) -> tuple[Event, ...]:
+        """What may be recorded of a decision once other sagas were asked or started: see `perform`."""
+        record, cancel, start = decision.record, decision.of(CancelChildren), decision.of(StartHandler)
+        if cancel is not None:
+            record = await self.perform(run, cancel, record)
+        if start is None or record != decision.record:
+            return record
+        parent, child = run.lease.ref, start.child
+        try:
+            await self._p.children.start_handler(
+                parent, SagaRef(parent.tenant, child.saga), run.history.state, child
+            )
+        except UserError as error:
+            why = Failure(error.code, f"the failure handler cannot be started: {error.detail}")
+            return tuple(
+                replace(event, handler="", unhandled=why) if isinstance(event, SagaEnded) else event
+                for event in record
+            )
+        return record
 
     async def perform(
         self, run: Run, command: CancelChildren, record: tuple[Event, ...]

@@ -13,7 +13,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide.commands import (
-    CancelChildren,
     Command,
     Decision,
     FetchValues,
@@ -264,10 +263,9 @@ class Runner:
                 # Nothing may follow an end: steps that the saga no longer needs report their costs before it.
                 run.outcomes = [*await run.steps.end(), *run.outcomes]
                 continue
-            cancel = step.decision.of(CancelChildren)
-            if cancel is not None and not events:
+            if step.decision.acts_first and not events:
                 # Only once the reason is in the log: a child that ends without one would fail its parent.
-                events = await self._cancel.perform(run, cancel, step.decision.record)
+                events = await self._cancel.act_first(run, step.decision)
                 run.in_turn = events == step.decision.record
                 if not events and step.taken == len(run.outcomes):
                     return _CUT_SHORT
@@ -290,7 +288,7 @@ class Runner:
                 run.outcomes = run.outcomes[step.taken :]
                 if before:
                     await self._responses.left(run, before, slim)
-                if not (run.teller.noted(slim) or step.more or cancel is not None):
+                if not (run.teller.noted(slim) or step.more or step.decision.acts_first):
                     return step.decision
                 if step.more and not run.outcomes and self._deadline.is_spent(self._p.clock.now()):
                     return _CUT_SHORT

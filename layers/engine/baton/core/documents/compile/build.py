@@ -15,9 +15,10 @@ from baton.core.documents.compile.handling import policies_of, rules_of
 from baton.core.documents.compile.schemas import output_schema
 from baton.core.documents.parts.compensate import PARALLEL
 from baton.core.documents.parts.control import PauseModel
+from baton.core.documents.parts.handler import HandlerModel
 from baton.core.expressions import SPACE
 from baton.core.failures.failover import Policy
-from baton.core.graph.graph import Branch, Cap, Catch, Graph, Join, Loop, Node, Pause, Poll, Rule
+from baton.core.graph.graph import Branch, Cap, Catch, Graph, Handler, Join, Loop, Node, Pause, Poll, Rule
 
 if TYPE_CHECKING:
     from baton.core.documents.compile.source import Source
@@ -46,7 +47,14 @@ def build(source: Source, kept: Callable[[str], dict[str, Any]]) -> Graph:
         failover=_failover(source, "/failover", model.failover),
         risk=model.rules,
         undo_together=model.compensate == PARALLEL,
+        handler=_handler(model.failure_handler),
     )
+
+
+def _handler(handler: HandlerModel | None) -> Handler | None:
+    if handler is None:
+        return None
+    return Handler(workflow=handler.workflow, arguments=handler.with_, on_cancel=handler.on_cancel)
 
 
 def _node(source: Source, name: str, kept: dict[str, Any]) -> Node:

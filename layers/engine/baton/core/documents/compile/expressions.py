@@ -41,7 +41,7 @@ class Place:
 
     `is_after`: in a `branch` or `loop`, when the node has given its output. `is_condition`: CEL, maybe. `is_failing`:
     in a failover policy, when an attempt has failed. `is_failed`: in a rule of `catch`, when the node has. `is_undoing`: in
-    `compensate`, when what the node has done is undone.
+    `compensate`, when what the node has done is undone. `is_handling`: in the failure handler, when the saga has failed.
     """
 
     node: str
@@ -51,6 +51,7 @@ class Place:
     is_failing: bool = False
     is_failed: bool = False
     is_undoing: bool = False
+    is_handling: bool = False
 
 
 def check(source: Source) -> Iterator[Problem]:
@@ -70,6 +71,10 @@ def check(source: Source) -> Iterator[Problem]:
             yield from _expressions_at(source, place, given, Place(name, is_undoing=True))
     yield from _conditions(source)
     yield from _expressions_at(source, "/output", source.model.output, Place(""))
+    if (handler := source.model.failure_handler) is not None:
+        yield from _expressions_at(
+            source, "/failure_handler/with", handler.with_, Place("", is_handling=True)
+        )
 
 
 def _values(source: Source, name: str, node: NodeModel) -> Iterator[tuple[str, Any, Place]]:
@@ -203,6 +208,8 @@ def _check_ctx(source: Source, path: Path, where: Place) -> Wrong:
         return _check_previous(source, name, where)
     if where.is_after and name == where.node:
         return None
+    if where.is_handling:
+        return "it may be undone when the saga has failed", "`input`, `saga` and `last_error` are there"
     if not where.node:
         return _check_at_the_end(source, path, where)
     flow, reader = source.flow, where.node

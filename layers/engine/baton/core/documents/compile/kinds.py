@@ -27,6 +27,11 @@ def check(source: Source) -> Iterator[Problem]:
         if source.kinds[name].starts(node) == compiler.workflow:
             yield from _without_end(source, name)
 
+    handler = source.model.failure_handler
+    if handler is not None and handler.workflow.partition("@")[0] == source.model.name:
+        message = "a saga that fails would start another one of its workflow"
+        yield Problem("/failure_handler/workflow", message, "name another workflow")
+
 
 def _without_end(source: Source, name: str) -> Iterator[Problem]:
     """A workflow that starts itself, whatever happens: each saga would start another one, down to the limit of the depth."""

@@ -35,12 +35,15 @@ def notes_of(
         for node in graph.nodes
         if node.workflow in said
     )
+    if graph.handler is not None and graph.handler.workflow in said:
+        found.append(f"the failure handler is `{graph.handler.workflow}`: {said[graph.handler.workflow]}")
     return tuple(found[:MOST_NOTES])
 
 
 def children_of(graph: Graph) -> tuple[str, ...]:
     """The workflows that a graph starts, as its nodes refer to them, each once."""
-    return tuple(dict.fromkeys(node.workflow for node in graph.nodes if node.workflow))
+    handler = () if graph.handler is None else (graph.handler.workflow,)
+    return tuple(dict.fromkeys((*(node.workflow for node in graph.nodes if node.workflow), *handler)))
 
 
 def no_such_child(reference: str, known: Collection[str]) -> str:

@@ -1,0 +1,79 @@
+"""The workflow that is started when a saga has failed for good: what it gets, and what the end says of it.
+
+Loaded with the first saga that fails and has one. It is started before the end is appended, under an id that its saga has only once in
+a branch: so it is started once, whatever dies in between. Starting is in runtime/performers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.decide.commands import Decision, StartHandler, missing
+from baton.core.decide.context import EvaluationContext, Found, LackingError
+from baton.core.decide.program import Program
+from baton.core.expressions import ExpressionError, parse
+from baton.core.log import events as ev
+from baton.core.log.state import State
+from baton.core.log.work import Child
+from baton.core.sizes import excess_of
+
+HANDLER = "failure-handler"
+_LAST_ERROR = parse("last_error")
+
+
+def handled(
+    program: Program, state: State, found: Found, decision: Decision, end: ev.SagaEnded, most_bytes: int
+) -> Decision:
+    """The decision, with the start of the handler before the end where that is one for it."""
+    handler = program.graph.handler
+    assert handler is not None, "the caller has looked"
+    is_cancelled = state.cancel is not None
+    if end.status == "completed" or (is_cancelled and (state.failure is not None or not handler.on_cancel)):
+        return decision
+    failure, given = end.failure or ev.Failure("cancelled", ""), None
+    context = EvaluationContext(program, state, found, failure=failure)
+    try:
+        given = _report(context, end) if program.handler is None else context.render(program.handler)
+        why = excess_of(given, most_bytes)
+    except LackingError as error:
+        return Decision(commands=missing(error.needs, error.questions))
+    except ExpressionError as error:
+        why = str(error)
+    if why:
+        unhandled = ev.failed_with("input_unbound", f"failure_handler: {why}")
+        return _with(decision, end, replace(end, unhandled=unhandled))
+    child = Child(
+        saga=f"{state.origin.saga}.{state.lineage.branch}.{HANDLER}",
+        workflow=handler.workflow,
+        input=ev.Value(v=given),
+    )
+    told = _with(decision, end, replace(end, handler=child.saga))
+    return replace(told, commands=(*told.commands, StartHandler(child)))
+
+
+def _with(decision: Decision, end: ev.SagaEnded, other: ev.SagaEnded) -> Decision:
+    return replace(decision, record=tuple(other if event is end else event for event in decision.record))
+
+
+def _report(context: EvaluationContext, end: ev.SagaEnded) -> dict[str, Any]:
+    """What a handler gets that the document gives nothing else. Raises `ExpressionError`, `LackingError`."""
+    origin, undone = context.state.origin, end.undone
+    return {
+        "saga": origin.saga,
+        "workflow": origin.workflow,
+        "user": origin.user,
+        "status": end.status,
+        "error": context.read(_LAST_ERROR),
+        "input": context.content(origin.input),
+        "steps": context.state.counts.steps,
+        "undone": None
+        if undone is None
+        else {
+            "done": undone.done,
+            "failed": [one.slot for one in undone.failed],
+            "stands": list(undone.lasting),
+            "doubtful": list(undone.doubtful),
+        },
+    }
