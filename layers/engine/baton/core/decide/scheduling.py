@@ -283,6 +283,12 @@ def _opened(builder: DecisionBuilder, at: Activation, said: Opened | Escalated) 
 
 def _done(builder: DecisionBuilder, at: Activation, said: Done) -> None:
     context = builder.context(at.slot, said.event.output)
+    if at.item and said.has_schema and at.node.output_schema is not None:
+        try:
+            check_output(context, at.node)
+        except RouteError as error:
+            fail(builder, at, ev.failed_with(error.code, error.message, at.node.name), said.first)
+            return
     closing = done(context, has_schema=said.has_schema).on(said.event)
     if said.first is not None:
         builder.note(said.first)

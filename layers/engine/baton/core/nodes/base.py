@@ -6,7 +6,7 @@ work means to folds and forks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 from msgspec import Struct
@@ -167,6 +167,9 @@ class Desk(Protocol):
 
     def content(self, at: Activation, value: ev.Value) -> Any:
         """The JSON value that a value of the log stands for."""
+
+    def contents(self, at: Activation, values: Sequence[ev.Value]) -> list[Any]:
+        """Those of several, which are fetched together."""
 
     def looked(self, at: Activation) -> tuple[int, bool] | None:
         """When this worker has last looked at work elsewhere, and whether that was said to be over then. None: not yet."""

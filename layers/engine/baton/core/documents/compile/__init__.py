@@ -15,6 +15,7 @@ from baton.core.documents.compile import (
     failing,
     joins,
     loopfaults,
+    many,
     schemas,
     tools,
 )
@@ -33,6 +34,7 @@ _CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
     edgefaults.check,
     loopfaults.check,
     joins.check,
+    many.check,
     tools.check,
     of_kinds.check,
     failing.check,

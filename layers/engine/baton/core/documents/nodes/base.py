@@ -24,6 +24,8 @@ AT_AN_END = ("after", "when", "join", "description")
 FAILING = ("retry", "on_failure", "failover", "breaker")
 # Fields only of nodes that call a tool.
 APPROVAL, REPLAN = "requires_approval", "replan"
+# A field of nodes that can be done for each item of a list.
+MAP = "map"
 # A field only of nodes that do what can be undone.
 COMPENSATE = "compensate"
 
@@ -195,6 +197,8 @@ class NodeDocument:
 
     def refuses(self, names: Collection[str]) -> str:
         """The message about fields that it may not have."""
+        if MAP in names:
+            return f"`{MAP}` goes with a `tool`, a `workflow`, a `value`, a `model`, a `human` or a `wait`"
         if "callback" in names:
             return "`callback` goes with a `tool`: what is handed over is a tool's work"
         if "cancel_on" in names:

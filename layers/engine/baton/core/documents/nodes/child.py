@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from baton.core.conditions.schemapaths import Schema, in_words
-from baton.core.documents.nodes.base import COMPENSATE, Compiler, Known, NodeDocument
+from baton.core.documents.nodes.base import COMPENSATE, MAP, Compiler, Known, NodeDocument
 from baton.core.documents.nodes.undone import only_none
 from baton.core.documents.parts.fields import Given, WorkflowReference
 from baton.core.effects.toolspec import PURE, ToolSpec
@@ -30,7 +30,7 @@ class Child(NodeDocument):
     )
     icon = "◆"
     outline = ('[["', '"]]')
-    own = ("with", "cancel_on", COMPENSATE)
+    own = ("with", MAP, "cancel_on", COMPENSATE)
     takes_signals = True
     refusal = "a child workflow takes no `timeout` of the node; its own steps and waits have theirs"
     example: ClassVar[Mapping[str, Any]] = {
