@@ -145,9 +145,11 @@ class DecisionBuilder(Struct):
             raise UnfitError(ev.failed_with("input_unbound", str(error), at.node.name)) from error
 
     def value(self, at: Activation) -> ev.Value:
-        given = self.arguments(at)
+        return self.made(at, self.arguments(at), "is to get")
+
+    def made(self, at: Activation, given: Any, does: str = "gives") -> ev.Value:
         if excess := excess_of(given, self.most_bytes):
-            text = f"what the node is to get is too large: {excess}"
+            text = f"what the node {does} is too large: {excess}"
             raise UnfitError(ev.Failure("value_too_large", text, at.node.name))
         return ev.Value(v=given)
 

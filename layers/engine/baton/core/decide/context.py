@@ -166,7 +166,7 @@ class EvaluationContext(Struct, frozen=True):
             return self._join(str(path.steps[0]))
         if path.root == "last_error":
             last = self.failure or next(iter(self._told()), None)
-            return None if last is None else self._last_error(last, path)
+            return None if last is None else self._last_error(last, with_batch=path.steps[:1] == ("batch",))
         value = self._value(path)
         if value is not None:
             return self.content(value)
@@ -180,7 +180,7 @@ class EvaluationContext(Struct, frozen=True):
         assert isinstance(work, Map), "nothing else has items of a list"
         return work.over
 
-    def _last_error(self, failure: ev.Failure, path: Path) -> dict[str, Any]:
+    def _last_error(self, failure: ev.Failure, *, with_batch: bool = False) -> dict[str, Any]:
         node = self.program.nodes.get(failure.node)
         class_ = failure.kind or class_of(failure.code)
         context = Context(
@@ -201,7 +201,7 @@ class EvaluationContext(Struct, frozen=True):
         value["errors"] = [_shown(error) for error in failure.errors]
         if self.parameters is None:
             del value["parameters"]
-        if path.steps[:1] == ("batch",):  # it may be large
+        if with_batch:  # it may be large
             value["batch"] = None if failure.batch is None else self.content(failure.batch)
         return value
 

@@ -35,7 +35,7 @@ _NODE = Words(
         "branch": "switch choice choices case cases conditions router route",
         "loop": "while repeat",
         "join": "trigger_rule join_on",
-        "map": "for_each for foreach map_over loop_over items with_items each matrix iterate",
+        "map": "for_each for map_over loop_over items with_items each matrix iterate",
         "catch": "on_error on_exception catches except rescue error_handler handler_on_error",
         "retry": "retries retry_policy retrier",
         "timeout": "timeout_seconds time_limit deadline max_time",

@@ -107,7 +107,7 @@ SHARED: dict[str, dict[str, Any]] = {
         "description": "A list, or one expression that gives one.",
         "anyOf": [
             {"type": "array", "items": ref("value")},
-            {"type": "string", "pattern": r"\\$\\{"},
+            {"type": "string", "pattern": r"\$\{"},
         ],
         "examples": ["${input.guests}"],
     },

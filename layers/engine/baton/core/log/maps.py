@@ -102,7 +102,6 @@ class MapStopped(About, frozen=True, tag="map_stopped", omit_defaults=True, kw_o
 class MapClosed(Gives, frozen=True, tag="map_closed", omit_defaults=True, kw_only=True):
     """A map is done: how many of its items have succeeded, have failed, were stopped and never began."""
 
-    became = "gathered"
     made = ("output",)
     succeeded: int = 0
     failed: int = 0

@@ -165,6 +165,9 @@ class Desk(Protocol):
     def value(self, at: Activation) -> ev.Value:
         """The same, for the log: no larger than a value may be. Raises `UnfitError`."""
 
+    def made(self, at: Activation, given: Any) -> ev.Value:
+        """A value that the kind has made, for the log: no larger than a value may be. Raises `UnfitError`."""
+
     def content(self, at: Activation, value: ev.Value) -> Any:
         """The JSON value that a value of the log stands for."""
 

@@ -16,7 +16,7 @@ from baton.core.graph.graph import Each, Node
 from baton.core.log import events as ev
 from baton.core.log.maps import FAILED, NOT_BEGUN, STOPPED, SUCCEEDED, Map
 from baton.core.log.work import Open
-from baton.core.nodes.base import Activation, Desk, Done, Failed, Kind, Moved, Next, Opened
+from baton.core.nodes.base import Activation, Desk, Done, Failed, Kind, Moved, Next, Opened, UnfitError
 
 MAP_FAILED, MAP_INVALID = "map_failed", "map_invalid"
 TOGETHER = 100
@@ -49,7 +49,7 @@ class MapKind(Kind):
         tally = _Tally()
         if each.need:
             return Failed(_why(at, each, Map(over=given, size=0), tally))
-        return _done(at, each, [], tally)
+        return _done(at, each, [], tally, desk)
 
     def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
         assert isinstance(work, Map), "nothing else is opened here"
@@ -62,13 +62,13 @@ class MapKind(Kind):
         if is_over or each.rest == "cancel":
             if tally.failed and _has_failed(each, work, tally):
                 results = _results(at, work, items, desk)
-                batch = ev.Value(v=_batch(results, tally))
+                batch = _told(at, results, tally, desk)
                 failure = _why(at, each, work, tally)
                 return Moved(
                     ev.MapStopped(node=at.node.name, iteration=at.iteration, failure=failure, batch=batch)
                 )
             if is_over or 0 < each.need <= tally.succeeded:
-                return _done(at, each, _results(at, work, items, desk), tally)
+                return _done(at, each, _results(at, work, items, desk), tally, desk)
         if len(ended) >= TOGETHER:
             results = [_result(item, value, work, desk, at) for item, value in sorted(ended.items(), key=_by)]
             return Moved(
@@ -161,26 +161,36 @@ def _why(at: Activation, each: Each, work: Map, tally: _Tally) -> ev.Failure:
     text = f"{count} of {work.size:,} items {'has' if count == 1 else 'have'} failed"
     if most >= 0:
         text += f", and {most or 'none'} may"
-    if each.need and count <= max(most, 0 if most >= 0 else count):
+    if each.need and not 0 <= most < count:
         text += f"; {each.need} have to succeed"
     first = "; ".join(f"{one.node}: {one.code}: {one.message}"[:200] for one in work.first[:5])
     failure = ev.failed_with(MAP_FAILED, f"{text}: {first}" if first else text, at.node.name)
     return replace(failure, errors=work.first)
 
 
-def _done(at: Activation, each: Each, results: list[dict[str, Any]], tally: _Tally) -> Done:
+def _done(at: Activation, each: Each, results: list[dict[str, Any]], tally: _Tally, desk: Desk) -> Done:
     output: Any = _batch(results, tally) if each.tells_all else [one.get("output") for one in results]
     return Done(
         ev.MapClosed(
             node=at.node.name,
             iteration=at.iteration,
-            output=ev.Value(v=output),
+            output=desk.made(at, output),
             succeeded=tally.succeeded,
             failed=tally.failed,
             stopped=tally.running,
             not_begun=tally.not_begun,
         )
     )
+
+
+def _told(at: Activation, results: list[dict[str, Any]], tally: _Tally, desk: Desk) -> ev.Value:
+    """The batch result of a map that has failed; without the outputs, where they are too large together."""
+    try:
+        return desk.made(at, _batch(results, tally))
+    except UnfitError:
+        return desk.made(
+            at, _batch([{**one, "output": None} if "output" in one else one for one in results], tally)
+        )
 
 
 def _batch(results: list[dict[str, Any]], tally: _Tally) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from baton.core.documents.compile.flow import waits_for
 from baton.core.documents.compile.known import follow
-from baton.core.documents.parts.many import MOST_CHILDREN, MOST_ITEMS
-from baton.core.expressions import lone_path
+from baton.core.documents.nodes.base import REPLAN
+from baton.core.expressions import expressions_in, lone_path
 from baton.core.graph.graph import Each, Node
 from baton.errors import Problem
 
@@ -27,17 +27,17 @@ def check(source: Source) -> Iterator[Problem]:
         if node.cancel_on is not None:
             message = "a signal cancels one child, and with `map` there is one for each item"
             yield Problem(f"/nodes/{name}/cancel_on", message, "let the child itself wait for the signal")
-        if node.replan is not None:
+        if REPLAN in node.model_fields_set:
             message = "a model puts nothing in the place of one item of a list"
             yield Problem(
-                f"/nodes/{name}/replan",
+                f"/nodes/{name}/{REPLAN}",
                 message,
-                "start a child `workflow` for each item, with `replan` there",
+                "start a child `workflow` for each item; what it does can have it",
             )
 
 
 def _over(source: Source, place: str, name: str, model: MapModel) -> Iterator[Problem]:
-    over, most = model.over, most_of(source, name)
+    over, most = model.over, source.kinds[name].most_items
     need, _, _ = waits_for(model, 0)
     if isinstance(over, list):
         if len(over) > most:
@@ -47,6 +47,8 @@ def _over(source: Source, place: str, name: str, model: MapModel) -> Iterator[Pr
             yield Problem(place, message, "wait for fewer, or for `all`")
         return
     path = lone_path(over)
+    if any(isinstance(found, Exception) for _, found in expressions_in(over)):
+        return  # told where all expressions are
     if path is None:
         yield Problem(place, "a text is no list", "write one expression and nothing else, or a list")
         return
@@ -55,21 +57,16 @@ def _over(source: Source, place: str, name: str, model: MapModel) -> Iterator[Pr
         yield Problem(place, f"`{path.text}` is no list", "name a list")
 
 
-def most_of(source: Source, name: str) -> int:
-    """The longest list that a node can be done for."""
-    return MOST_CHILDREN if source.kinds[name].kind == "workflow" else MOST_ITEMS
-
-
 def mapped(source: Source, name: str, kept: dict[str, Any], schema: Any) -> dict[str, Any]:
     """The fields of the graph's node that are done for each item, as those of one node that does."""
     model = source.nodes[name].map
     assert model is not None, "the caller has looked"
     need, _, cancels = waits_for(model, 0)
-    do = Node(name=name, output_schema=schema, **{**kept, "replan": None})
+    do = Node(name=name, output_schema=schema, **{**kept, REPLAN: None})
     each = Each(
         do=do,
         at_once=model.concurrency,
-        most=most_of(source, name),
+        most=source.kinds[name].most_items,
         need=need,
         tolerated=-1 if model.tolerated_failures is None else model.tolerated_failures,
         share=-1 if model.tolerated_share is None else model.tolerated_share,

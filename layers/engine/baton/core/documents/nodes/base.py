@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
+from baton.core.documents.parts.many import MOST_ITEMS
 from baton.core.effects.risk import Rules
 from baton.core.effects.toolspec import ToolSpec
 from baton.errors import Problem
@@ -154,6 +155,8 @@ class NodeDocument:
     is_idle: ClassVar[bool] = False
     """Whether no invocation runs while it is open."""
     takes_signals: ClassVar[bool] = False
+    most_items: ClassVar[int] = MOST_ITEMS
+    """The longest list for whose items it can be done."""
     ends: ClassVar[bool] = False
     """Whether the saga ends with it, so that nothing comes after it."""
     output: ClassVar[Mapping[str, Any]] = {}
@@ -227,8 +230,6 @@ class NodeDocument:
     """Whether the output stands in the document, under `key`."""
     chooses: ClassVar[bool] = False
     """Whether the node itself is asked where to go on: `choose` of its `branch` then leads nowhere else."""
-    has_items: ClassVar[bool] = False
-    """Whether its expressions can name `item`."""
 
     def tool(self, node: NodeModel) -> str:
         """The tool whose attempts can fail and be tried again; empty for kinds without attempts."""

@@ -39,7 +39,13 @@ class _OneKind(parts.NodeModel):
         chosen = self.model_fields_set & BY_KEY.keys()
         if len(chosen) != 1:
             found = " and ".join(key for key in BY_KEY if key in chosen) or "none"
-            raise refuse(f"a node has exactly one of {', '.join(KINDS)}; found {found}")
+            message = f"a node has exactly one of {', '.join(KINDS)}; found {found}"
+            hint = (
+                "write beside `map` what is done for each item, such as a `tool`"
+                if self.map is not None
+                else ""
+            )
+            raise refuse(message, hint)
         kind = BY_KEY[chosen.pop()]
         if strange := self.model_fields_set - _FIELDS[kind.key]:
             raise refuse(kind.refuses({name.rstrip("_") for name in strange}))
