@@ -253,6 +253,14 @@ def test_of_outputs_that_are_too_large_the_batch_result_has_the_fates_alone() ->
     assert outcome(saga)["h"]["batch"]["results"][1] == {"index": 1, "status": "succeeded", "output": None}
 
 
+def test_a_person_is_told_of_an_item_that_is_stopped_while_it_acts() -> None:
+    once = Node(name="m", kind="task", tool="t", arguments={}, effect="once")
+    saga = begun(map_of(once, need=1, at_once=2))
+    settled(saga, done("m#1"))
+    told = [event.notice for one in saga.entries for event in one.events if isinstance(event, ev.NoticeDue)]
+    assert [(one.code, one.key.rpartition("/")[2]) for one in told] == [("unknown_outcome", "0.m#0.stopped")]
+
+
 # ---- an item is a step of its own
 
 
