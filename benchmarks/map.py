@@ -129,7 +129,7 @@ class _Deployment:
         self.shards[hash(ref.id) % SHARDS].append(StreamItem(str(self._number), ref, wake))
 
     def send(self, messages: Sequence[tuple[Message, int]]) -> Sequence[int]:
-        """The queue of the relay: what is for later is left to nobody here, because no child waits."""
+        """The queue of the relay. What is for later is left out, because no child waits."""
         self.queue.extend(message for message, delay in messages if not delay)
         return []
 
@@ -170,7 +170,7 @@ class _Deployment:
         ref = SagaRef(TENANT, view["id"])
         tasks = [asyncio.create_task(self.relays(shard)) for shard in self.shards]
         tasks += [asyncio.create_task(self.works(number)) for number in range(WORKERS)]
-        while (head := self.log.read_head(ref)) is not None and head.group != "done":
+        while (head := self.log.read_head(ref)) is not None and head.group != "done":  # noqa: ASYNC110  in virtual time
             await asyncio.sleep(1)
         self.lasts = False
         await asyncio.gather(*tasks)

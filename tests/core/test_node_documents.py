@@ -51,4 +51,4 @@ def test_a_map_is_drawn_as_what_is_done_for_each_and_is_no_kind_of_a_document() 
     )
     assert summary("map", of="wait", over=[1], at_once=1) == "wait for each of [1], 1 at a time"
     with pytest.raises(NotImplementedError):
-        kind_named("map").compile(cast("Compiler", None), "a", NodeModel(tool="t"))
+        kind_named("map").compile(cast("Compiler", None), "a", NodeModel.model_validate({"tool": "t"}))
