@@ -21,6 +21,7 @@ from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel
 from baton.core.documents.parts.escalation import FAMILIAR
 from baton.core.documents.parts.failing import CatchModel, RetryModel
 from baton.core.documents.parts.replan import ReplanModel
+from baton.core.documents.parts.schedule import ScheduleModel
 
 OTHER_END = "write it at the other end, as `after`; a `branch` chooses between nodes"
 *_SOME, _LAST = (f"`{key}`" for key in KINDS)
@@ -139,6 +140,16 @@ WORDS: Mapping[type[BaseModel], Words] = {
             "tools": "allowed_tools",
             "alternatives": "max_alternatives count",
             "within": "timeout time_limit",
+        }
+    ),
+    ScheduleModel: Words(
+        keys={
+            "cron": "expression schedule_expression at when",
+            "rate": "every interval each",
+            "timezone": "tz time_zone zone schedule_expression_timezone",
+            "overlap": "concurrency concurrency_policy overlap_policy",
+            "catch_up": "catchup backfill catchup_window",
+            "input": "with payload arguments",
         }
     ),
     JoinModel: Words(

@@ -15,6 +15,7 @@ from baton.core.documents.compile import (
     failing,
     joins,
     loopfaults,
+    schedules,
     schemas,
     tools,
 )
@@ -39,6 +40,7 @@ _CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
     bounds.check,
     schemas.check,
     expressions.check,
+    schedules.check,
 )
 
 _TAKES_LONG = "the document takes too long to check; this is how far it came"

@@ -302,6 +302,10 @@ def _check_step(source: Source, path: Path, where: Place) -> Wrong:
     return "no step is undone here", "`step` is for `compensate`; elsewhere, `ctx.NODE.output`"
 
 
+def _check_schedule(source: Source, path: Path, where: Place) -> Wrong:
+    return "a saga does not know its schedule", "pass it on in the `input` of the `schedule`"
+
+
 def _check_undoing(source: Source, path: Path, where: Place) -> Wrong:
     """Long after the step, only its own entry and what a saga always has can be read."""
     if path.root in {"step", "input", "saga"}:
@@ -321,6 +325,7 @@ _CHECK_ROOT = {
     "output": _check_output,
     "item": _check_item,
     "step": _check_step,
+    "schedule": _check_schedule,
 }
 
 
