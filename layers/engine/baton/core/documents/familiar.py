@@ -79,7 +79,8 @@ _DOCUMENT = Words(
             "leave it out: each document that is registered under the name is its next version"
         ),
         "edges connections transitions links dependencies": "each node says itself what it comes `after`",
-        "on schedule trigger triggers cron": "leave it out: a saga is started by a call",
+        "cron rate every": "write `schedule: {cron: …}` or `schedule: {rate: …}`",
+        "on trigger triggers": "leave it out, or write a `schedule`: else a saga is started by a call",
         "env vars variables constants": "write it as a node with a `value`, or as `input`",
     },
 )
