@@ -26,7 +26,7 @@ from baton.core.expressions import ExpressionError, compile_template, expression
 from baton.core.graph import graph
 from baton.core.nodes import registry
 from baton.errors import InvalidDefinition, MalformedDocument
-from tests.core.build import PROPERTY, problems_of, tool_spec
+from tests.core.build import MORE, PROPERTY, problems_of, tool_spec
 from tests.core.compiling import shape_of
 from tests.core.documents import TOOLS, broken, documents, own_documents, shaped_documents
 from tests.core.shapes import BEYOND, SHAPES
@@ -79,14 +79,14 @@ def test_every_document_that_compiles_is_valid(value: Any) -> None:
 
 
 @given(shaped_documents())
-@settings(PROPERTY, max_examples=100)
+@settings(PROPERTY, max_examples=100 * MORE)
 def test_every_shape_that_can_be_written_is_valid(value: Any) -> None:
     assert shape_of(value)[1] == ()
     assert not refused(value)
 
 
 @given(broken(documents()) | broken(shaped_documents()))
-@settings(PROPERTY, max_examples=300)
+@settings(PROPERTY, max_examples=120 * MORE)
 @example({**MINIMAL, "output": "${input.a"})
 @example({**MINIMAL, "output": "$$${input."})
 @example({**MINIMAL, "output": "${\u2003input}"})
@@ -144,7 +144,7 @@ _EXPRESSION = st.lists(
 
 
 @given(_EXPRESSION)
-@settings(PROPERTY, max_examples=400)
+@settings(PROPERTY, max_examples=150 * MORE)
 @example('${ctx["a"]["output"][0].x}')
 @example('${ctx["a"]["output"]?[0].x}')
 @example("${ctx.a.output.x?}")
