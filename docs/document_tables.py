@@ -41,6 +41,8 @@ _SHARED = {
     "codes": "a code, or a list of such",
     "failClasses": "a [class](failures.md#what-a-failure-is), or a list of such",
     "limits": "[limits](#limits)",
+    "schedule": "a [schedule](schedules.md)",
+    "rate": "a [duration](#durations), or `5 minutes`",
     "guardrails": "[guardrails](#guardrails)",
     "jsonSchema": "a JSON Schema",
     "jsonSchemaOrName": "a JSON Schema, or the name of one",

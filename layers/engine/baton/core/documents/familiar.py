@@ -22,6 +22,7 @@ from baton.core.documents.parts.escalation import FAMILIAR
 from baton.core.documents.parts.failing import CatchModel, RetryModel
 from baton.core.documents.parts.many import MapModel
 from baton.core.documents.parts.replan import ReplanModel
+from baton.core.documents.parts.schedule import ScheduleModel
 
 OTHER_END = "write it at the other end, as `after`; a `branch` chooses between nodes"
 *_SOME, _LAST = (f"`{key}`" for key in KINDS)
@@ -80,7 +81,8 @@ _DOCUMENT = Words(
             "leave it out: each document that is registered under the name is its next version"
         ),
         "edges connections transitions links dependencies": "each node says itself what it comes `after`",
-        "on schedule trigger triggers cron": "leave it out: a saga is started by a call",
+        "cron rate every": "write `schedule: {cron: …}` or `schedule: {rate: …}`",
+        "on trigger triggers": "leave it out, or write a `schedule`: else a saga is started by a call",
         "env vars variables constants": "write it as a node with a `value`, or as `input`",
     },
 )
@@ -141,6 +143,16 @@ WORDS: Mapping[type[BaseModel], Words] = {
             "tools": "allowed_tools",
             "alternatives": "max_alternatives count",
             "within": "timeout time_limit",
+        }
+    ),
+    ScheduleModel: Words(
+        keys={
+            "cron": "expression schedule_expression at when",
+            "rate": "every interval each",
+            "timezone": "tz time_zone zone schedule_expression_timezone",
+            "overlap": "concurrency concurrency_policy overlap_policy",
+            "catch_up": "catchup backfill catchup_window",
+            "input": "with payload arguments",
         }
     ),
     JoinModel: Words(

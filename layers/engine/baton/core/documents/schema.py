@@ -61,6 +61,7 @@ _PARTS = {
     "CompensateModel": "compensation",
     "EscalationModel": "escalation",
     "RiskRuleModel": "riskRule",
+    "ScheduleModel": "schedule",
 }
 
 
@@ -98,6 +99,13 @@ SHARED: dict[str, dict[str, Any]] = {
         "minimum": SHORTEST_S,
         "maximum": LONGEST_S,
         "examples": ["500ms", "5s", "10m", "1.5h", "2d", 90],
+    },
+    "rate": {
+        "description": "One after so long: a duration, `5 minutes` or `rate(5 minutes)`. From a minute to 366 days.",
+        "type": ["string", "number"],
+        "minimum": 60,
+        "maximum": LONGEST_S,
+        "examples": ["5m", "rate(5 minutes)"],
     },
     **_of_kinds(runs=True),
     "textValue": TEXT,

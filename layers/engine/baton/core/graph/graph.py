@@ -18,6 +18,7 @@ from baton.core.failures.alternatives import Alternative
 from baton.core.failures.codes import PERMANENT
 from baton.core.failures.failover import Policy
 from baton.core.failures.policy import Change
+from baton.core.graph.schedule import Schedule
 from baton.errors import UnknownEntry
 
 FORMAT = 1
@@ -287,6 +288,7 @@ class Graph(_Part, frozen=True, kw_only=True):
 
     `limits` are the saga's, by the names of a node's; wall_time also stands for the document's `timeout`.
     `risk`: the document's own rules; None: the default ones. `undo_together`: steps are undone side by side.
+    `schedule`: when it is started by itself.
     """
 
     format: int = FORMAT
@@ -299,6 +301,7 @@ class Graph(_Part, frozen=True, kw_only=True):
     failover: tuple[Policy, ...] = ()
     risk: tuple[RiskRule, ...] | None = None
     undo_together: bool = False
+    schedule: Schedule | None = None
 
     @property
     def work(self) -> tuple[Node, ...]:

@@ -16,6 +16,7 @@ from baton.core.documents.compile import (
     joins,
     loopfaults,
     many,
+    schedules,
     schemas,
     tools,
 )
@@ -41,6 +42,7 @@ _CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
     bounds.check,
     schemas.check,
     expressions.check,
+    schedules.check,
 )
 
 _TAKES_LONG = "the document takes too long to check; this is how far it came"

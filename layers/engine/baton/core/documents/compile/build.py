@@ -44,6 +44,7 @@ def build(source: Source, kept: Callable[[str], dict[str, Any]]) -> Graph:
         failover=_failover(source, "/failover", model.failover),
         risk=model.rules,
         undo_together=model.compensate == PARALLEL,
+        schedule=model.schedule.schedule() if model.schedule is not None else None,
     )
 
 

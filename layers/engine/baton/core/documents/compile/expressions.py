@@ -306,6 +306,10 @@ def _check_step(source: Source, path: Path, where: Place) -> Wrong:
     return "no step is undone here", "`step` is for `compensate`; elsewhere, `ctx.NODE.output`"
 
 
+def _check_schedule(source: Source, path: Path, where: Place) -> Wrong:
+    return "a saga does not know its schedule", "pass it on in the `input` of the `schedule`"
+
+
 def _check_undoing(source: Source, path: Path, where: Place) -> Wrong:
     """Long after the step, only its own entry and what a saga always has can be read."""
     if path.root in {"step", "input", "saga"}:
@@ -326,6 +330,7 @@ _CHECK_ROOT = {
     "item": _check_item,
     "index": _check_item,
     "step": _check_step,
+    "schedule": _check_schedule,
 }
 
 
