@@ -54,6 +54,7 @@ CORE = (
     "models",
     "failures",
     "graph",
+    "schedules",
     "log",
     "nodes",
     "decide",
