@@ -32,6 +32,8 @@ _SHARED = {
     "pause": "a [duration](#durations), a text with [expressions](#expressions), or `first`, `factor` and `most`",
     "factor": "a number from 1 to 10",
     "join": "a [join](#join)",
+    "map": "a [map](#map)",
+    "list": "a list, or one [expression](#expressions) that gives one",
     "callback": "a [callback](#callback)",
     "catch": "[where it goes on from a failure](#catch)",
     "retry": "[retries](failures.md#what-a-document-can-say)",
@@ -42,6 +44,8 @@ _SHARED = {
     "codes": "a code, or a list of such",
     "failClasses": "a [class](failures.md#what-a-failure-is), or a list of such",
     "limits": "[limits](#limits)",
+    "schedule": "a [schedule](schedules.md)",
+    "rate": "a [duration](#durations), or `5 minutes`",
     "guardrails": "[guardrails](#guardrails)",
     "jsonSchema": "a JSON Schema",
     "jsonSchemaOrName": "a JSON Schema, or the name of one",
@@ -108,6 +112,11 @@ def poll_fields() -> str:
 def handler_fields() -> str:
     """The fields of a failure handler."""
     return _part("failureHandler")
+
+
+def map_fields() -> str:
+    """The fields of `map`."""
+    return _part("map")
 
 
 def join_fields() -> str:

@@ -24,6 +24,7 @@ class NodeFields(TypedDict, total=False):
     loop: Loop | None
     poll: Poll | None
     join: Join | Literal["all", "any"] | int | None
+    map: Any
     catch: Catch | None
     output_schema: object
     limits: Limits | None
@@ -65,6 +66,7 @@ FIELDS: Mapping[str, Writer] = {
     "loop": only(Loop, "a loop", "write loop(condition, …)"),
     "poll": only(Poll, "a poll", "write poll(condition, every)"),
     "join": join_or_short,
+    "map": Collector.value,
     "retry": said,
     "on_failure": by_code,
     "failover": said,

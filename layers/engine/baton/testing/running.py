@@ -252,9 +252,9 @@ async def _register(
 def _nodes_of(graph: Graph) -> list[Node]:
     """With one that stands for its failure handler."""
     if graph.handler is None:
-        return list(graph.nodes)
+        return list(graph.work)
     plain = Node(name=HANDLER, kind=graph.nodes[0].kind, workflow=graph.handler.workflow)
-    return [*graph.nodes, plain]
+    return [*graph.work, plain]
 
 
 def _check_names(what: str, said: Iterable[str], known: Collection[str]) -> None:

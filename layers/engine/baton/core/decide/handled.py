@@ -21,9 +21,12 @@ def takes_failure(program: Program, state: State, slot: str) -> bool:
     """
     name, _ = node_of(slot)
     node = program.nodes[name] if slot else None
-    if state.origin.handled or name in program.index.can_fail:
+    rules = node.catch if node is not None else ()
+    if node is not None and node.work.failures:
         return True
-    return node is not None and (bool(node.failures) or any(map(_fits, node.catch)))
+    if node is not None and node.each is not None and node.each.tells_all:
+        return True
+    return state.origin.handled or name in program.index.can_fail or any(map(_fits, rules))
 
 
 def _fits(rule: Catch) -> bool:

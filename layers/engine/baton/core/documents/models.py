@@ -30,6 +30,7 @@ from baton.core.documents.parts.fields import (
 from baton.core.documents.parts.handler import HandlerModel
 from baton.core.documents.parts.node import Schema
 from baton.core.documents.parts.replan import ReplanModel
+from baton.core.documents.parts.schedule import ScheduleModel
 from baton.core.effects.risk import RiskRule
 
 
@@ -124,6 +125,11 @@ class WorkflowModel(Model):
         default=None, examples=[{"allowed_tools": ["table.*"], "allowed_transitions": {"plan": ["search"]}}]
     )
     failure_handler: Annotated[HandlerModel | None, Given] = Field(default=None, examples=["tell-the-team"])
+    schedule: Annotated[ScheduleModel | None, Given] = Field(
+        default=None,
+        description="When sagas of the workflow are started by themselves.",
+        examples=[{"cron": "0 18 * * fri", "timezone": "Europe/Berlin"}],
+    )
     nodes: dict[NodeName, NodeModel] = Field(
         min_length=1,
         max_length=MAX_NODES,

@@ -50,6 +50,7 @@ _PARTS = {
     "PauseModel": "pause",
     "PollModel": "poll",
     "JoinModel": "join",
+    "MapModel": "map",
     "CallbackModel": "callback",
     "LimitsModel": "limits",
     "CountModel": "countLimit",
@@ -63,6 +64,7 @@ _PARTS = {
     "EscalationModel": "escalation",
     "RiskRuleModel": "riskRule",
     "HandlerModel": "failureHandler",
+    "ScheduleModel": "schedule",
 }
 
 
@@ -101,11 +103,26 @@ SHARED: dict[str, dict[str, Any]] = {
         "maximum": LONGEST_S,
         "examples": ["500ms", "5s", "10m", "1.5h", "2d", 90],
     },
+    "rate": {
+        "description": "One after so long: a duration, `5 minutes` or `rate(5 minutes)`. From a minute to 366 days.",
+        "type": ["string", "number"],
+        "minimum": 60,
+        "maximum": LONGEST_S,
+        "examples": ["5m", "rate(5 minutes)"],
+    },
     **_of_kinds(runs=True),
     "textValue": TEXT,
     "template": TEMPLATE,
     "dollars": {"type": "number", "minimum": LEAST_USD, "maximum": MOST_USD},
     "factor": {"type": "number", "minimum": 1, "maximum": 10},
+    "list": {
+        "description": "A list, or one expression that gives one.",
+        "anyOf": [
+            {"type": "array", "items": ref("value")},
+            {"type": "string", "pattern": r"\$\{"},
+        ],
+        "examples": ["${input.guests}"],
+    },
     "waitFor": {"anyOf": [{"enum": ["all", "any"]}, {"type": "integer", "minimum": 1, "maximum": MAX_NODES}]},
     "tolerated": {
         "type": ["integer", "string"],

@@ -66,7 +66,8 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     Of an attempt of a tool also the class, the HTTP status if there was one, which tool and attempt it was, and when.
     `doubt`: what may happen only once may have happened; `claim` is the owner of the claim that it is about. `errors`:
     the first of the failures that a join has failed for, or that of a child. `handled`: on an edge, the nodes at which `catch` goes on from
-    this failure; the edge is lost by it, and not failed. `answer`: of a poll that has given up, the last one it got as JSON, or the beginning of it.
+    this failure; the edge is lost by it, and not failed. `batch`: of a map that has failed, what became of each item. `answer`: of a poll that
+    has given up, the last one it got as JSON, or the beginning of it.
     """
 
     code: str
@@ -82,6 +83,10 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     errors: tuple[Blamed, ...] = ()
     handled: tuple[str, ...] = ()
     answer: str = ""
+    batch: Value | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.code, self.message, self.node, self.attempt, self.at))
 
 
 class Paused(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -12,6 +12,7 @@ from baton.core.conditions.model import Condition
 from baton.core.documents.compile.failing import named_tools
 from baton.core.documents.compile.flow import waits_for
 from baton.core.documents.compile.handling import policies_of, rules_of
+from baton.core.documents.compile.many import mapped
 from baton.core.documents.compile.schemas import output_schema
 from baton.core.documents.parts.compensate import PARALLEL
 from baton.core.documents.parts.control import PauseModel
@@ -48,6 +49,7 @@ def build(source: Source, kept: Callable[[str], dict[str, Any]]) -> Graph:
         risk=model.rules,
         undo_together=model.compensate == PARALLEL,
         handler=_handler(model.failure_handler),
+        schedule=model.schedule.schedule() if model.schedule is not None else None,
     )
 
 
@@ -58,9 +60,11 @@ def _handler(handler: HandlerModel | None) -> Handler | None:
 
 
 def _node(source: Source, name: str, kept: dict[str, Any]) -> Node:
-    node = source.nodes[name]
+    node, schema = source.nodes[name], output_schema(source, name)
     if "failures" not in kept and (rules := rules_of(node.retry, node.on_failure)):
         kept = {**kept, "failures": rules}
+    if node.map is not None:
+        kept, schema = mapped(source, name, kept, schema), None
     return Node(
         name=name,
         before=source.edges.before[name],
@@ -71,7 +75,7 @@ def _node(source: Source, name: str, kept: dict[str, Any]) -> Node:
         join=_join(source, name, node),
         catch=tuple(_catch(source, name, index, rule) for index, rule in enumerate(node.catch)),
         loops=source.loops.around(name),
-        output_schema=output_schema(source, name),
+        output_schema=schema,
         limits=_caps(node.limits),
         **kept,
     )

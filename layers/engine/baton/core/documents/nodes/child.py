@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from baton.core.conditions.schemapaths import Schema, in_words
-from baton.core.documents.nodes.base import COMPENSATE, Compiler, Known, NodeDocument
+from baton.core.documents.nodes.base import COMPENSATE, MAP, Compiler, Known, NodeDocument
 from baton.core.documents.nodes.undone import only_none
 from baton.core.documents.parts.fields import Given, WorkflowReference
+from baton.core.documents.parts.many import MOST_CHILDREN
 from baton.core.effects.toolspec import PURE, ToolSpec
 from baton.core.failures.codes import ENGINE
 from baton.core.failures.matrix import REPLAN
@@ -36,7 +37,8 @@ class Child(NodeDocument):
     )
     icon = "◆"
     outline = ('[["', '"]]')
-    own = ("with", "input", "cancel_on", "timeout", "retry", "on_failure", COMPENSATE)
+    most_items = MOST_CHILDREN
+    own = ("with", "input", MAP, "cancel_on", "timeout", "retry", "on_failure", COMPENSATE)
     takes_signals = True
     example: ClassVar[Mapping[str, Any]] = {
         "workflow": "delivery@2",

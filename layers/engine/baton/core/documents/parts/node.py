@@ -27,6 +27,7 @@ from baton.core.documents.parts.fields import (
     defined,
     refuse,
 )
+from baton.core.documents.parts.many import MapModel
 from baton.core.documents.parts.replan import ReplanModel
 from baton.core.failures.breakers import NAME_PATTERN, name_problem
 
@@ -74,6 +75,14 @@ class NodeModel(Model):
         default=None,
         description="What the child gets in place of `with`: any JSON value.",
         examples=["${ctx.list.output[0]}"],
+    )
+    map: Annotated[MapModel | None, Given] = Field(
+        default=None,
+        description="The node is done once for each item of a list; its output is the list of what they gave.",
+        examples=[
+            "${input.guests}",
+            {"over": "${input.orders}", "concurrency": 5, "tolerated_failures": "10%"},
+        ],
     )
     cancel_on: Annotated[NodeName | None, Given] = Field(
         default=None,
