@@ -62,8 +62,6 @@ def check(source: Source) -> Iterator[Problem]:
             yield from _expressions_at(source, place, value, where)
         if node.branch is not None:
             yield from _branch(source, name, node)
-        if node.loop is not None:
-            yield from _loop(source, name, node)
         if (spec := source.kinds[name].taker(source, node)) is not None:
             yield from types(source, name, node.with_, spec, f"/nodes/{name}/with")
         if node.compensate is not None and node.compensate.with_:
@@ -87,6 +85,12 @@ def _values(source: Source, name: str, node: NodeModel) -> Iterator[tuple[str, A
         yield f"{place}/map", node.map.over, Place(name)
     for below, value in kind.values(node):
         yield f"{place}{below}", value, here
+    if (loop := node.loop) is not None:
+        first = loop.back_to or name
+        if loop.pause is not None:
+            yield f"{place}/loop/pause", loop.pause.first, Place(name, is_after=True)
+        if first in source.nodes:
+            yield f"{place}/loop/initial", loop.initial, Place(first)
 
 
 def _branch(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
@@ -106,16 +110,6 @@ def _branch(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
             hint = "let rules that hold more seldom come first, and write what is left as `default`"
             yield Problem(f"{place}/rules/{index + 1}", message, hint)
             return
-
-
-def _loop(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
-    loop, place = node.loop, f"/nodes/{name}/loop"
-    assert loop is not None
-    if loop.pause is not None and isinstance(loop.pause.first, str):
-        yield from _expressions_at(source, f"{place}/pause", loop.pause.first, Place(name, is_after=True))
-    first = loop.back_to or name
-    if loop.initial is not None and first in source.nodes:
-        yield from _expressions_at(source, f"{place}/initial", loop.initial, Place(first))
 
 
 def _conditions(source: Source) -> Iterator[Problem]:
