@@ -105,7 +105,8 @@ async def handled(world: World, *, start: Any, patiently: Any) -> str:
     return str(await start(world, HANDLED, {}, "handled"))
 
 
-DRIVES = (("polled", polled), ("tried", tried), ("too-late", too_late))
+DRIVES = (("polled", polled), ("tried", tried))
+OTHERS = (just_in_time, too_late, handled)
 
 
 # ---- what must hold ----------------------------------------------------------------------------------------------------

@@ -348,9 +348,7 @@ async def _cancelled_early(world: World) -> str:
 POLITE = "name: w\nnodes: {a: {tool: listen}}\noutput: '${ctx.a.output}'"
 RENTED = "name: w\nnodes: {a: {tool: rent, with: {stall: corner}}}"
 LOOKED_AT = Limits(sweep_shortest_ms=300_000)
-_IN_TIME, _HANDLED = (
-    partial(one, start=start, patiently=patiently) for one in (again.just_in_time, again.handled)
-)
+_IN_TIME, _TOO_LATE, _HANDLED = (partial(one, start=start, patiently=patiently) for one in again.OTHERS)
 
 CORPUS = (
     Scenario("chain", _chain),
@@ -396,5 +394,6 @@ CORPUS = (
         for name, drive in (*MODELLED.items(), *again.DRIVES)
     ),
     Scenario("just-in-time", _IN_TIME, has_open_end=True, same_steps=False),
+    Scenario("too-late", _TOO_LATE, has_open_end=True, same_steps=False),
     Scenario("handled", _HANDLED, "rolled_back"),
 )
