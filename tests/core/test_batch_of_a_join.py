@@ -7,6 +7,7 @@ from typing import Any
 from baton.core.conditions.model import Cel
 from baton.core.decide.program import Program
 from baton.core.graph.graph import Catch, Graph, Join, Node
+from baton.core.log import events as ev
 from baton.core.nodes.registry import KINDS
 from tests.core.build import AT_ONCE, Saga, done, failed
 from tests.core.compiling import told
@@ -83,8 +84,9 @@ def test_a_failure_carries_it_only_where_it_is_read() -> None:
     saga = joined(Join(tolerated=0, rest="run"), 1, handler="${last_error.code}")
     saga.go(failed("a"), running=["b", "c"])
     failures = [
-        event.failure for one in saga.entries for event in one.events if getattr(event, "failure", None)
+        event.failure for one in saga.entries for event in one.events if isinstance(event, ev.StepFailed)
     ]
+    assert failures
     assert [one.batch for one in failures] == [None] * len(failures)
 
 

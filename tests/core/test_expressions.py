@@ -91,6 +91,7 @@ def test_a_path_knows_its_node_and_what_is_inside_of_the_value() -> None:
         ("saga.id.x", "`saga.id.x`: a saga has id, user, tenant, workflow"),
         ("loop", "`loop`: write loop.iteration"),
         ("loop.iteration.x", "`loop.iteration.x`: write loop.iteration"),
+        ("index.x", "`index.x`: write index, which is a number"),
         ("join", "`join`: a join has outputs, arrived, errors, batch"),
         ("join.all", "`join.all`: a join has outputs, arrived, errors, batch"),
         ("input?.a", '`input?.a`: cannot read `?.a`; write .name, [0] or ["name"]'),
