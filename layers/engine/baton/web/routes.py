@@ -35,10 +35,10 @@ from baton.web.requests import (
     OpenBreakerBody,
     RemindBody,
     ResumeBody,
-    RollbackBody,
     SignalBody,
     StartBody,
 )
+from baton.web.rollback_body import RollbackBody
 
 DEFAULT_LIST = 50
 CALLBACKS, CONFIRMATIONS = "callbacks", "confirmations"
