@@ -74,6 +74,7 @@ def test_fork_sends_its_version_under_a_key(api: FakeApi, baton: Baton) -> None:
 
 
 PLAN = {
+    "parent": "k0",
     "undoable": 2,
     "doubtful": 1,
     "lasting": 0,
@@ -99,4 +100,5 @@ def test_a_plan_says_what_is_asked_about(api: FakeApi, baton: Baton) -> None:
     api.on("POST /sagas/k1/rollback", (200, {"id": "k1", "plan": PLAN}))
     said = baton("rollback", "k1", "--dry-run").stdout
     assert "book@1  a person is asked whether it has happened" in said
+    assert "k0 has started it, is not told, and stays as it is" in said
     assert "2 steps are undone, 0 stay, 1 is asked about" in said

@@ -195,6 +195,7 @@ def test_a_saga_that_has_ended_is_undone_in_a_new_branch(stage: Stage) -> None:
         saga = (await view_of(world, DONE))["id"]
         plan = (await world.service().rollback_plan(saga, 0))["plan"]
         assert plan == {
+            "parent": None,
             "undoable": 2,
             "doubtful": 0,
             "lasting": 1,

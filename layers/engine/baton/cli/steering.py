@@ -168,6 +168,10 @@ def _show_plan(answer: Mapping[str, Any]) -> None:
     if not plan["steps"]:
         click.echo(f"{answer['id']}  nothing is left to undo: the saga is {answer['status']}")
         return
+    if plan["parent"]:
+        click.echo(
+            f"        {plan['parent']} has started it, is not told, and stays as it is: to undo both, roll that back"
+        )
     if (more := plan["undoable"] + plan["doubtful"] + plan["lasting"] - len(plan["steps"])) > 0:
         click.echo(f"     … and {counted(more, 'step')} more")
     undone = counted(plan["undoable"], "step is undone", "steps are undone")

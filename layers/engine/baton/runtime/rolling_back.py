@@ -18,7 +18,7 @@ from baton.core.log.state import FORK_KEY, State, slot_of
 from baton.core.log.status import status_of
 from baton.core.log.undos import NAMED, Undoable
 from baton.errors import KeyReused, NotAllowedNow, UserError
-from baton.ports import Head, Wake
+from baton.ports import Head, SagaRef, Wake
 from baton.runtime.history import History
 from baton.runtime.request import Opened, Request, accepted
 
@@ -57,7 +57,14 @@ async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[
             if not in_doubt or version > undo.redone.get(slot, -1):
                 by = _by(program, event)
                 steps.append({"step": slot, "version": version, "by": by, "doubtful": in_doubt})
-    return {"undoable": can, "doubtful": doubtful, "lasting": cannot, "steps": steps[:LISTED]}
+    parent = SagaRef.parse(of).id if (of := history.state.origin.parent) else None
+    return {
+        "parent": parent,
+        "undoable": can,
+        "doubtful": doubtful,
+        "lasting": cannot,
+        "steps": steps[:LISTED],
+    }
 
 
 async def _listed(history: History, back_to: int) -> AsyncIterator[tuple[int, Any]]:

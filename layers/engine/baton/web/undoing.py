@@ -77,6 +77,9 @@ class PlannedStep(Answer):
 class Plan(Answer):
     """What a rollback undoes, the newest first."""
 
+    parent: str | None = Field(
+        description="The saga that has started this one. It is not told: what it has made of this one's output stays."
+    )
     undoable: int = Field(ge=0)
     doubtful: int = Field(ge=0, description="Steps that may have happened: a person is asked about each.")
     lasting: int = Field(ge=0, description="Steps that nothing undoes.")
