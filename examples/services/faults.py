@@ -19,13 +19,17 @@ Kind = Literal["hangs", "unavailable", "login", "full", "late", "nonsense", "sha
 
 
 class Fault(pydantic.BaseModel):
-    """What is wrong. Without `operations` it is wrong with all of them, without `at` at any time of the evening."""
+    """What is wrong. Without `operations` it is wrong with all of them, without `at` at any time of the evening.
+
+    With `times` it is over when so many operations have met it.
+    """
 
     model_config = pydantic.ConfigDict(extra="forbid")
 
     kind: Kind
     operations: list[str] = []
     at: datetime | None = None
+    times: int | None = None
 
 
 class _Faults(pydantic.RootModel[list[Fault]]):
@@ -48,7 +52,9 @@ class Faults:
             for fault in faults:
                 is_here = operation in (fault.operations or [operation])
                 is_now = fault.at is None or at is None or fault.at == at
-                if is_here and is_now and fault.kind in (kinds or [fault.kind]):
+                if is_here and is_now and fault.times != 0 and fault.kind in (kinds or [fault.kind]):
+                    if fault.times is not None:
+                        fault.times -= 1
                     return fault
         return None
 

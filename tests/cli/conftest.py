@@ -98,7 +98,7 @@ def server() -> Iterator[Server]:
     listener.bind(("127.0.0.1", 0))
     listener.listen()
     found = Server(f"http://127.0.0.1:{listener.getsockname()[1]}")
-    app = Starlette(routes=[Route("/{path:path}", found.answer, methods=["GET", "POST"])])
+    app = Starlette(routes=[Route("/{path:path}", found.answer, methods=["GET", "POST", "PUT"])])
     running = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
     thread = threading.Thread(target=lambda: asyncio.run(running.serve(sockets=[listener])))
     thread.start()

@@ -16,7 +16,16 @@ from baton.client.connection import Connection
 from baton.demo.books import Books
 from baton.demo.guest import WORDS
 from baton.demo.progress import Progress, summary
-from baton.demo.scenario import FALLING, GUEST, Plan, Scenario, evening, fault
+from baton.demo.scenario import (
+    FALLING,
+    GUEST,
+    KILLS,
+    LARGE,
+    Plan,
+    Scenario,
+    evening,
+    faults,
+)
 from baton.local.records import ProcessInfo
 from tests.cli.conftest import FakeApi
 
@@ -76,6 +85,12 @@ def prepared(api: FakeApi, *answers: list[tuple[int, dict[str, Any]]]) -> None:
         api.on(f"GET /sagas/s{n}/events", (200, {"entries": entries, "next": None}))
     api.on("GET /books/unanswered", (200, {"effects": []}))
     api.on("GET /questions", (200, {"questions": [], "next": None}))
+    for place in faults():
+        api.on(f"PUT /faults/{place}", (200, {}))
+
+
+async def holder(saga: str) -> str:
+    return "its-request.abc" if saga == "planned" else "the-request.abc"
 
 
 def play(api: FakeApi, plan: Plan, workers: Workers) -> tuple[Scenario, Screen]:
@@ -85,7 +100,7 @@ def play(api: FakeApi, plan: Plan, workers: Workers) -> tuple[Scenario, Screen]:
         async with Api(Connection(api.url, "t")) as client, Reader() as reader:
             async with Api(Connection(api.url, "of-another")) as other:
                 books = Books(reader, [api.url])
-                scenario = Scenario(plan, client, other, workers, books, screen, steps=14)
+                scenario = Scenario(plan, client, other, workers, holder, books, screen, steps=14)
                 await scenario.run()
             return scenario
 
@@ -97,29 +112,27 @@ def test_the_evening_that_falls_through_is_not_cancelled_and_is_the_one_whose_sn
 ) -> None:
     done = [saga(0, "completed", 14)], [saga(1, "completed", 14)]
     prepared(api, *done, [saga(2, "running", 9), saga(2, "rolled_back", 11)])
-    scenario, _ = play(api, Plan(sagas=3, kills=0, tick_s=TICK_S), Workers())
+    scenario, _ = play(api, Plan(sagas=3, tick_s=TICK_S), Workers())
     assert scenario.course.falling in {"s0", "s1", "s2"}
     assert scenario.course.falling != scenario.course.cancelled
-    place, (sold_out,) = fault()
-    assert place == f"{evening(FALLING)['city'].lower()}/dumplings"
+    (sold_out,) = faults()[f"{evening(FALLING)['city'].lower()}/dumplings"]
     assert sold_out["at"] == "2026-12-01T22:30:00+00:00", "at the bar, three hours later"
     assert [n for n in range(200) if evening(n) == evening(FALLING)] == [FALLING]
 
 
 def test_it_starts_every_saga_cancels_one_under_way_and_ends_with_the_last(api: FakeApi) -> None:
-    young = [saga(0, "running", 1), saga(0, "completed", 14)]
-    old = [saga(1, "running", 5), saga(1, "cancelled", 6)]
-    prepared(api, young, old)
-    scenario, screen = play(api, Plan(sagas=2, kills=0, tick_s=TICK_S), Workers())
+    """Of five only the last is needed for nothing else: two are to have their workers killed, one falls through, one asks."""
+    others = [[saga(n, "running", 5), saga(n, "completed", 14)] for n in range(4)]
+    prepared(api, *others, [saga(4, "running", 5), saga(4, "cancelled", 6)])
+    scenario, screen = play(api, Plan(sagas=5, tick_s=TICK_S), Workers())
     # They are started concurrently, so whose answer comes first is not said.
-    assert sorted(scenario.course.sagas) == ["planned", "s0", "s1"]
-    assert scenario.course.cancelled == "s1"
+    assert sorted(scenario.course.sagas) == ["planned", "s0", "s1", "s2", "s3", "s4"]
     given = [asked.json["input"] for asked in api.of("POST", "/sagas")]
     (words,) = [asked.json for asked in api.of("POST", "/intentions")]
     assert (scenario.course.planning, words) == ("planned", {"words": WORDS, "input": GUEST})
-    assert sorted(given, key=str) == sorted([evening(0), evening(1)], key=str)
-    assert len(api.of("POST", "/sagas/s1/cancel")) == 1
-    assert screen.said[-1] == "cancelled saga s1 after 5 steps"
+    assert sorted(given, key=str) == sorted(map(evening, range(5)), key=str)
+    assert len(api.of("POST", f"/sagas/{scenario.course.cancelled}/cancel")) == 1
+    assert screen.said[-1] == f"cancelled saga {scenario.course.cancelled} after 5 steps"
 
 
 @pytest.fixture
@@ -138,7 +151,7 @@ def test_a_question_is_seen_left_alone_and_approved_once_by_another_person(api: 
     prepared(api, [saga(0, "suspended", 1)] * 4 + [saga(0, "completed", 14)])
     api.on("GET /questions", NOT_YET, ASKED)
     api.on("POST /sagas/s0/answer", (202, {"id": "s0", "status": "suspended", "version": 9}))
-    scenario, screen = play(api, Plan(sagas=1, kills=0, thinks_s=0, tick_s=TICK_S), Workers())
+    scenario, screen = play(api, Plan(sagas=1, thinks_s=0, tick_s=TICK_S), Workers())
     (answer,) = api.of("POST", "/sagas/s0/answer")
     assert answer.json == {"ask": "0.hold.f1", "action": "approve"}
     assert answer.headers["authorization"] == "Bearer of-another"
@@ -151,59 +164,59 @@ def test_a_question_is_seen_left_alone_and_approved_once_by_another_person(api: 
 def test_a_question_is_not_answered_before_its_moment_has_passed(api: FakeApi) -> None:
     prepared(api, [saga(0, "suspended", 1)] * 3 + [saga(0, "completed", 14)])
     api.on("GET /questions", ASKED)
-    scenario, _ = play(api, Plan(sagas=1, kills=0, thinks_s=60, tick_s=TICK_S), Workers())
+    scenario, _ = play(api, Plan(sagas=1, thinks_s=60, tick_s=TICK_S), Workers())
     assert (scenario.course.asking, scenario.course.approved_ms) == ("s0", 0)
     assert api.of("POST", "/sagas/s0/answer") == []
 
 
-@pytest.mark.usefixtures("large")
-def test_the_saga_that_asks_is_neither_cancelled_nor_struck(api: FakeApi) -> None:
+def test_the_saga_that_asks_is_neither_cancelled_nor_struck(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert evening(LARGE)["city"] not in {city for city, _ in KILLS}
+    monkeypatch.setattr("baton.demo.scenario.LARGE", 0)
+    monkeypatch.setattr("baton.demo.scenario.KILLS", ())
     prepared(api, [saga(0, "running", 9)] * 2 + [saga(0, "completed", 14)])
-    api.on("GET /books/unanswered", (200, {"effects": [effect("deposit")]}))
-    workers = Workers(busy(8, 1500, "the-request"))
-    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
-    assert (workers.killed, scenario.course.cancelled) == ([], "")
+    scenario, _ = play(api, Plan(sagas=1, tick_s=TICK_S), Workers())
+    assert (scenario.course.asking, scenario.course.cancelled) == ("s0", "")
 
 
 def test_a_worker_is_killed_when_a_service_has_acted_for_it_unheard(api: FakeApi) -> None:
     prepared(api, [saga(0, "running", 1), saga(0, "running", 2), saga(0, "completed", 14)])
     api.on("GET /books/unanswered", (200, {"effects": [effect("hold"), effect("deposit")]}))
     workers = Workers(busy(7, 1500, "another"), busy(8, 1500, "the-request"))
-    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
+    scenario, _ = play(api, Plan(sagas=1, tick_s=TICK_S), workers)
     (kill,) = scenario.course.kills
     assert (workers.killed, kill.pid, kill.request_id) == ([8], 8, "the-request")
     assert (kill.saga, kill.effect) == ("s0", "deposit")
     assert "its deposit was done and not yet known" in kill.moment
+    assert [asked.json for asked in api.of("PUT", "/faults/lisbon")] == [[]], "no other answer is late"
 
 
-def test_a_service_that_answers_while_the_worker_is_killed_leaves_no_doubt(api: FakeApi) -> None:
+def test_no_worker_is_killed_for_an_effect_of_another_kind_or_city(api: FakeApi) -> None:
     prepared(api, [saga(0, "running", 1), saga(0, "running", 2), saga(0, "completed", 14)])
-    there: tuple[int, Any] = (200, {"effects": [effect("deposit")]})
-    gone: tuple[int, Any] = (200, {"effects": []})
-    api.on("GET /books/unanswered", there, there, gone)
-    scenario, _ = play(
-        api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), Workers(busy(8, 1500, "the-request"))
-    )
-    (kill,) = scenario.course.kills
-    assert (kill.moment, kill.saga, kill.effect) == ("in the middle of its work", "", "")
+    api.on("GET /books/unanswered", (200, {"effects": [effect("hold"), effect("confirm")]}))
+    workers = Workers(busy(8, 1500, "the-request"))
+    scenario, _ = play(api, Plan(sagas=1, tick_s=TICK_S), workers)
+    assert (workers.killed, scenario.course.kills) == ([], [])
 
 
-def test_without_a_payment_to_strike_for_a_while_another_effect_will_do(
-    api: FakeApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("baton.demo.scenario.PATIENCE_TICKS", 4)
-    prepared(api, [saga(0, "running", 1)] * 4 + [saga(0, "completed", 14)])
-    api.on("GET /books/unanswered", (200, {"effects": [effect("hold")]}))
-    plan = Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60)
-    scenario, _ = play(api, plan, Workers(busy(8, 1000, "the-request")))
-    assert [kill.effect for kill in scenario.course.kills] == ["hold"]
+def test_every_kill_is_of_a_worker_whose_answer_a_fault_holds_back(api: FakeApi) -> None:
+    late = {
+        (place, *fault["operations"])
+        for place, found in faults().items()
+        for fault in found
+        if fault["kind"] == "late"
+    }
+    assert late == {("lisbon", "deposit"), ("porto", "confirm"), ("vienna", "hold")}
+    assert {city.lower() for city, _ in KILLS} == {evening(n)["city"].lower() for n in range(len(KILLS))}
 
 
-def test_a_saga_whose_worker_was_killed_has_to_go_on_and_is_not_cancelled(api: FakeApi) -> None:
-    prepared(api, [saga(0, "running", 1), saga(0, "running", 5), saga(0, "completed", 14)])
+def test_a_saga_whose_worker_was_or_will_be_killed_has_to_go_on_and_is_not_cancelled(api: FakeApi) -> None:
+    struck, to_be_struck = [saga(0, "running", 5)] * 3, [saga(1, "running", 5)] * 3
+    prepared(api, [*struck, saga(0, "completed", 14)], [*to_be_struck, saga(1, "completed", 14)])
     api.on("GET /books/unanswered", (200, {"effects": [effect("deposit")]}))
     workers = Workers(busy(8, 1500, "the-request"))
-    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
+    scenario, _ = play(api, Plan(sagas=2, tick_s=TICK_S), workers)
     assert (workers.killed, scenario.course.cancelled) == ([8], "")
 
 
@@ -218,26 +231,14 @@ def planning(api: FakeApi, *effects: dict[str, Any]) -> None:
     api.on("GET /books/unanswered", (200, {"effects": of_it}))
 
 
-@pytest.mark.parametrize(
-    ("acted", "said"),
-    [("hold", "when the guest's hold was done and not yet known"), ("confirm", "when its confirm was done")],
-)
-def test_the_worker_of_the_agent_is_killed_once_whatever_its_age(api: FakeApi, acted: str, said: str) -> None:
+def test_the_worker_of_the_agent_is_killed_once_when_it_holds_a_table(api: FakeApi) -> None:
     prepared(api, [saga(0, "running", 1)] * 4 + [saga(0, "completed", 14)])
-    planning(api, effect(acted))
-    workers = Workers(busy(7, 5000, "another"), busy(8, 5000, "its-request"))
-    scenario, screen = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), workers)
+    planning(api, effect("deposit"), effect("hold"))
+    workers = Workers(busy(7, 5000, "another"), busy(8, 5000, "its-request"), busy(9, 1500, "its-request"))
+    scenario, screen = play(api, Plan(sagas=1, tick_s=TICK_S), workers)
     (kill,) = scenario.course.kills
-    assert (workers.killed, kill.saga, kill.effect) == ([8], "planned", acted)
-    assert said in screen.said[-1]
-
-
-def test_the_saga_of_the_agent_is_struck_by_no_second_kill(api: FakeApi) -> None:
-    prepared(api, [saga(0, "running", 1)] * 4 + [saga(0, "completed", 14)])
-    planning(api, effect("deposit"))
-    workers = Workers(busy(8, 1500, "its-request"), busy(9, 1500, "its-request"))
-    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
-    assert [kill.effect for kill in scenario.course.kills if kill.saga == "planned"] == ["deposit"]
+    assert (len(workers.killed), kill.saga, kill.effect) == (1, "planned", "hold")
+    assert "when the guest's hold was done and not yet known" in screen.said[-1]
 
 
 def test_the_worker_of_the_agent_is_left_alone_while_nothing_is_done_for_it_and_its_saga_is_not_cancelled(
@@ -246,50 +247,13 @@ def test_the_worker_of_the_agent_is_left_alone_while_nothing_is_done_for_it_and_
     prepared(api, [saga(0, "running", 1)] * 2 + [saga(0, "completed", 14)])
     planning(api)
     workers = Workers(busy(8, 5000, "its-request"))
-    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S), workers)
+    scenario, _ = play(api, Plan(sagas=1, tick_s=TICK_S), workers)
     assert (workers.killed, scenario.course.kills, scenario.course.cancelled) == ([], [], "")
-
-
-def test_the_kill_of_the_agents_worker_is_none_of_the_others(api: FakeApi) -> None:
-    """The others strike no worker for what was done for the agent, and are as many as the plan says."""
-    prepared(api, [saga(0, "running", 1)] * 4 + [saga(0, "completed", 14)])
-    planning(api, effect("deposit"))
-    of_both = [effect("deposit"), {**effect("deposit"), "identity": {"reference": "planned"}}]
-    api.on("GET /books/unanswered", (200, {"effects": of_both}))
-    workers = Workers(busy(7, 1500, "the-request"), busy(8, 1500, "its-request"))
-    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
-    assert sorted(kill.saga for kill in scenario.course.kills) == ["planned", "s0"]
-
-
-def test_workers_that_just_began_or_are_about_to_yield_are_left_alone(api: FakeApi) -> None:
-    prepared(api, [saga(0, "running", 1), saga(0, "completed", 14)])
-    workers = Workers(busy(7, 10, "young"), busy(8, 4900, "old"), ProcessInfo(9, False, "", None, True))
-    scenario, _ = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
-    assert (workers.killed, scenario.course.kills) == ([], [])
-
-
-def test_when_the_worst_moment_cannot_be_caught_any_worker_at_work_will_do(
-    api: FakeApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("baton.demo.scenario.PATIENCE_TICKS", 5)
-    prepared(api, [saga(0, "running", 1)] * 5 + [saga(0, "completed", 14)])
-
-    class Tireless(Workers):
-        """Its one worker is always in the middle of something."""
-
-        def processes(self, function: str) -> Sequence[ProcessInfo]:
-            return [busy(process.pid, 1500, process.request_id) for process in super().processes(function)]
-
-    workers = Tireless(busy(7, 1500, "the-request"))
-    scenario, screen = play(api, Plan(sagas=1, kills=1, tick_s=TICK_S, kill_before_s=60), workers)
-    assert workers.killed == [7]
-    assert scenario.course.kills[0].moment == "in the middle of its work"
-    assert any(text.startswith("kill -9 7: a worker, ") for text in screen.said)
 
 
 def test_when_the_time_is_up_it_stops_and_says_what_it_saw(api: FakeApi) -> None:
     prepared(api, [saga(0, "running", 1)])
-    scenario, _ = play(api, Plan(sagas=1, kills=0, limit_s=0.1, tick_s=TICK_S), Workers())
+    scenario, _ = play(api, Plan(sagas=1, limit_s=0.1, tick_s=TICK_S), Workers())
     assert scenario.course.ended_ms >= scenario.course.asked_to_end_by_ms
 
 

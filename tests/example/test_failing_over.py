@@ -11,7 +11,7 @@ import pytest
 
 from baton import StepFailure
 from baton.demo.failover import CASES, DELIVERY, HOME, NONE, TABLES, UNDONE, WAITLIST, Case, judge
-from baton.demo.scenario import FALLING, evening, fault
+from baton.demo.scenario import FALLING, evening, faults
 from baton.testing import Result, run
 from sagas import outside
 
@@ -25,8 +25,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def switch(services: dict[str, str], case: Case) -> None:
     for service, places in case.faults.items():
-        for place, faults in places.items():
-            httpx.put(f"{services[URLS[service]]}/faults/{place}", json=list(faults)).raise_for_status()
+        for place, found in places.items():
+            httpx.put(f"{services[URLS[service]]}/faults/{place}", json=list(found)).raise_for_status()
 
 
 def dinner(services: dict[str, str], case: Case, **more: Any) -> Result:
@@ -96,8 +96,7 @@ def test_an_evening_that_falls_through_at_its_end_takes_back_all_that_it_has_don
     services: dict[str, str], kill: str
 ) -> None:
     """As one of the demo. A worker that dies when it has acted knows nothing of it, and it is taken back all the same."""
-    place, faults = fault()
-    case = replace(FALLS, faults={DELIVERY: {place: faults}})
+    case = replace(FALLS, faults={DELIVERY: faults()})
     result = dinner(services, case, kills={kill: "after"} if kill else {})
     assert judge(case, result.view, result.entries, books(services)).problems == [], result
 

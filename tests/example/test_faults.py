@@ -64,6 +64,12 @@ def test_a_fault_holds_at_its_place_and_below_and_until_it_is_switched_off(table
     assert httpx.post(f"{tables}/holds", json=HOLD).status_code == 201
 
 
+def test_a_fault_that_holds_for_a_number_of_times_is_over_then(tables: str) -> None:
+    switch(tables, "graz", {"kind": "unavailable", "operations": ["hold"], "times": 2})
+    statuses = [httpx.post(f"{tables}/holds", json=HOLD).status_code for _ in range(3)]
+    assert statuses == [503, 503, 201]
+
+
 def test_what_is_sold_out_in_a_city_is_not_ordered_there(services: dict[str, str]) -> None:
     url = services["OPEN_DELIVERY_URL"]
     cents = httpx.post(f"{url}/quotes", json={"city": "Graz", "items": ["Soup"], "at": HOLD["at"]}).json()[

@@ -29,14 +29,15 @@ from baton.demo.evidence import collect
 from baton.demo.guest import WORDS
 from baton.demo.progress import Progress
 from baton.demo.promises import broken
-from baton.demo.scenario import GUEST, Plan, Scenario, fault
+from baton.demo.scenario import GUEST, Plan, Scenario, faults
+from baton.demo.table import owner_of
 from baton.local.aws import Aws
 from baton.local.run import LocalRun
 from baton.local.template import load
 from baton.settings import local_key_variable
 
-WORKER_TIMEOUT_S = 6
-WAKE_VISIBILITY_S = 8
+WORKER_TIMEOUT_S = 8
+WAKE_VISIBILITY_S = 10
 # One machine has one clock and kills in time: the sagas of a killed worker need not wait for more.
 LEASE_GRACE_MS, CLOCK_SKEW_MS = 700, 200
 SCHEDULE_PERIOD_S = 5.0
@@ -47,7 +48,6 @@ CONNECTIONS = 4
 TENANT, USER, OTHER = "demo", "ada", "grace"
 WORKFLOWS = ("dinner", "concierge", "evening")
 # The provider of models, on loopback, as the template's parameter names it. It is sent this credential and none of the shell's.
-DELIVERY = "OpenDeliveryUrl"
 MODELS, PROFILE = "ModelProfiles", "scripted"
 PROVIDER = {MODELS: "examples.services.concierge"}
 REFUSING = {MODELS: ("--busy-every", "3")}
@@ -114,12 +114,16 @@ async def _with_everything(options: Options, console: Console, local: LocalRun, 
         provider = services.parameters[MODELS]
         books = Books(reader, [url for url in services.urls.values() if url != provider])
         steps = await _register(api, options.root)
-        place, faults = fault()
-        await reader.put(f"{services.parameters[DELIVERY]}/faults/{place}", faults)
+        for place, wrong in faults().items():
+            await books.switch(place, wrong)
+        aws, table = Aws(local.endpoint), local.physical["SagaTable"]
+
+        async def holder(saga: str) -> str:
+            return await aws.call(owner_of, aws.dynamodb, table, TENANT, saga)
+
         with Progress(console, steps) as screen:
-            scenario = Scenario(options.plan, api, other, local, books, screen, steps)
+            scenario = Scenario(options.plan, api, other, local, holder, books, screen, steps)
             course = await scenario.run()
-        aws = Aws(local.endpoint)
         evidence = await collect(
             api,
             course,
@@ -127,7 +131,7 @@ async def _with_everything(options: Options, console: Console, local: LocalRun, 
             Books(reader, [provider]),
             local.invocations,
             aws,
-            local.physical["SagaTable"],
+            table,
             await asyncio.to_thread(_memory, options.root / TEMPLATE),
         )
         aws.close()

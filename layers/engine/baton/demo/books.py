@@ -1,4 +1,4 @@
-"""The services' books, read over HTTP: what they did, counted by them and not by us.
+"""The services, over HTTP: their books, in which they count what they did, and their faults.
 
 What the books prove is in promises.
 """
@@ -27,3 +27,7 @@ class Books:
         """The effects that were carried out and whose callers have not heard of it, at this moment."""
         pages = (self._reader.get(f"{url}/books/unanswered") for url in self._services)
         return [effect for page in await asyncio.gather(*pages) for effect in page["effects"]]
+
+    async def switch(self, place: str, faults: Sequence[Any]) -> None:
+        """What is wrong at a place from now on, with each service that knows the operations."""
+        await asyncio.gather(*(self._reader.put(f"{url}/faults/{place}", faults) for url in self._services))

@@ -114,7 +114,8 @@ def _retries(figures: Figures) -> str:
     if figures.asked:
         return f"{counted(figures.asked, 'failure')} went to a person"
     codes = ", ".join(f"{count} after {code}" for code, count in figures.retries.items())
-    return f"{codes}: open-delivery refuses every ninth request, the model every third; no person was asked about it"
+    refusing = "open-delivery refuses every ninth request, the model every third, table-stack the guest's deposit three times"
+    return f"{codes}: {refusing}; no person was asked about it"
 
 
 def _approval(approval: Approval) -> str:
@@ -137,8 +138,8 @@ def _agent(agent: Planning) -> str:
 def _guest(guest: Change) -> str:
     if not guest.given_back:
         return "by the guest; no other wish came in between"
-    parts = f"{guest.given_back} {'thing' if guest.given_back == 1 else 'things'}"
-    return f"by the guest; the other wish called the first off, and the second gave {parts} back: the table for four, with its deposit"
+    what = "the table for four" if guest.given_back == 1 else "the table for four, with its deposit"
+    return f"by the guest; the other wish called the first off, and the second gave back {what}"
 
 
 def _undone(undone: Undoing) -> str:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from baton.client.api import Api
+from baton.client.exits import Failed
 from baton.client.text import span
 from baton.core.log.status import FINISHED
 from baton.demo.approver import Approver
@@ -29,26 +30,19 @@ LARGE, LARGE_PARTY = 3, 9
 FALLING = 2
 # The one evening that an agent plans. No other is in its city, so that no other takes its table.
 GUEST = {"at": FIRST_EVENING.isoformat()}
-# The one effect for which a second request would be a second one: its service takes no idempotency key.
-PAYMENT = "deposit"
 # What is done first of the guest's evening.
-HELD = "hold"
-LOOK_EVERY_TICKS = 10
-PATIENCE_TICKS = 30
+GUESTS_CITY, HELD = "Vienna", "hold"
+# In which city the first effect of this kind is answered late, and its worker killed meanwhile. The deposit is the one effect
+# for which a second request would be a second one: its service takes no idempotency key.
+KILLS = (("Lisbon", "deposit"), ("Porto", "confirm"))
+LOOK_EVERY_TICKS, CANCEL_TICKS = 10, 3
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much of what. `kills`: without the one of the agent's worker. A kill strikes a worker that has been at work for `kill_after_s` to `kill_before_s`.
-
-    The second number keeps the kill away from the moment at which a worker has already yielded. `thinks_s`: how long
-    the person who is asked leaves the question alone.
-    """
+    """How much of what. `thinks_s`: how long the person who is asked leaves the question alone."""
 
     sagas: int = 20
-    kills: int = 2
-    kill_after_s: float = 0.8
-    kill_before_s: float = 3.5
     cancel_after_steps: int = 4
     thinks_s: float = 2.0
     limit_s: float = 100.0
@@ -76,16 +70,27 @@ class Scenario:
     """One run. `course` says afterwards, or while it runs, what was done."""
 
     def __init__(
-        self, plan: Plan, api: Api, other: Api, workers: Workers, books: Books, screen: Screen, steps: int
+        self,
+        plan: Plan,
+        api: Api,
+        other: Api,
+        workers: Workers,
+        holder: Callable[[str], Awaitable[str]],
+        books: Books,
+        screen: Screen,
+        steps: int,
     ) -> None:
+        """`holder` tells under which name a worker holds a saga."""
         self._plan = plan
         self._books = books
-        self._patience = PATIENCE_TICKS
+        self._holder = holder
+        self._cities: dict[str, str] = {}
+        self._to_kill = [*KILLS[: plan.sagas], (GUESTS_CITY, HELD)]
         self._api = api
         self._workers = workers
         self._screen = screen
         self._latest: dict[str, dict[str, Any]] = {}
-        self.course = Course(expected_steps=steps, kills_wanted=plan.kills)
+        self.course = Course(expected_steps=steps, kills_wanted=len(self._to_kill))
         self._approver = Approver(other, screen.say, self.course, plan.thinks_s)
         self._guest = Guest(api, screen.say, self.course)
 
@@ -95,27 +100,31 @@ class Scenario:
         course.started_ms = _now_ms()
         course.asked_to_end_by_ms = course.started_ms + round(self._plan.limit_s * 1000)
         await self._start()
-        tick = 0
-        while _now_ms() < course.asked_to_end_by_ms:
-            if len(self._kills()) < self._plan.kills:
-                await self._kill_one()
-            if self._plan.kills:
-                await self._kill_planning()
-            await self._guest.change(self._latest[course.planning])
-            if tick % LOOK_EVERY_TICKS == 0:
-                await self._look()
-                await self._approver.look(self._latest)
-                await self._guest.look(self._latest[course.planning])
-                if all(saga["status"] in FINISHED for saga in self._latest.values()):
-                    break
-                if not course.cancelled:
-                    await self._cancel_one()
-            self._screen.update(self._latest)
-            tick += 1
-            await asyncio.sleep(self._plan.tick_s)
+        beside = asyncio.gather(self._kill_all(), self._cancel_one(), self._change_wish())
+        try:
+            await self._watch(beside)
+        finally:
+            beside.cancel()
+            await asyncio.gather(beside, return_exceptions=True)
         course.ended_ms = _now_ms()
         self._screen.update(self._latest)
         return course
+
+    async def _watch(self, beside: asyncio.Future[Any]) -> None:
+        """Until every saga has ended, or the time is up. Raises what `beside` has failed with."""
+        tick = 0
+        while _now_ms() < self.course.asked_to_end_by_ms:
+            if beside.done():
+                beside.result()
+            if tick % LOOK_EVERY_TICKS == 0:
+                await self._look()
+                await self._approver.look(self._latest)
+                await self._guest.look(self._latest[self.course.planning])
+                if all(saga["status"] in FINISHED for saga in self._latest.values()):
+                    return
+            self._screen.update(self._latest)
+            tick += 1
+            await asyncio.sleep(self._plan.tick_s)
 
     async def _start(self) -> None:
         started = await asyncio.gather(
@@ -124,6 +133,7 @@ class Scenario:
         planned = await self._api.intend(WORDS, GUEST)
         for saga in (*started, planned):
             self._latest[str(saga["id"])] = {"steps": 0, "active": [], **saga}
+        self._cities = {str(saga["id"]): evening(n)["city"] for n, saga in enumerate(started)}
         self.course.sagas = list(self._latest)
         self.course.planning = str(planned["id"])
         self.course.asking = next(iter(self.course.sagas[LARGE:]), "")
@@ -136,56 +146,37 @@ class Scenario:
         for saga, seen in zip(running, await asyncio.gather(*map(self._api.show, running)), strict=True):
             self._latest[saga] = seen
 
+    async def _kill_all(self) -> None:
+        """Beside all that is looked at: an answer is late by seconds, and to look at every saga may take longer."""
+        while self._to_kill:
+            await self._kill_one()
+            await asyncio.sleep(self._plan.tick_s)
+
+    async def _change_wish(self) -> None:
+        """The guest's other wish has its time, too: between the table that is held and the end of the evening's booking."""
+        while not self.course.changed_ms:
+            await self._guest.change(self._latest[self.course.planning])
+            await asyncio.sleep(self._plan.tick_s)
+
     async def _kill_one(self) -> None:
-        """SIGKILL a worker at the worst moment: a service has acted for it, and it does not know yet.
-
-        The first kill waits for a payment, the second until sagas are in their second invocation, so that both
-        legs are hit. When the worst moment cannot be caught for a while, the next best will do: any effect, then
-        any worker in the middle of its work.
-        """
-        kills = self._kills()
-        if kills:
-            # A second leg is short: on a busy machine it would be over before all patience is.
-            self._patience = min(self._patience, PATIENCE_TICKS // 3)
-        if kills and not any(int(s.get("invocations") or 0) > 1 for s in self._latest.values()):
-            return
-        prey = self._at_work()
-        if not prey:
-            return
-        is_choosy = not kills and self._patience > PATIENCE_TICKS // 2
-        # The youngest first: it stays unanswered for longest.
-        for effect in sorted(await self._books.unanswered(), key=lambda effect: -effect["at_ms"]):
-            saga = str(effect["identity"].get("reference"))
-            # The saga that waited for a person is late as it is: killed, too, it would be the last by far. That of the
-            # agent has a kill of its own.
-            if saga.partition(".")[0] in (self.course.asking, self.course.planning) or (
-                is_choosy and effect["kind"] != PAYMENT
-            ):
-                continue
-            request_id = await self._holder(saga)
-            if request_id in prey and effect in await self._books.unanswered():
-                await self._kill(prey[request_id], effect)
-                return
-        self._patience -= 1
-        if self._patience <= 0:
-            await self._kill(next(iter(prey.values())), {})
-
-    def _kills(self) -> list[Kill]:
-        """Those for which any saga but the agent's will do."""
-        return [kill for kill in self.course.kills if not self.course.is_planned(kill.saga)]
-
-    async def _kill_planning(self) -> None:
-        """SIGKILL the worker of the guest's evening, once: when a service has held a table for it, or later, at the next effect."""
-        if any(map(self.course.is_planned, (kill.saga for kill in self.course.kills))) or not self._busy():
+        """SIGKILL a worker at the worst moment: a service has acted for it, and it does not know yet."""
+        if not self._busy():
             return
         for effect in await self._books.unanswered():
             saga = str(effect["identity"].get("reference"))
-            if not self.course.is_planned(saga):
+            moment = (self._city(saga), effect["kind"])
+            if moment not in self._to_kill:
                 continue
-            process = self._busy().get(await self._holder(saga))
+            process = self._busy().get(request_of(await self._holder(saga)))
             if process is not None and effect in await self._books.unanswered():
                 await self._kill(process, effect)
+                await self._books.switch(moment[0].lower(), after_kill(moment[0]))
+                self._to_kill.remove(moment)
                 return
+
+    def _city(self, saga: str) -> str:
+        """Where the evening of a saga is."""
+        return GUESTS_CITY if self.course.is_planned(saga) else self._cities.get(saga, "")
 
     async def _kill(self, process: ProcessInfo, effect: Mapping[str, Any]) -> None:
         if process.request_id not in self._busy():
@@ -193,13 +184,10 @@ class Scenario:
         self._workers.kill(process.pid)
         now = _now_ms()
         busy_ms = now - (process.busy_since or now)
-        saga = kind = ""
-        moment = "in the middle of its work"
-        # Only what is unanswered even now is sure to have been so at the kill.
-        if effect and effect in await self._books.unanswered():
-            saga, kind = str(effect["identity"]["reference"]), str(effect["kind"])
-            whose = "the guest's" if self.course.is_planned(saga) and kind == HELD else "its"
-            moment = f"when {whose} {kind} was done and not yet known"
+        # The answer is late by seconds, so that what was unanswered a moment ago was so at the kill.
+        saga, kind = str(effect["identity"]["reference"]), str(effect["kind"])
+        whose = "the guest's" if self.course.is_planned(saga) and kind == HELD else "its"
+        moment = f"when {whose} {kind} was done and not yet known"
         self.course.kills.append(Kill(process.pid, process.request_id, now, busy_ms, moment, saga, kind))
         self._screen.say(f"kill -9 {process.pid}: a worker, {span(busy_ms)} into its work, {moment}")
 
@@ -209,37 +197,32 @@ class Scenario:
         workers = self._workers.processes("WorkerFunction")
         return {one.request_id: one for one in workers if one.busy and one.pid not in struck}
 
-    def _at_work(self) -> dict[str, ProcessInfo]:
-        """Those of them that may be killed now."""
-        now = _now_ms()
-        least, most = self._plan.kill_after_s * 1000, self._plan.kill_before_s * 1000
-        return {
-            request_id: process
-            for request_id, process in self._busy().items()
-            if process.busy_since is not None and least <= now - process.busy_since <= most
-        }
-
-    async def _holder(self, saga: str) -> str:
-        """The Lambda request that wrote last into a saga's log."""
-        entries = [entry async for entry in self._api.events(saga) if entry["epoch"]]
-        return request_of(str(entries[-1]["invocation"])) if entries else ""
-
     async def _cancel_one(self) -> None:
         """Cancel the first saga that is well under way, with time for its running steps to finish.
 
-        None whose worker was killed at the worst moment, that asked a person or has an agent: they have to show that they go on. Nor
-        the one that falls through.
+        None whose worker is to be killed, that asks a person or has an agent: they have to show that they go on. Nor the one
+        that falls through.
         """
         course = self.course
-        needed = {course.asking, course.planning, course.falling, *(kill.saga for kill in course.kills)}
-        for saga, seen in self._latest.items():
-            if saga in needed:
-                continue
+        cities = [city for city, _ in self._to_kill]
+        needed = {course.asking, course.planning, course.falling}
+        for saga in course.sagas:
+            if saga not in needed and self._city(saga) not in cities and await self._cancelled(saga):
+                return
+
+    async def _cancelled(self, saga: str) -> bool:
+        """Cancel a saga when it has done enough; whether that was so before it ended."""
+        while (seen := await self._api.show(saga))["status"] not in FINISHED:
             if seen["status"] == "running" and int(seen.get("steps") or 0) >= self._plan.cancel_after_steps:
-                await self._api.cancel(saga, "the guests changed their minds", "graceful", 3)
+                try:
+                    await self._api.cancel(saga, "the guests changed their minds", "graceful", 3)
+                except Failed:  # it has ended meanwhile
+                    return False
                 self.course.cancelled, self.course.cancelled_ms = saga, _now_ms()
                 self._screen.say(f"cancelled saga {saga} after {seen['steps']} steps")
-                return
+                return True
+            await asyncio.sleep(self._plan.tick_s * CANCEL_TICKS)
+        return False
 
 
 def evening(n: int) -> dict[str, Any]:
@@ -249,11 +232,23 @@ def evening(n: int) -> dict[str, Any]:
     return {"city": CITIES[n % len(CITIES)], "party": party, "at": day.isoformat()}
 
 
-def fault() -> tuple[str, list[dict[str, Any]]]:
-    """What is wrong at open-delivery: the place, and the fault there, because of which one evening falls through."""
+def faults() -> dict[str, list[dict[str, Any]]]:
+    """What is wrong with the services, by place.
+
+    Answers are late where a kill is to meet them, until it has: on a busy machine the first may be over too soon. The guest's
+    deposit is refused three times: before it is taken there is time for another wish. And of one evening the last thing is sold out.
+    """
+    found: dict[str, list[dict[str, Any]]] = {GUESTS_CITY.lower(): after_kill(GUESTS_CITY)}
+    for city, kind in (*KILLS, (GUESTS_CITY, HELD)):
+        found.setdefault(city.lower(), []).append({"kind": "late", "operations": [kind], "times": 3})
     falling = evening(FALLING)
     sold_out = {"kind": "full", "operations": ["order"], "at": _bar_at(falling["at"])}
-    return f"{falling['city'].lower()}/dumplings", [sold_out]
+    return found | {f"{falling['city'].lower()}/dumplings": [sold_out]}
+
+
+def after_kill(city: str) -> list[dict[str, Any]]:
+    """What is still wrong in a city once the kill has met a late answer there."""
+    return [{"kind": "unavailable", "operations": ["deposit"], "times": 3}] if city == GUESTS_CITY else []
 
 
 def _bar_at(at: str) -> str:

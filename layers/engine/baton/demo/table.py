@@ -1,4 +1,4 @@
-"""Counts what lies in the DynamoDB table, behind the back of the functions."""
+"""Reads the DynamoDB table, behind the back of the functions: what lies there, and who holds a saga."""
 
 from __future__ import annotations
 
@@ -29,6 +29,13 @@ def count_items(client: DynamoDBClient, table: str) -> tuple[dict[str, int], dic
             if kind == "head":
                 takes += int(item.get("epoch", {}).get("N", "0"))
     return dict(counts), dict(units), takes
+
+
+def owner_of(client: DynamoDBClient, table: str, tenant: str, saga: str) -> str:
+    """Under which name a worker holds a saga's lease; empty: none does. The log tells it only of the worker that wrote last."""
+    key = {"pk": {"S": f"T#{tenant}#SAGA#{saga}"}, "sk": {"S": "HEAD"}}
+    head = client.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item", {})
+    return head.get("owner", {}).get("S", "")
 
 
 def kind_of(sort_key: str) -> str:

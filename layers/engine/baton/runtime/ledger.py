@@ -19,10 +19,9 @@ from baton.core.decide.spending import WAITS, ask_for, day_of, is_told, parked_n
 from baton.core.graph.graph import Graph
 from baton.core.log import events as ev
 from baton.core.log.state import State
-from baton.core.models.usage import Usage
 from baton.core.money import micro_dollars
 from baton.errors import EngineFault
-from baton.ports import Account, NoRoom, SagaRef, Sums
+from baton.ports import Account, NoRoom, SagaRef, StepContext, Sums
 from baton.runtime.account_queue import AccountQueue, short
 from baton.runtime.attempt_spending import AttemptSpending
 from baton.runtime.context import InvocationContext
@@ -31,7 +30,7 @@ from baton.runtime.ledger_cache import LedgerCache
 from baton.runtime.slices import TRIES, Slices
 
 if TYPE_CHECKING:
-    from baton.runtime.token_holds import TokenHolds
+    from baton.runtime.request_holds import RequestHolds
 
 logger = logging.getLogger("baton.ledger")
 
@@ -66,7 +65,7 @@ class Ledger:
         self._closing: dict[asyncio.Task[None], str] = {}  # with their sagas
         self._seen: dict[str, State] = {}
         self._unlogged: dict[str, dict[str, int]] = {}
-        self._tokens: TokenHolds | None = None  # most sagas have no limit for them
+        self._holds: RequestHolds | None = None  # most sagas have no limit for requests
         self._wanted: dict[tuple[str, str, int], int] = {}
         self._returning: dict[tuple[str, str], tuple[AttemptSpending, int]] = {}
 
@@ -74,8 +73,8 @@ class Ledger:
         """Take in the present state of the saga. It includes the costs of attempts that are not `running`."""
         saga = _key(state)
         self._seen[saga] = state
-        if self._tokens is not None:
-            self._tokens.see(saga, running)
+        if self._holds is not None:
+            self._holds.see(saga, running)
         if found := self._unlogged.get(saga):
             self._unlogged[saga] = {slot: cost for slot, cost in found.items() if slot in running}
         for place in [place for place in self._returning if place[0] == saga and place[1] not in running]:
@@ -157,19 +156,27 @@ class Ledger:
             self._wanted[_key(state), step.slot, step.attempt] = spent + cost
             raise
 
-    def room(self, state: State, step: RunStep, usage: Sequence[Usage], read: int, wanted: int) -> int:
-        """How many tokens the answer to a request may have, by the limits for tokens; so many are then held. See token_holds.py."""
-        if self._tokens is None:
-            from baton.runtime.token_holds import TokenHolds
-
-            self._tokens = TokenHolds()
+    def room(self, state: State, step: RunStep, context: StepContext, read: int, wanted: int) -> int:
+        """How many tokens the answer to a request may have, by its saga's limits; so many are then held. See request_holds.py."""
         saga = _key(state)
-        return self._tokens.hold(saga, self._seen.get(saga, state), step, usage, read, wanted)
+        return self._holds_of().tokens(saga, self._seen.get(saga, state), step, context, read, wanted)
 
-    def used(self, state: State, step: RunStep, usage: Sequence[Usage]) -> None:
-        """That request is over, and `usage` says what it has used."""
-        if self._tokens is not None:
-            self._tokens.over(_key(state), step.slot, usage)
+    def afford(self, state: State, step: RunStep, context: StepContext, most: int) -> None:
+        """Hold what a request may cost against its saga's own limits, before `cover` holds it against the budgets."""
+        saga = _key(state)
+        self._holds_of().dollars(saga, self._seen.get(saga, state), step, context, most)
+
+    def used(self, state: State, step: RunStep) -> None:
+        """That request is over, and its context says what it has used."""
+        if self._holds is not None:
+            self._holds.over(_key(state), step.slot)
+
+    def _holds_of(self) -> RequestHolds:
+        if self._holds is None:
+            from baton.runtime.request_holds import RequestHolds
+
+            self._holds = RequestHolds()
+        return self._holds
 
     async def _hold(self, state: State, node: str, what: str, attempt: AttemptSpending, cost: int) -> None:
         """Cover a call, or what an attempt begins with, and count what it has spent. Raises `NoRoom`, `Halted`."""
@@ -273,8 +280,8 @@ class Ledger:
             await asyncio.wait(closing)  # until the calls give up
         self._unlogged.pop(saga, None)
         self._seen.pop(saga, None)
-        if self._tokens is not None:
-            self._tokens.see(saga, ())
+        if self._holds is not None:
+            self._holds.see(saga, ())
         mine = {pair for pair in self._left if pair[0] == saga}
         self._left -= mine
         again = [account.ask(self._by_every_clock()) for _, account in mine if not account.is_settled]

@@ -14,19 +14,18 @@ from baton.core.log.model_sums import UNANSWERED
 from baton.core.log.records import Response
 from baton.core.log.state import State
 from baton.core.log.work import Callback
-from baton.core.log.workflow_limits import SAGA, TERMINATE, failure_of
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
 from baton.core.models.tool import MODEL
 from baton.core.models.usage import Price, Usage, cost_of, most_of
-from baton.core.money import MICRO, Assumed, micro_dollars
+from baton.core.money import MICRO, Assumed
 from baton.ports import SagaRef, StepContext, StepFailure
 from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest, Models, ToolOffer
 from baton.runtime.background import given_back, look
 from baton.runtime.halting import Halted
 from baton.runtime.ledger import Ledger
 from baton.runtime.live import LiveShow
-from baton.runtime.token_holds import is_limited
+from baton.runtime.request_holds import is_limited
 
 USUAL_OUTPUT = 4_096
 """Tokens that an answer has at most where the document does not say."""
@@ -75,7 +74,6 @@ class Asking:
         Raises `StepFailure`, also for settings that are not usable and for money that there is not.
         """
         request, price, most, tokens = await self._covered(given, messages, offers, counted, beside, until)
-        context = self._context
         try:
             if request.token:
                 handed = await self._models.submit(request)
@@ -94,8 +92,7 @@ class Asking:
                 self._assume(request, most, tokens)
             raise
         finally:
-            if tokens:
-                self._ledger.used(self._state, self._step, context.usage)
+            self._ledger.used(self._state, self._step)
         self._count(answer.usage, price, answer.model or request.model)
         return _storable(answer)
 
@@ -138,17 +135,17 @@ class Asking:
         schema = None if beside else step.node.output_schema
         size = said.size_of(messages, [msgspec.to_builtins(offers), schema])
         tokens: tuple[int, ...] = ()
-        if is_limited(self._step):
+        if is_limited(step, "tokens"):
             read = min(size, counted + said.size_of(said.since_answer(messages))) if counted else size
-            most_output = self._ledger.room(self._state, self._step, context.usage, read, most_output)
+            most_output = self._ledger.room(self._state, step, context, read, most_output)
             tokens = (read, most_output)
         most = most_of(price, max(size, counted), most_output)
         try:
-            self._within_limit(most)
+            if is_limited(step, "cost"):
+                self._ledger.afford(self._state, step, context, most)
             await self._cover(most, size, counted)
         except BaseException:
-            if tokens:
-                self._ledger.used(self._state, self._step, context.usage)
+            self._ledger.used(self._state, step)
             raise
         request = ModelRequest(
             model=model,
@@ -175,18 +172,6 @@ class Asking:
         state, step = self._state, self._step
         places = (self._context.saga, str(state.lineage.branch), step.slot, str(step.attempt), beside)
         return "/".join(filter(None, places))
-
-    def _within_limit(self, most: int) -> None:
-        """Raises `StepFailure` where the request may cost more than `limits.cost_usd` of the node, or of the saga, leaves."""
-        node = self._step.node
-        for cap, owner in ((node.limits.get("cost"), node.name), (self._step.cap, SAGA)):
-            if cap is None or cap.then != TERMINATE:
-                continue
-            used = self._state.used.get(owner)
-            found = (0 if used is None else used.cost) + micro_dollars(self._context.spent) + most
-            if found > cap.most:
-                failure = failure_of("cost", cap, owner, found)
-                raise StepFailure(failure.code, f"{failure.message} with what the next request may cost")
 
     async def _cover(self, most: int, size: int, counted: int) -> None:
         """Hold what the request may cost. Raises `NoRoom`; who is asked about it is told how it was reckoned."""

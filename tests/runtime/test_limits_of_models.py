@@ -1,4 +1,4 @@
-"""A limit for tokens holds before each request to a model, whatever is under way beside it and whatever has become of requests before it."""
+"""A limit for tokens or dollars holds before each request to a model, whatever is under way beside it and whatever has become of requests before it."""
 
 from __future__ import annotations
 
@@ -70,6 +70,44 @@ def test_models_beside_each_other_do_not_pass_the_limit_of_the_saga_together(sta
         assert used_of(shown) == written <= 1_000
         assert len(model.requests) == 7, "a request that has to wait for others is made once they are over"
         assert shown["error"]["code"] == "limit_tokens"
+
+    stage(story)
+
+
+PRICED = "{name: m, prompt: hi, max_output: 100, price: {input: 0, output: 1000}}"
+"""Whose answer costs up to 10 cents."""
+
+
+@pytest.mark.parametrize("whose", ["saga", "node"])
+def test_models_beside_each_other_do_not_pass_the_dollars_of_the_saga_together(
+    stage: Stage, whose: str
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        world.models = model = Scripted(greedy, takes_s=2)
+        limit = "limits: {cost_usd: 0.35}"
+        nodes = ", ".join(f"n{i}: {{model: {PRICED}}}" for i in range(6))
+        text = f"name: w\n{limit}\nnodes: {{{nodes}}}"
+        if whose == "node":  # one that is in the way of none: the others are not limited
+            nodes = f"a: {{model: {PRICED}, {limit}}}, {nodes}"
+            text = f"name: w\nnodes: {{{nodes}}}"
+        shown = await ran(world, text, {})
+        if whose == "node":
+            assert (shown["status"], len(model.requests)) == ("completed", 7)
+            return
+        assert len(model.requests) == 3, "each of them may cost 10 cents"
+        assert shown["error"]["code"] == "limit_cost"
+        (row,) = (row for row in shown["limits"] if row["limit"] == "cost_usd")
+        assert float(row["used"]) <= 0.35
+
+    stage(story)
+
+
+def test_a_request_waits_for_dollars_that_others_may_leave(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        world.models = model = Scripted(in_turn(*[says("hi", read=10, written=5)] * 12), takes_s=2)
+        nodes = ", ".join(f"n{i}: {{model: {PRICED}}}" for i in range(12))
+        shown = await ran(world, f"name: w\nlimits: {{cost_usd: 0.25}}\nnodes: {{{nodes}}}", {})
+        assert (shown["status"], len(model.requests)) == ("completed", 12)
 
     stage(story)
 
