@@ -5,8 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
-# These tests mostly wait for processes, so more of them fit.
-E2E_JOBS ?= 3
+# Each of them is a deployment of a dozen processes, whose programs have time limits: more at once starve each other.
+E2E_JOBS ?= 2
 # Extra arguments for pytest, and options of `up`: make unit ARGS="-k lease -x", make up ARGS="--port 0"
 ARGS ?=
 
@@ -25,13 +25,15 @@ export SAM_CLI_TELEMETRY := 0
 
 TIERS := lint types unit rest simulation contract handlers deploy e2e
 # The files that take longest go first, so that the other processes do not wait for them in the end.
-LONGEST := tests/e2e/test_openapi.py tests/cli/test_local_commands.py
+LONGEST := tests/cli/test_local_commands.py tests/e2e/test_openapi.py tests/e2e/test_running.py
 # Found by their mark, so that none is forgotten; to collect all the others would cost each process as much as these do.
 E2E_FILES = $(shell grep -rl --include='test_*.py' 'mark\.e2e' tests)
 # Rooms of tests/ with a tier of their own; `unit` is all the others, so that none is forgotten.
 OWN_TIER := simulation contract handlers deploy e2e
 # Of the simulation, those that let every write meet every fate in `make soak`.
-ALL_FATES := crash_points liveness breakers confirming taking_back
+ALL_FATES := crash_points liveness breakers confirming taking_back planted_bugs
+# Of the core, those whose documents, entries and tables are drawn: `make soak` draws more of them.
+DRAWN := tests/core/test_docschema.py tests/core/test_codec.py tests/core/test_compile_graph.py tests/core/pipelines/test_properties.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo failover up test core build pins bench load fuzz graphs failures soak format clean install install-dev $(TIERS)
@@ -65,15 +67,13 @@ types: install-dev  ## mypy --strict
 # $(call pytest,tier,arguments): quiet, and leaves its counts for the summary of `make test`.
 pytest = $(BIN)/pytest -q --junit-xml=build/test/$(1).xml $(2) $(ARGS)
 
-unit: core install-dev  ## core (every branch), then runtime, architecture and all other fast tests
-	@$(call pytest,unit,-n $(JOBS) -m "not e2e" tests --ignore=tests/core $(OWN_TIER:%=--ignore=tests/%))
+unit: core rest  ## core (every branch), then runtime, architecture and all other fast tests
 
 core: install-dev  ## the pure core at 100 % branch coverage
 	@mkdir -p build && { $(call pytest,core,-n $(JOBS) --dist worksteal --cov --cov-report= tests/core) || { $(BIN)/coverage report; exit 1; }; }
 
-# What `make test` runs in one go: the tiers from `unit` to `deploy`, but for the core.
 rest: install-dev
-	@$(call pytest,rest,-n $(JOBS) --dist worksteal -m "not e2e" tests --ignore=tests/core --ignore=tests/e2e)
+	@$(call pytest,rest,-n $(JOBS) -m "not e2e" tests --ignore=tests/core $(OWN_TIER:%=--ignore=tests/%))
 
 simulation: install-dev  ## crashes, duplicates and reordering around every write, seeded
 	@$(call pytest,simulation,-n $(JOBS) tests/simulation)
@@ -101,6 +101,7 @@ failures: install-dev  ## steps that fail at random in the simulation, at length
 
 soak: install-dev  ## every fault at every write, then schedules for as long as you like: make soak SECONDS=600 SEED=7
 	@BATON_CRASH_POINTS=all $(BIN)/pytest -q -n $(JOBS) $(ALL_FATES:%=tests/simulation/test_%.py)
+	@BATON_EXAMPLES=10 $(BIN)/pytest -q -n $(JOBS) $(DRAWN)
 	@BATON_CROWDS=100000 $(BIN)/pytest -q tests/simulation/test_crowds.py tests/simulation/test_dead_letters.py
 	@$(BIN)/python -m tests.kit.soak --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1) --jobs $(JOBS)
 

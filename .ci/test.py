@@ -1,6 +1,7 @@
-"""`make test`: every tier, in two lanes, because some tiers mostly wait; and the sum of their counts.
+"""`make test`: every tier, and the sum of their counts.
 
-A tier is a target of the Makefile. The first one that fails ends the run.
+A tier is a target of the Makefile. The end-to-end tests mostly wait, and their programs have time limits: they run from the
+beginning to the end, and all others politely beside them, one for each processor of two. The first one that fails ends the run.
 """
 
 import os
@@ -10,57 +11,54 @@ import sys
 import threading
 import time
 import xml.etree.ElementTree as ET
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-SHOWN, BESIDE = ("lint", "types", "rest"), ("e2e", "core")  # what the latter say is shown in the end
+# Each is one process of pytest: one that shares its tests with others would collect them, and start their servers, once more.
+# The longest go first, so that none is waited for in the end.
+POLITE = ("lint", "types", "simulation", "rest", "core", "contract", "handlers", "deploy")
+FIRST = ("e2e",)
+LANES = 2
 OUTPUT = Path("build/test")
-# Rooms of tests/ that the summary shows by their own names.
-ROOMS = ("contract", "core", "deploy", "handlers", "simulation")
-# They go first: their programs have time limits, and what computes takes what is left.
-WAITS = ("e2e",)
+ROOMS = {"rest": "unit"}  # what the summary calls a tier
+WITHOUT_REPORT = {"lint", "types"}
 
 
 class Lane(threading.Thread):
-    """Tiers that run one after the other, with or without their output kept; `failed` is the one that did."""
+    """Takes tiers until there are none, and shows what each has printed when it ends; `failed` is the one that did."""
 
-    def __init__(self, tiers: Sequence[str], *, kept: bool) -> None:
+    _printing = threading.Lock()
+
+    def __init__(self, tiers: deque[str]) -> None:
         super().__init__(daemon=True)
         self.failed = ""
         self._tiers = tiers
-        self._kept = kept
         self._now: subprocess.Popen[bytes] | None = None
         self._is_over = False
 
     def run(self) -> None:
-        for tier in self._tiers:
-            if self._is_over:
-                return
+        while self._tiers and not self._is_over and not self.failed:
+            tier = self._tiers.popleft()
             try:
                 status = self._status(tier)
             except BaseException:
                 self.failed = tier
                 raise
-            if status:
-                self.failed = "" if self._is_over else tier
-                return
+            if status and not self._is_over:
+                self.failed = tier
+            if not self._is_over:
+                self._show(tier)
 
     def _status(self, tier: str) -> int:
-        if not self._kept:
-            print(f"\n== {tier}", flush=True)
-            self._now = _start(tier)
-            return self._now.wait()
         with _log(tier).open("wb") as log:
             self._now = _start(tier, stdout=log, stderr=subprocess.STDOUT)
             return self._now.wait()
 
-    def show(self) -> None:
-        """What was kept."""
-        for tier in self._tiers:
-            if _log(tier).exists():
-                print(f"\n== {tier}", _log(tier).read_text("utf-8").strip(), sep="\n", flush=True)
+    def _show(self, tier: str) -> None:
+        with self._printing:
+            print(f"\n== {tier}", _log(tier).read_text("utf-8", "replace").strip(), sep="\n", flush=True)
 
     def stop(self) -> None:
         """As Ctrl-C would, so that a tier can stop what it has started."""
@@ -82,35 +80,31 @@ def _start(tier: str, **output: Any) -> subprocess.Popen[bytes]:
 
 def command(tier: str) -> list[str]:
     """What runs a tier: a target of the Makefile."""
-    polite = [] if tier in WAITS else ["nice", "-n", "10"]
-    return [*polite, "make", "--no-print-directory", tier]
+    make = ["make", "--no-print-directory", tier]
+    return make if tier in FIRST else ["nice", "-n", "10", *make, "JOBS=0"]
 
 
-def run(shown: Lane, beside: Lane) -> str:
+def run(lanes: Sequence[Lane]) -> str:
     """Run all tiers; returns the name of the first that failed."""
-    lanes = (shown, beside)
     try:
         for lane in lanes:
             lane.start()
         while any(lane.is_alive() for lane in lanes) and not any(lane.failed for lane in lanes):
-            lanes[not shown.is_alive()].join(0.2)
+            time.sleep(0.1)
     finally:
         for lane in lanes:
             lane.stop()
-    if not shown.failed:
-        beside.show()
-    return shown.failed or beside.failed
+    return next((lane.failed for lane in lanes if lane.failed), "")
 
 
 def summary(seconds: float) -> int:
-    """Print the counts by room, then the sum. Returns how many tests did not pass, or tiers said nothing of theirs."""
+    """Print the counts by tier, then the sum. Returns how many tests did not pass, or tiers said nothing of theirs."""
     counts: Counter[str] = Counter()
     times: Counter[str] = Counter()
     bad: Counter[str] = Counter()
     for report in OUTPUT.glob("*.xml"):
         for case in ET.parse(report).getroot().iter("testcase"):  # noqa: S314  files that pytest wrote a minute ago
-            place = (case.get("classname") or "").split(".")[1:2]
-            room = report.stem if report.stem != "rest" else place[0] if {*place} & {*ROOMS} else "unit"
+            room = ROOMS.get(report.stem, report.stem)
             counts[room] += 1
             times[room] += float(case.get("time", "0"))
             bad.update(child.tag for child in case)
@@ -118,7 +112,11 @@ def summary(seconds: float) -> int:
     for room in sorted(counts):
         print(f"  {room:<12} {counts[room]:>6} tests  {times[room]:>7.1f} s")
     failed, total = bad["failure"] + bad["error"], counts.total()
-    missing = [tier for tier in ("rest", "e2e", "core") if not (OUTPUT / f"{tier}.xml").exists()]
+    missing = [
+        tier
+        for tier in (*FIRST, *POLITE)
+        if tier not in WITHOUT_REPORT and not (OUTPUT / f"{tier}.xml").exists()
+    ]
     for tier in missing:
         print(f"  {tier:<12} has left no report")
     passed = total - failed - bad["skipped"]
@@ -132,8 +130,9 @@ def main() -> int:
     for end in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(end, signal.default_int_handler)
     began = time.monotonic()
+    polite = deque(POLITE)
     try:
-        failed = run(Lane(SHOWN, kept=False), Lane(BESIDE, kept=True))
+        failed = run([Lane(deque(FIRST)), *(Lane(polite) for _ in range(LANES))])
     except KeyboardInterrupt:
         return 130
     if failed:

@@ -52,6 +52,7 @@ CORE = (
     "models",
     "failures",
     "graph",
+    "schedules",
     "log",
     "nodes",
     "decide",

@@ -6,6 +6,7 @@ behaviour, except those invariants that must hold after every single entry.
 
 from __future__ import annotations
 
+import os
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -38,15 +39,18 @@ from tests.core.strategies import ROLLBACK
 
 T0 = 1_700_000_000_000
 TRACE = "00-0af7651916cd43dd8448eb211c80319c"
+MORE = int(os.environ.get("BATON_EXAMPLES", "1"))
+"""So many times the examples; `make soak` asks for more."""
 # Neither limit on time: both are those of a machine that does nothing else.
 PROPERTY = settings(
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=60,
+    max_examples=60 * MORE,
     suppress_health_check=[HealthCheck.too_slow],
 )
-FEW = settings(PROPERTY, max_examples=25)
+FEW = settings(PROPERTY, max_examples=25 * MORE)
+FEWEST = settings(PROPERTY, max_examples=8 * MORE)
 
 
 # ---- graphs ------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from baton.core.log import events as ev
 from baton.core.log.codec import TAGS, decode_entry, encode_entry, node_in
 from baton.core.log.events import FORMAT, Entry
 from baton.errors import CorruptLog, UnknownEntry
-from tests.core.build import ENTRIES, FEW, PROPERTY, entry, of_struct
+from tests.core.build import ENTRIES, FEWEST, PROPERTY, entry, of_struct
 
 CANCEL = ev.CancelRequested(reason="r", by="ada", at=1, grace_ms=2)
 BYTES = encode_entry(entry(3, CANCEL))
@@ -36,7 +36,7 @@ def test_every_entry_comes_back_as_it_was(written: Entry) -> None:
 @pytest.mark.parametrize("kind", typing.get_args(ev.Event), ids=lambda kind: kind.__name__)
 def test_each_kind_comes_back_as_it_was(kind: type[msgspec.Struct]) -> None:
     @given(of_struct(kind))
-    @FEW
+    @FEWEST
     def check(event: ev.Event) -> None:
         assert decode_entry(encode_entry(entry(1, event))).events == (event,)
 

@@ -13,7 +13,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.graph.graph import Graph, Node, decode_graph, encode_graph, hash_of
 from baton.core.nodes.registry import KINDS
 from baton.errors import UnknownEntry
-from tests.core.build import PROPERTY, TOOLS, child, program, task, tool_spec, wait
+from tests.core.build import FEW, TOOLS, child, program, task, tool_spec, wait
 from tests.core.reference import Shape, shapes
 
 DOCUMENT = """\
@@ -80,7 +80,7 @@ def parameters(shape: Shape) -> dict[str, Any]:
 
 
 @given(shapes())
-@PROPERTY
+@FEW
 def test_nodes_stand_in_a_topological_order_and_edges_have_two_ends(shape: Shape) -> None:
     tools = {"t": tool_spec("t", **parameters(shape))}
     nodes = compile_document(shape.text(), tools).nodes
@@ -101,7 +101,7 @@ def shuffled(data: st.DataObject, value: Any) -> Any:
 
 
 @given(shapes(), st.data())
-@PROPERTY
+@FEW
 def test_the_order_of_keys_does_not_change_a_single_byte(shape: Shape, data: st.DataObject) -> None:
     tools = {"t": tool_spec("t", **parameters(shape))}
     document = json.loads(shape.text()) | {"input": {"type": "object", "properties": {"a": {}, "b": {}}}}
@@ -178,7 +178,7 @@ def test_a_stored_graph_of_every_kind_of_node_comes_back_as_it_was() -> None:
 
 
 @given(shapes())
-@PROPERTY
+@FEW
 def test_a_stored_graph_comes_back_as_it_was(shape: Shape) -> None:
     tools = {"t": tool_spec("t", **parameters(shape))}
     graph = compile_document(shape.text(), tools)

@@ -26,7 +26,7 @@ from baton.core.expressions import ExpressionError, compile_template, expression
 from baton.core.graph import graph
 from baton.core.nodes import registry
 from baton.errors import InvalidDefinition, MalformedDocument
-from tests.core.build import PROPERTY, problems_of, tool_spec
+from tests.core.build import MORE, PROPERTY, problems_of, tool_spec
 from tests.core.compiling import shape_of
 from tests.core.documents import TOOLS, broken, documents, own_documents, shaped_documents
 from tests.core.shapes import BEYOND, SHAPES
@@ -79,14 +79,14 @@ def test_every_document_that_compiles_is_valid(value: Any) -> None:
 
 
 @given(shaped_documents())
-@settings(PROPERTY, max_examples=100)
+@settings(PROPERTY, max_examples=100 * MORE)
 def test_every_shape_that_can_be_written_is_valid(value: Any) -> None:
     assert shape_of(value)[1] == ()
     assert not refused(value)
 
 
 @given(broken(documents()) | broken(shaped_documents()))
-@settings(PROPERTY, max_examples=300)
+@settings(PROPERTY, max_examples=120 * MORE)
 @example({**MINIMAL, "output": "${input.a"})
 @example({**MINIMAL, "output": "$$${input."})
 @example({**MINIMAL, "output": "${\u2003input}"})
@@ -144,7 +144,7 @@ _EXPRESSION = st.lists(
 
 
 @given(_EXPRESSION)
-@settings(PROPERTY, max_examples=400)
+@settings(PROPERTY, max_examples=150 * MORE)
 @example('${ctx["a"]["output"][0].x}')
 @example('${ctx["a"]["output"]?[0].x}')
 @example("${ctx.a.output.x?}")
@@ -235,7 +235,7 @@ def test_a_document_may_say_where_its_schema_is_and_that_changes_no_hash() -> No
 
 def test_there_is_room_in_it_for_more_kinds_of_node() -> None:
     """Those of applications, too: where it is held against a document, it is bounded as any other schema."""
-    assert len(msgspec.json.encode(SCHEMA)) <= 62_000 < 19 / 20 * SCHEMA_BYTES
+    assert len(msgspec.json.encode(SCHEMA)) < 9 / 10 * SCHEMA_BYTES
 
 
 @pytest.mark.parametrize("kind", NODE_TYPES, ids=lambda kind: kind.kind)
@@ -313,9 +313,9 @@ def test_a_caller_who_changes_what_it_was_given_changes_it_for_no_other() -> Non
 def test_there_is_one_list_of_kinds() -> None:
     kinds = [type_["kind"] for type_ in node_types()]
     assert kinds == [kind.kind for kind in NODE_TYPES]
-    assert {kind.kind for kind in NODE_TYPES if kind.runs} == set(registry.KINDS)
+    assert {kind.kind for kind in NODE_TYPES if kind.runs} | {"map"} == set(registry.KINDS)
     assert (*KINDS, *KINDS_TO_COME) == tuple(kind.key for kind in NODE_TYPES)
-    assert [type_["kind"] for type_ in node_types() if not type_["runs"]] == ["map"]
+    assert [type_["kind"] for type_ in node_types() if not type_["runs"]] == []
     assert SCHEMA["$defs"]["node"]["oneOf"] == [{"$ref": f"#/$defs/{kind}"} for kind in kinds]
 
 

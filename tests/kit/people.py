@@ -37,6 +37,7 @@ HELPERS = frozenset(
 """Tools that are called besides that of a step."""
 OPEN = frozenset({"suspended", "parked"})
 MOST_RESUMES, MOST_ANSWERS = 4, 8
+PATIENT_LOOKS = 30  # at what does not change; after them a person looks less often
 
 
 def deed_of(tool: str, given: Mapping[str, Any]) -> str:
@@ -75,9 +76,12 @@ class Person:
 
     async def attend(self) -> None:
         """Looks after the sagas until the task is cancelled."""
-        loop = asyncio.get_running_loop()
+        loop, known, unchanged = asyncio.get_running_loop(), 0, 0
         while True:
-            await asyncio.sleep(900 if self._is_away else self._random.randint(20, 60))
+            pause_s = 900 if self._is_away else self._random.randint(20, 60)
+            await asyncio.sleep(pause_s if unchanged < PATIENT_LOOKS else 15 * pause_s)
+            known, before = len(self._world.written), known
+            unchanged = unchanged + 1 if known == before else 0
             for head in self._world.log.heads():
                 # With the same words again until they are heard: the process that hears them may die.
                 with suppress(Crash, EngineFault, UserError):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tests.kit import bugs, callback_bugs, model_bugs, money_bugs, question_bugs, report_bugs, undo_bugs
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, NO_ANSWER, STALL
+from tests.kit.found_at import first
 from tests.kit.lending import UNDOING
 from tests.kit.oracles import (
     ACKNOWLEDGED,
@@ -37,31 +39,33 @@ REPORTS = [0.9 + step / 400 for step in range(100)]
 STILL_INSIDE = Schedule("stubborn", 31, killed_late_s=0.9, faults=(("write", 7, LATE), ("read", 11, STALL)))
 """A process stands still in a tool that it began so late that its lease is over before it acts; its heir has looked by then."""
 CLASSIC = (CRASH_BEFORE, CRASH_AFTER, STALL, FREEZE)
-Search = Callable[[], Iterator[tuple[str, ...]]]
-"""What each of its runs breaks."""
+Run = Callable[[], tuple[str, ...]]
+"""One run of the simulation; it returns what it breaks."""
+Search = Callable[[], Iterator[Run]]
+"""The runs in which a bug is searched for, in order."""
+
+
+def _breaks(schedule: Schedule) -> Run:
+    return lambda: trial(schedule).broken
 
 
 def in_schedules(*schedules: Schedule) -> Search:
     """What is broken in any of these, one schedule after the other."""
 
-    def search() -> Iterator[tuple[str, ...]]:
-        for schedule in schedules:
-            yield trial(schedule).broken
-
-    return search
+    return lambda: map(_breaks, schedules)
 
 
 def everywhere(scenario: str, fates: tuple[str, ...] = CLASSIC, drawn: int = 60, **world: Any) -> Search:
     """One fault at every write of a scenario, then schedules drawn from seeds."""
 
-    def search() -> Iterator[tuple[str, ...]]:
+    def search() -> Iterator[Run]:
         plain = Schedule(scenario, 0, **world)
-        yield trial(replace(plain, faults=())).broken
+        yield _breaks(replace(plain, faults=()))
         for number, _ in enumerate(undisturbed(SCENARIOS[scenario]).writes, 1):
             for fate in fates:
-                yield trial(replace(plain, faults=(("write", number, fate),))).broken
+                yield _breaks(replace(plain, faults=(("write", number, fate),)))
         for seed in range(drawn):
-            yield trial(replace(Schedule.drawn(seed), scenario=scenario, **world)).broken
+            yield _breaks(replace(Schedule.drawn(seed), scenario=scenario, **world))
 
     return search
 
@@ -108,21 +112,27 @@ def at_rest(*scenarios: str) -> Search:
     return in_schedules(*(Schedule(scenario, 0, faults=()) for scenario in scenarios))
 
 
-def in_races() -> Iterator[tuple[str, ...]]:
-    for moment in MOMENTS[61:] + MOMENTS[:61]:  # that a pending wake is ignored shows soon after
+def in_races() -> Iterator[Run]:
+    def broken(moment: float) -> tuple[str, ...]:
         is_late = race(moment, "signal").seconds > SLOWEST_S
-        yield (f"{LATENESS}: a signal at {moment} s",) if is_late else ()
+        return (f"{LATENESS}: a signal at {moment} s",) if is_late else ()
+
+    return (partial(broken, moment) for moment in MOMENTS)
 
 
-def in_fork_races() -> Iterator[tuple[str, ...]]:
-    for moment in MOMENTS:
-        yield tuple(filter(None, [fork_race(moment)]))
+def in_fork_races() -> Iterator[Run]:
+    def broken(moment: float) -> tuple[str, ...]:
+        return tuple(filter(None, [fork_race(moment)]))
+
+    return (partial(broken, moment) for moment in MOMENTS)
 
 
-def in_report_races() -> Iterator[tuple[str, ...]]:
-    for moment in REPORTS:
+def in_report_races() -> Iterator[Run]:
+    def broken(moment: float) -> tuple[str, ...]:
         is_late = report_race(moment) > 1
-        yield (f"{LATENESS}: a report to a parent that is busy for {moment} s",) if is_late else ()
+        return (f"{LATENESS}: a report to a parent that is busy for {moment} s",) if is_late else ()
+
+    return (partial(broken, moment) for moment in REPORTS)
 
 
 @dataclass(frozen=True)
@@ -239,15 +249,18 @@ PLANTED: Mapping[str, Planted] = {
 }
 
 
-def runs_until_found(planted: Planted) -> int:
-    """How many runs of its search it takes until the oracle names the bug; 0 if none of them shows it.
+def found_in(planted: Planted) -> list[Run]:
+    """The runs of its search up to the one in which its oracle names the bug, that one being the last; none if it never does.
 
     Whatever is raised is the harness's own mistake, and found nothing.
     """
     for scenario in SCENARIOS.values():
         undisturbed(scenario)  # as it is without the bug
+    runs = [*planted.search()]
+
+    def names(run: Run) -> bool:
+        return any(text.startswith(f"{planted.oracle}: ") for text in run())
+
     with planted.bug():
-        for number, broken in enumerate(planted.search(), 1):
-            if any(text.startswith(f"{planted.oracle}: ") for text in broken):
-                return number
-    return 0
+        number = first(planted.bug.__name__, runs, names)
+    return runs[: number + 1]

@@ -1,13 +1,14 @@
 """A fault at every single write of every shape of saga: a crash, a lost answer, a hang, a late landing, a freeze: same end, nothing lost.
 
-`make test` lets each write meet one fate, another one in turn; `make soak` begins with all fates at all writes.
+`make test` lets the writes of each kind in each scenario meet one fate each, another one in turn; of a kind that a scenario has often,
+MOST_OF_A_KIND of them, spread over its life. `make soak` begins with all fates at all writes.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, cycle
 
@@ -21,6 +22,7 @@ from tests.kit.schedule import Schedule, trial, undisturbed
 pytestmark = pytest.mark.simulation
 
 IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
+MOST_OF_A_KIND = 3
 
 
 def test_the_corpus_has_every_kind_of_event_and_every_write() -> None:
@@ -51,13 +53,29 @@ def points() -> Mapping[tuple[str, str], list[tuple[int, str]]]:
     """By scenario and fate, the writes that meet it: among those of one kind the fates take turns, through the whole corpus."""
     chosen: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
     all_writes = [undisturbed(scenario).writes for scenario in CORPUS]
-    is_rare = {write for write, count in Counter(chain(*all_writes)).items() if count < len(EVERYTHING)}
+    places = [[*enumerate(writes, 1)] if IS_ALL else [*_spread(writes)] for writes in all_writes]
+    is_rare = {
+        write
+        for write, count in Counter(write for _, write in chain(*places)).items()
+        if count < len(EVERYTHING)
+    }
     turns = {write: cycle(EVERYTHING) for write in WRITES}
-    for scenario, writes in zip(CORPUS, all_writes, strict=True):
-        for number, write in enumerate(writes, 1):
+    for scenario, its in zip(CORPUS, places, strict=True):
+        for number, write in its:
             for fate in EVERYTHING if IS_ALL or write in is_rare else (next(turns[write]),):
                 chosen[scenario.name, fate].append((number, write))
     return chosen
+
+
+def _spread(writes: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Of each kind of write at most so many, from the first to the last of them, with their numbers."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for number, write in enumerate(writes, 1):
+        places[write].append(number)
+    for write, numbers in places.items():
+        steps = min(len(numbers), MOST_OF_A_KIND)
+        for step in range(steps):
+            yield numbers[step * (len(numbers) - 1) // max(1, steps - 1)], write
 
 
 @pytest.mark.parametrize("fate", EVERYTHING)

@@ -92,6 +92,11 @@ def _by(program: Program, event: Any) -> str | None:
     return None if undo is None else undo.step.tool
 
 
+async def plan_to(history: History, program: Program, back_to: int, step: str) -> dict[str, Any]:
+    """The plan of a rollback to a version, or to a `step` where one is named. Raises `UserError`."""
+    return await plan_of(history, program, await version_of(history, step) if step else back_to)
+
+
 async def version_of(history: History, step: str) -> int:
     """The version at which a step was done last, of those that a rollback comes to. A loop's node has the round behind it, `NODE@ROUND`.
 

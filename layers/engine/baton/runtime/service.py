@@ -87,13 +87,18 @@ class Service:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
         if len(text.encode()) > MAX_DOCUMENT:
             raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
-        return await register(self._parts.catalog, self._engine, self._caller, text, json_only=json_only)
+        parts = self._parts
+        return await register(
+            parts.catalog, self._engine, parts.call, self._caller, text, json_only=json_only
+        )
 
-    async def start(self, workflow: str, given: Any, key: str) -> tuple[dict[str, Any], bool]:
-        """Start a saga; (its view, whether it is new). The same key and body give the same saga."""
+    async def start(
+        self, workflow: str, given: Any, key: str, *, said: Any = None
+    ) -> tuple[dict[str, Any], bool]:
+        """Start a saga; (its view, whether it is new). The same key and body give the same saga. `said`: what the body is, else both."""
         caller = self._caller
         ref = SagaRef(caller.tenant, self._new_id(key))
-        hashed = body_hash([workflow, given])
+        hashed = body_hash(said or [workflow, given])
         head = await self._parts.call(self._engine.log.read_head, ref) if key else None
         if head is not None:
             refuse_another_body(head, hashed)
@@ -333,11 +338,10 @@ class Service:
 
     async def rollback_plan(self, saga: str, back_to: int, step: str = "") -> dict[str, Any]:
         """What a rollback would undo. Nothing is done."""
-        from baton.runtime.rolling_back import plan_of, version_of
+        from baton.runtime.rolling_back import plan_to
 
         opened = await self._request.open(saga)
-        back_to = await version_of(opened.history, step) if step else back_to
-        return standing(opened) | {"plan": await plan_of(opened.history, opened.program, back_to)}
+        return standing(opened) | {"plan": await plan_to(opened.history, opened.program, back_to, step)}
 
     async def _check_cut(self, history: History, cut: int) -> None:
         last = history.state.version

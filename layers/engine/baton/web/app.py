@@ -33,7 +33,8 @@ from baton.web.identity import Identity, identity_of, traceparent_of
 from baton.web.parameters import read_path, read_query
 from baton.web.replies import Reply
 from baton.web.requests import idempotency_key, read_body, text_of
-from baton.web.routes import BY_TOKEN, CALLBACKS, ROUTES, Route
+from baton.web.route import BY_TOKEN, CALLBACKS, Route
+from baton.web.routes import ROUTES
 from baton.web.strangers import Strangers
 
 logger = logging.getLogger("baton.api")

@@ -125,6 +125,21 @@ async def reset_breaker(ask: Ask[None]) -> Reply:
     return Reply(HTTPStatus.ACCEPTED, await ask.queries.breakers.reset(ask.path["breaker"]))
 
 
+async def pause_schedule(ask: Ask[None]) -> Reply:
+    return Reply(HTTPStatus.ACCEPTED, await ask.queries.schedules.pause(ask.path["name"]))
+
+
+async def resume_schedule(ask: Ask[None]) -> Reply:
+    return Reply(HTTPStatus.ACCEPTED, await ask.queries.schedules.resume(ask.path["name"]))
+
+
+async def trigger_schedule(ask: Ask[None]) -> Reply:
+    desk, start = ask.queries.schedules, ask.service.start
+    view, is_new = await desk.trigger(ask.path["name"], ask.key, start)
+    status = HTTPStatus.CREATED if is_new else HTTPStatus.OK
+    return Reply(status, view, {"Location": f"/sagas/{view['id']}"})
+
+
 async def redrive(ask: Ask[RedriveBody]) -> Reply:
     return Reply(
         HTTPStatus.ACCEPTED, await ask.service.letters.redrive(ask.path["letter"], force=ask.body.force)

@@ -245,7 +245,8 @@ def _failed(
         # Only where the saga ends anyway: otherwise `verify` looks first, or a person is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
     may_undo = failed.prior is not None or _may_undo(state)
-    yield replace(failed, stays=True) if may_undo and not is_over and _stays(context, failure) else failed
+    is_end = not is_over and not failed.is_result
+    yield replace(failed, stays=True) if may_undo and is_end and _stays(context, failure) else failed
 
 
 def _may_undo(state: State) -> bool:

@@ -20,7 +20,6 @@ from baton.core.log import events as ev
 from baton.core.log.answers import CANCEL, EXPIRED, GIVE_UP, TRY_AGAIN, USE, WHOLE, about_parking
 from baton.core.log.replans import act_digest
 from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, Signal
-from baton.core.log.undos import is_undo
 from baton.core.nodes.base import Activation
 
 
@@ -191,13 +190,14 @@ def _give_up(builder: DecisionBuilder, at: Activation, failing: Failing) -> None
         schema_hash=at.node.schema_hash,
     )
     context = builder.context(at.slot)
+    failed = stopped(context, failing.failure).on(failed)
     failed = in_doubt(builder.program, builder.state, at.node, failed, failing.kept)
     may_undo = failed.prior is not None or builder.state.undo.is_left or builder.state.children
-    if may_undo and not is_undo(at.slot):
+    if may_undo and not failed.is_result:
         from baton.core.decide.failure_handling import stays
 
         failed = replace(failed, stays=stays(context, failing.failure))
-    builder.note(stopped(context, failing.failure).on(failed))
+    builder.note(failed)
 
 
 def _answer(builder: DecisionBuilder, slot: str, ask: ev.Ask) -> tuple[Signal, dict[str, Any]] | None:

@@ -153,8 +153,8 @@ def _looks(builder: DecisionBuilder) -> Decision | None:
 
 def _arguments_of(builder: DecisionBuilder, at: Activation) -> Any:
     """Raises `ExpressionError` where there are none, `LackingError`."""
-    if not at.item:
-        return builder.context(at.slot).render(builder.program.arguments[at.node.name])
+    if not at.item or builder.program.is_one_of_many(at.slot):
+        return builder.context(at.slot).render(builder.program.template(at.slot))
     # What undoes something, or finds out whether there is something to undo, is not held up by limits of money.
     desk = DecisionBuilder(builder.program, builder.state, builder.now, builder.running, builder.found)
     try:
@@ -189,7 +189,7 @@ def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
             tool=at.node.tool,
             tool_version=at.node.tool_version,
             schema_hash=at.node.schema_hash,
-            is_result=bool(at.item),
+            is_result=program.keeps_failure(slot),
         )
         yield in_doubt(program, builder.state, at.node, failed, _kept(builder, at))
 

@@ -39,7 +39,9 @@ from baton.core.documents.parts.failing import (
     RetryModel,
     WindowModel,
 )
+from baton.core.documents.parts.many import MapModel
 from baton.core.documents.parts.replan import ReplanModel
+from baton.core.documents.parts.schedule import ScheduleModel
 from baton.core.expressions import escape
 
 # Looking for the nearest of many names takes long, and authors repair a document from its beginning.
@@ -55,6 +57,7 @@ INSIDE: Mapping[str, type[BaseModel]] = {
     "rules": RuleModel,
     "loop": LoopModel,
     "join": JoinModel,
+    "map": MapModel,
     "callback": CallbackModel,
     "guardrails": GuardrailsModel,
     "limits": LimitsModel,
@@ -78,6 +81,7 @@ INSIDE: Mapping[str, type[BaseModel]] = {
     "escalate": EscalationModel,
     "hand_on": AudienceModel,
     "risk": RiskRuleModel,
+    "schedule": ScheduleModel,
 }
 # What stands under any key of these.
 BELOW: Mapping[str, type[BaseModel]] = {"on_failure": ReactionModel}

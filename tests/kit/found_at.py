@@ -1,0 +1,37 @@
+"""Where each planted bug was found last: a search begins there, and goes through all its runs only if the bug has moved.
+
+`python -m tests.kit.found_at` searches from the beginning and writes the places anew, into found_at.json.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+PLACES = Path(__file__).with_suffix(".json")
+FOUND_AT: dict[str, int] = json.loads(PLACES.read_text("utf-8"))
+
+
+def first(name: str, runs: Sequence[T], shows: Callable[[T], bool]) -> int:
+    """The number of a run that shows the bug of this name: the one that did so before, or the first one; -1 if none does."""
+    known = FOUND_AT.get(name, 0)
+    order = sorted(range(len(runs)), key=lambda number: (number != known, number))
+    return next((number for number in order if shows(runs[number])), -1)
+
+
+def main() -> None:
+    """Search for every bug from the beginning."""
+    from tests.kit.planted import PLANTED, found_in
+    from tests.simulation.test_failures import FAILURE_BUGS, found_by
+
+    FOUND_AT.clear()
+    places = {name: len(found_in(planted)) - 1 for name, planted in PLANTED.items()}
+    places |= {name: found_by(name) for name in FAILURE_BUGS}
+    PLACES.write_text(json.dumps(places, indent=1, sort_keys=True) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
