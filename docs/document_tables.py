@@ -29,6 +29,8 @@ _SHARED = {
     "branch": "a [branch](#branch)",
     "loop": "a [loop](#loop)",
     "join": "a [join](#join)",
+    "map": "a [map](#map)",
+    "list": "a list, or one [expression](#expressions) that gives one",
     "callback": "a [callback](#callback)",
     "catch": "[where it goes on from a failure](#catch)",
     "retry": "[retries](failures.md#what-a-document-can-say)",
@@ -39,6 +41,8 @@ _SHARED = {
     "codes": "a code, or a list of such",
     "failClasses": "a [class](failures.md#what-a-failure-is), or a list of such",
     "limits": "[limits](#limits)",
+    "schedule": "a [schedule](schedules.md)",
+    "rate": "a [duration](#durations), or `5 minutes`",
     "guardrails": "[guardrails](#guardrails)",
     "jsonSchema": "a JSON Schema",
     "jsonSchemaOrName": "a JSON Schema, or the name of one",
@@ -94,6 +98,11 @@ def branch_fields() -> str:
 def loop_fields() -> str:
     """The fields of a loop."""
     return _part("loop")
+
+
+def map_fields() -> str:
+    """The fields of `map`."""
+    return _part("map")
 
 
 def join_fields() -> str:

@@ -65,6 +65,8 @@ DOCUMENTS = (
         "{name: people, nodes: {q: {human: {title: Well?}, catch: {code: rejected, then: a}}, a: {tool: work}, "
         "b: {tool: work, after: q}}, on_failure: rollback}"
     ),
+    "{name: each, on_failure: rollback, nodes: {a: {map: [1, 2], tool: work}}}",
+    "{name: many, nodes: {a: {map: {over: %s, concurrency: 100}, value: 1}}}" % ([1] * 101),
     "{name: elsewhere, on_failure: rollback, nodes: {a: {tool: work, callback: {timeout: 1h, heartbeat: 5m}}}}",
     "{name: thinking, on_failure: rollback, nodes: {a: {agent: {model: m, prompt: p, tools: [work]}}}}",
     "{name: held, on_failure: rollback, nodes: {a: {tool: work, breaker: work}}}",
@@ -187,7 +189,7 @@ def _moves(program: Program, life: Life) -> Iterator[ev.Entry]:
     if state.lineage.branch == 0:
         for cut in (one for one in life.past.values() if one.undo.work is None):
             yield _entry(state, ev.Forked(cut=cut.version, branch=1, by="ann", at=state.last_at + SOON))
-        if state.ended is not None and (state.undo.can or state.undo.failed):
+        if state.ended is not None and state.undo.is_left:
             back = ev.Forked(cut=state.version, branch=1, by="ann", at=state.last_at + SOON, undo=True)
             yield _entry(state, back)
     if state.ended is None:

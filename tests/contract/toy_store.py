@@ -17,6 +17,7 @@ from baton.adapters.rules import is_over, shard_of
 from baton.core.effects.rows import Row
 from baton.core.failures.breakers import Breaker
 from baton.ports import (
+    TIMER,
     WORK,
     Appended,
     Definition,
@@ -35,6 +36,7 @@ from baton.ports.effects import FREED
 from tests.contract.stores import SHARDS, LocalStores
 from tests.contract.toy_letters import ToyLetters
 from tests.contract.toy_records import ToyBudgets, ToyEntities, ToyIncidents, ToyLive, ToyQuestions
+from tests.contract.toy_schedules import ToySchedules
 from tests.contract.toy_table import LIMITS, Kept
 
 
@@ -50,7 +52,7 @@ class ToyLog:
 
     def __init__(self, kept: Kept) -> None:
         self.limits = LIMITS
-        self._kept = kept
+        self._kept, self.schedules = kept, ToySchedules(kept, SHARDS)
         self.stream: list[tuple[SagaRef, Wake]] = []
 
     def create_head(self, head: Head) -> Head | None:
@@ -206,6 +208,7 @@ class ToyLog:
     ) -> Sequence[Due]:
         heads = (one.head for one in self._heads(shard) if one.head.lane == lane)
         due = [(head.due_at, str(head.ref), head.ref) for head in heads if head.due_at is not None]
+        due += self.schedules.due(shard) if lane == TIMER else []
         last = (after[1], str(after[0])) if after else (0, "")
         found = (one for one in sorted(due, key=lambda one: one[:2]) if since <= one[0] <= until)
         return [(ref, at) for at, name, ref in found if (at, name) > last][:limit]
@@ -360,6 +363,7 @@ class ToyStore:
         self.entities = ToyEntities(self.kept)
         self.live = ToyLive(self.kept, self.log.leave_word)
         self.letters = ToyLetters(self.kept, self.log.pass_on)
+        self.schedules = self.log.schedules
 
 
 class ToyStores(LocalStores):

@@ -235,7 +235,7 @@ def test_a_document_may_say_where_its_schema_is_and_that_changes_no_hash() -> No
 
 def test_there_is_room_in_it_for_more_kinds_of_node() -> None:
     """Those of applications, too: where it is held against a document, it is bounded as any other schema."""
-    assert len(msgspec.json.encode(SCHEMA)) <= 62_000 < 19 / 20 * SCHEMA_BYTES
+    assert len(msgspec.json.encode(SCHEMA)) < 9 / 10 * SCHEMA_BYTES
 
 
 @pytest.mark.parametrize("kind", NODE_TYPES, ids=lambda kind: kind.kind)
@@ -313,9 +313,9 @@ def test_a_caller_who_changes_what_it_was_given_changes_it_for_no_other() -> Non
 def test_there_is_one_list_of_kinds() -> None:
     kinds = [type_["kind"] for type_ in node_types()]
     assert kinds == [kind.kind for kind in NODE_TYPES]
-    assert {kind.kind for kind in NODE_TYPES if kind.runs} == set(registry.KINDS)
+    assert {kind.kind for kind in NODE_TYPES if kind.runs} | {"map"} == set(registry.KINDS)
     assert (*KINDS, *KINDS_TO_COME) == tuple(kind.key for kind in NODE_TYPES)
-    assert [type_["kind"] for type_ in node_types() if not type_["runs"]] == ["map"]
+    assert [type_["kind"] for type_ in node_types() if not type_["runs"]] == []
     assert SCHEMA["$defs"]["node"]["oneOf"] == [{"$ref": f"#/$defs/{kind}"} for kind in kinds]
 
 

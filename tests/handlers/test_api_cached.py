@@ -24,8 +24,8 @@ SAGA = f"/sagas/{ADA.id}"
 
 
 def paths() -> list[str]:
-    # Nothing of these is there: a breaker that has opened, and a letter.
-    absent = {"/breakers/{breaker}", "/dead-letters/{letter}"}
+    # Nothing of these is there: a breaker that has opened, a letter, and a schedule.
+    absent = {"/breakers/{breaker}", "/dead-letters/{letter}", "/schedules/{name}"}
     found = [route.path for route in ROUTES if route.method == "GET" and route.path not in absent]
     for name, value in PLACES.items():
         found = [path.replace(name, value) for path in found]

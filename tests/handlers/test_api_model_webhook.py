@@ -10,7 +10,7 @@ import pytest
 from baton.errors import TooManyRequests
 from baton.ports import SagaRef
 from baton.runtime.rates import WINDOW_MS
-from baton.web.routes import MOST_ANNOUNCED
+from baton.web.route import MOST_ANNOUNCED
 from baton.web.strangers import MOST_ADDRESSES, MOST_REFUSED, Strangers
 from examples.services.models import Reply
 from examples.services.responses import SECRET, announcement

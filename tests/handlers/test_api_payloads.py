@@ -33,6 +33,8 @@ DEAD = Letter(
     expires=32_503_680_000_000,
 )
 
+REPORT = "name: report\nnodes: {a: {value: 1}}\nschedule: {cron: '0 18 * * fri', timezone: Europe/Berlin}\n"
+
 # status, and the problem's code where it is one
 EXPECTED: dict[str, tuple[int, str]] = {
     "announce-model": (401, "unauthenticated"),
@@ -59,11 +61,13 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "list-questions": (200, ""),
     "list-sagas": (200, ""),
     "list-sagas-bad-query": (400, "bad-request"),
+    "list-schedules": (200, ""),
     "list-workflows": (200, ""),
     "live": (200, ""),
     "node-types": (200, ""),
     "open-breaker": (202, ""),
     "openapi": (200, ""),
+    "pause-schedule": (202, ""),
     "redrive-dead-letter": (202, ""),
     "redrive-dead-letters": (202, ""),
     "register-workflow": (201, ""),
@@ -74,10 +78,12 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "reset-breaker": (202, ""),
     "resolve-incident": (202, ""),
     "rollback": (200, ""),
+    "resume-schedule": (202, ""),
     "resume": (409, "not-allowed-now"),
     "show": (200, ""),
     "show-breaker": (200, ""),
     "show-dead-letter": (200, ""),
+    "show-schedule": (200, ""),
     "show-value": (200, ""),
     "show-unknown": (404, "not-found"),
     "show-workflow": (200, ""),
@@ -92,6 +98,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "start-without-role": (403, "forbidden"),
     "start-without-tenant": (401, "unauthenticated"),
     "tools": (200, ""),
+    "trigger-schedule": (201, ""),
     "unknown-route": (404, "no-route"),
 }
 
@@ -106,6 +113,7 @@ def _evening(shared_http: Http, shared_deployment: Deployment) -> None:
     shared_http.engine.store.breakers.write_breaker("acme", "payments", broken, 0)
     shared_http.engine.store.letters.write(DEAD, 0)
     shared_http.register(DINNER)
+    shared_http.register(REPORT)
     shared_http.register(DINNER, tenant=IAM_ACCOUNT)
     shared_deployment.keep()
 

@@ -8,7 +8,8 @@ import pytest
 
 from baton import settings
 from baton.web.identity import identity_of
-from baton.web.routes import ROUTES, Route
+from baton.web.route import Route
+from baton.web.routes import ROUTES
 from tests.handlers.deployment import Deployment, changed, payload
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ECHO, PARTY, begin

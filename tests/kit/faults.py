@@ -34,6 +34,7 @@ WRITES = frozenset(
         "change",
         "move",
         "write_breaker",
+        "write_schedule",
         "draw",
         "expire",
         "tell",

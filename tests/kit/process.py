@@ -50,7 +50,7 @@ SERVICE = {"MemoryBlobs": "s3", "WakeQueue": "sqs", "MemoryDeadLetters": "sqs", 
 CHANNEL_S = 5.0  # of a channel by which people are told
 REFUSES, HANGS = "refuses", "hangs"
 INDEX = "index"  # of the table: refuses the writes that change its rows, and nothing else
-INDEXED = frozenset({"create_head", "take", "release", "arm", "defer", "postpone"})
+INDEXED = frozenset({"create_head", "take", "release", "arm", "defer", "postpone", "write_schedule"})
 FOREVER = 1 << 62
 TO_THE_END = 3  # arguments of a read that has no limit
 

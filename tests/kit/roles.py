@@ -149,8 +149,10 @@ class RememberingService(Service):
 
     world: World
 
-    async def start(self, workflow: str, given: Any, key: str) -> tuple[dict[str, Any], bool]:
-        view, is_new = await super().start(workflow, given, key)
+    async def start(
+        self, workflow: str, given: Any, key: str, *, said: Any = None
+    ) -> tuple[dict[str, Any], bool]:
+        view, is_new = await super().start(workflow, given, key, said=said)
         self.world.acknowledged.append(Acknowledged("start", view["id"]))
         return view, is_new
 

@@ -16,7 +16,7 @@ from baton.errors import UserError
 from baton.ports import Head, Listed, Release, SagaRef
 from baton.runtime.listing import Listing
 from baton.runtime.store_retrier import StoreRetrier, inline
-from baton.web.routes import MAX_CURSOR
+from baton.web.route import MAX_CURSOR
 
 NOON = 1_795_000_000_000
 ALL = Listing(tenant="acme")

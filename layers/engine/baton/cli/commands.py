@@ -23,6 +23,7 @@ from baton.cli.new import new
 from baton.cli.people import answer, claim, inbox, incidents, remind, resolve
 from baton.cli.pipelines import pipelines
 from baton.cli.sagas import events, explain, intend, list_sagas, live, show, start
+from baton.cli.schedules import schedule
 from baton.cli.shared import Shared
 from baton.cli.steering import cancel, fork, resume, rollback, signal
 from baton.cli.stored import value
@@ -32,7 +33,7 @@ from baton.client import exits
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "On this machine": (new, up, token, demo, failover, check),
-    "Workflows": (deploy_workflow, workflows, tools, node_types, pipelines),
+    "Workflows": (deploy_workflow, workflows, schedule, tools, node_types, pipelines),
     "Sagas": (
         *(start, intend, list_sagas, show, events, live, value, explain, cost, budget),
         *(cancel, signal, inbox, answer, claim, remind, resume, fork, rollback),

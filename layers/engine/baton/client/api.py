@@ -18,6 +18,7 @@ from baton.client.connection import Connection
 from baton.client.exits import UNREACHABLE, USAGE, Failed
 from baton.client.letters import LetterCalls
 from baton.client.prefixes import RECENT, SHORTEST, whole
+from baton.client.schedules import ScheduleCalls
 from baton.client.steering import SteeringCalls, new_key
 from baton.client.transport import TOTAL_S, Answer, Transport
 
@@ -29,7 +30,7 @@ _SUMMED = ("sagas", "input", "output", "usd")
 _TOO_SHORT = f"The beginning of an id names a saga if it has at least {SHORTEST} characters."
 
 
-class Api(LetterCalls, SteeringCalls):
+class Api(LetterCalls, ScheduleCalls, SteeringCalls):
     """One API for one caller. Every call raises `Failed`, which says how the command ends."""
 
     def __init__(self, connection: Connection, *, connections: int = 16) -> None:

@@ -14,6 +14,8 @@ import msgspec
 from baton.core.effects.rows import Row
 from baton.ports.limits import StoreLimits
 
+SCHEDULE = "~"
+"""How an id begins by which the due index and messages call a schedule. No saga's id has one."""
 _CELL = re.compile(r"c([1-9][0-9]{0,3})\.")
 
 
@@ -34,6 +36,11 @@ class SagaRef(msgspec.Struct, frozen=True):
         """0 where the id names none."""
         found = _CELL.match(self.id)
         return int(found[1]) if found else 0
+
+    @property
+    def is_schedule(self) -> bool:
+        """Whether this names a schedule and no saga."""
+        return self.id.startswith(SCHEDULE)
 
     @classmethod
     def parse(cls, key: str) -> SagaRef:

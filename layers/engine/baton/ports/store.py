@@ -22,6 +22,7 @@ from baton.ports.questions import Questions
 if TYPE_CHECKING:
     from baton.ports.breakers import Breakers
     from baton.ports.letters import Letters
+    from baton.ports.schedules import Schedules
 
 
 class Store(Protocol):
@@ -95,4 +96,9 @@ class Store(Protocol):
     @property
     def letters(self) -> Letters:
         """The record of dead letters."""
+        ...
+
+    @property
+    def schedules(self) -> Schedules:
+        """When workflows are started by themselves."""
         ...

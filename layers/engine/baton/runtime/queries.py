@@ -39,6 +39,7 @@ from baton.runtime.stored import find_value, shown
 
 if TYPE_CHECKING:
     from baton.runtime.breaker_desk import BreakerDesk
+    from baton.runtime.schedule_desk import ScheduleDesk
 
 MAX_EVENTS = 1_000
 MAX_LIST = 100
@@ -107,6 +108,13 @@ class Queries:
         from baton.runtime.breaker_desk import BreakerDesk  # few requests ask for it
 
         return BreakerDesk(self._request)
+
+    @property
+    def schedules(self) -> ScheduleDesk:
+        """Schedules of the tenant. What is done about one is there, too."""
+        from baton.runtime.schedule_desk import ScheduleDesk  # few requests ask for it
+
+        return ScheduleDesk(self._request)
 
     # ---- sagas
 

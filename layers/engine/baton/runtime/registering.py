@@ -19,12 +19,14 @@ from baton.errors import InvalidDefinition, NotFound
 from baton.runtime.catalog import Catalog, Registered
 from baton.runtime.parts import Engine
 from baton.runtime.request import Caller
+from baton.runtime.schedule_desk import follow
+from baton.runtime.store_retrier import StoreRetrier
 
 MOST_CHILDREN = 50  # that are looked up to say what is wrong with them
 
 
 async def register(
-    catalog: Catalog, engine: Engine, caller: Caller, text: str, *, json_only: bool
+    catalog: Catalog, engine: Engine, call: StoreRetrier, caller: Caller, text: str, *, json_only: bool
 ) -> Registered:
     """Raises `MalformedDocument`, and `InvalidDefinition` also for what a version of a child does not take.
 
@@ -61,7 +63,9 @@ async def register(
                 f"with the child as it is registered now: {one.message} (at {one.path})"
                 for one in error.problems
             )
-    return replace(await catalog.register(caller.tenant, caller.by, text, graph), notes=tuple(notes))
+    stored = await catalog.register(caller.tenant, caller.by, text, graph)
+    notes += await follow(engine, call, stored.definition, caller.user, graph.schedule)
+    return replace(stored, notes=tuple(notes))
 
 
 async def _children(catalog: Catalog, tenant: str, graph: Graph) -> tuple[dict[str, Any], dict[str, str]]:

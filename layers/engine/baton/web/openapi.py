@@ -15,15 +15,27 @@ from pydantic.json_schema import models_json_schema
 from baton.core.documents.schema import document_schema
 from baton.core.version import VERSION
 from baton.settings import ApiSettings
-from baton.web import answers, breakers, explained, failing, graphs, letters, money, problems, undoing
+from baton.web import (
+    answers,
+    breakers,
+    explained,
+    failing,
+    graphs,
+    letters,
+    money,
+    problems,
+    schedules,
+    undoing,
+)
 from baton.web.parameters import Parameter
 from baton.web.requests import MAX_KEY
-from baton.web.routes import ROUTES, Route
+from baton.web.route import Route
+from baton.web.routes import ROUTES
 
 # The models of answers by name, for the table of routes names them only: it is read at every cold start.
 _ANSWERS = {
     name: model
-    for file in (answers, breakers, explained, failing, graphs, letters, money, undoing)
+    for file in (answers, breakers, explained, failing, graphs, letters, money, schedules, undoing)
     for name, model in vars(file).items()
 }
 _REF = "#/components/schemas/"

@@ -74,6 +74,14 @@ async def show_breaker(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.breakers.show(ask.path["breaker"]))
 
 
+async def list_schedules(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.schedules.page(**ask.query))
+
+
+async def show_schedule(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.schedules.show(ask.path["name"]))
+
+
 async def list_letters(ask: Ask[None]) -> Reply:
     query = dict(ask.query)
     wanted = Wanted(query["saga"], query["node"], query["reason"])

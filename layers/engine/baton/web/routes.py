@@ -1,13 +1,11 @@
 """The routes, as one table: what the API serves, refuses, allows and describes is read from here.
 
-No behaviour: handlers are in reads.py and commands.py, dispatch in app.py, the description in openapi.py.
+No behaviour: handlers are in reads.py and commands.py, dispatch in app.py, the description in openapi.py. What a row has is in route.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from baton.core.documents.definition import WORKFLOW_NAME
 from baton.core.failures.breakers import NAME_PATTERN as BREAKER_NAME
@@ -16,16 +14,13 @@ from baton.core.log.status import LISTS
 from baton.core.read.day_costs import BY
 from baton.runtime.incidents import INCIDENT_ID, STATUSES
 from baton.runtime.letter_desk import LETTER_ID
-from baton.runtime.queries import MAX_EVENTS, MAX_LIST
+from baton.runtime.queries import MAX_EVENTS
 from baton.runtime.request import SAGA_ID
 from baton.web import commands, reads
-from baton.web.ask import Ask
 from baton.web.letter_requests import DiscardBody, RedriveAllBody, RedriveBody
-from baton.web.parameters import Parameter, day, moment, one_of, whole, words
-from baton.web.replies import Reply
+from baton.web.parameters import day, moment, one_of, whole, words
 from baton.web.requests import (
     AnswerBody,
-    Body,
     CallbackBody,
     CancelBody,
     ClaimBody,
@@ -35,56 +30,24 @@ from baton.web.requests import (
     OpenBreakerBody,
     RemindBody,
     ResumeBody,
-    RollbackBody,
     SignalBody,
     StartBody,
 )
-
-DEFAULT_LIST = 50
-CALLBACKS, CONFIRMATIONS = "callbacks", "confirmations"
-BY_TOKEN = (CALLBACKS, CONFIRMATIONS)
-"""Requests whose token says for whom they are."""
-MOST_ANNOUNCED = 65_536
-"""Bytes of what a provider of models announces: an event with an id, and no answer."""
-DEFAULT_EVENTS = 100
-MAX_CURSOR = 8_192  # that of a list over 32 shards, of sagas deep in sagas, needs most of it
-MAX_NUMBER = 999_999_999  # of versions in requests
-B = TypeVar("B", bound=Body | None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Route(Generic[B]):
-    """One method of one path.
-
-    id: the operation's name in the OpenAPI document, which never changes. roles: any of these lets a
-    caller in; none at all lets everybody in, without an identity. by_token: one of BY_TOKEN, where a token in the path or the
-    body says for which tenant; such requests have a rate of their own. body: its model; `takes_text` where it
-    is a document instead. is_signed: the handler refuses what a provider has not signed; most_bytes: of such a body. answers: status to the model's name in answers.py. refusals: the statuses that
-    the handler itself can refuse with; those that follow from the rest of the row are not repeated here.
-    """
-
-    method: str
-    path: str
-    id: str
-    summary: str
-    handler: Callable[[Ask[B]], Awaitable[Reply]]
-    roles: tuple[str, ...]
-    answers: Mapping[int, str]
-    parameters: tuple[Parameter, ...] = ()
-    query: tuple[Parameter, ...] = ()
-    body: type[B] | None = None
-    takes_text: bool = False
-    has_key: bool = False
-    by_token: str = ""
-    is_signed: bool = False
-    most_bytes: int = 0
-    refusals: tuple[int, ...] = ()
-
+from baton.web.rollback_body import RollbackBody
+from baton.web.route import (
+    CALLBACKS,
+    CONFIRMATIONS,
+    CURSOR,
+    DEFAULT_EVENTS,
+    LIMIT,
+    MAX_NUMBER,
+    MOST_ANNOUNCED,
+    WORKFLOW,
+    Route,
+)
+from baton.web.schedule_routes import SCHEDULES
 
 _SAGA = words("saga", SAGA_ID, "the id of a saga", "The id that the start answered with.")
-_WORKFLOW = words(
-    "name", WORKFLOW_NAME[1:-1], "the name of a workflow", "The workflow's name.", example="dinner"
-)
 _VERSION = whole("version", 1, MAX_NUMBER, None, "A version of the workflow.")
 _SIGNAL = words(
     "name", "[^/]{1,128}", "the name of a signal", "A signal that a node of the workflow waits for."
@@ -109,15 +72,6 @@ _PROFILE = words(
 )
 _NODE = words("node", "[^/]{1,128}", "the name of a node", "A node of the saga's workflow.", example="pay")
 
-_LIMIT = whole(
-    "limit", 1, MAX_LIST, DEFAULT_LIST, "How many at most. A page may be shorter and yet not be the last."
-)
-_CURSOR = words(
-    "cursor",
-    f"[A-Za-z0-9_.~=-]{{1,{MAX_CURSOR}}}",
-    "the `next` of the page before",
-    "The `next` of the page before.",
-)
 _STATUS = one_of(
     "status",
     tuple(LISTS),
@@ -173,7 +127,7 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="GET", path="/workflows", id="listWorkflows", handler=reads.list_workflows, roles=("read",),
         summary="Workflows by name, each with its newest version.",
-        query=(_LIMIT, _CURSOR), answers={200: "WorkflowPage"},
+        query=(LIMIT, CURSOR), answers={200: "WorkflowPage"},
     ),
     Route(
         method="POST", path="/workflows", id="registerWorkflow", handler=commands.register, roles=("operate",),
@@ -183,18 +137,18 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="GET", path="/workflows/{name}", id="showWorkflow", handler=reads.show_workflow, roles=("read",),
         summary="The newest version of a workflow, and which others there are.",
-        parameters=(_WORKFLOW,), answers={200: "WorkflowWithVersions"},
+        parameters=(WORKFLOW,), answers={200: "WorkflowWithVersions"},
     ),
     Route(
         method="GET", path="/workflows/{name}/{version}", id="showWorkflowVersion",
         handler=reads.show_workflow_version, roles=("read",),
         summary="One version of a workflow.",
-        parameters=(_WORKFLOW, _VERSION), answers={200: "Workflow"},
+        parameters=(WORKFLOW, _VERSION), answers={200: "Workflow"},
     ),
     Route(
         method="GET", path="/sagas", id="listSagas", handler=reads.list_sagas, roles=("read",),
         summary="Sagas, the latest change first.",
-        query=(_STATUS, _OF_WORKFLOW, _SINCE, _LIMIT, _CURSOR), answers={200: "SagaPage"},
+        query=(_STATUS, _OF_WORKFLOW, _SINCE, LIMIT, CURSOR), answers={200: "SagaPage"},
     ),
     Route(
         method="POST", path="/sagas", id="startSaga", handler=commands.start, roles=("run",),
@@ -308,12 +262,12 @@ ROUTES: tuple[Route[Any], ...] = (
         method="GET", path="/questions", id="listQuestions", handler=reads.list_questions,
         roles=("read", "answer", "operate"),
         summary="Open questions that are for the caller, what expires first in front; or those of one saga.",
-        query=(_OF_SAGA, _LIMIT, _CURSOR), answers={200: "QuestionPage"}, refusals=(404,),
+        query=(_OF_SAGA, LIMIT, CURSOR), answers={200: "QuestionPage"}, refusals=(404,),
     ),
     Route(
         method="GET", path="/incidents", id="listIncidents", handler=reads.list_incidents, roles=("read",),
         summary="What went wrong and needs a person, the newest first.",
-        query=(_INCIDENTS, _LIMIT, _CURSOR), answers={200: "IncidentPage"},
+        query=(_INCIDENTS, LIMIT, CURSOR), answers={200: "IncidentPage"},
     ),
     Route(
         method="POST", path="/incidents/{incident}/resolve", id="resolveIncident", handler=commands.resolve,
@@ -324,7 +278,7 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="GET", path="/breakers", id="listBreakers", handler=reads.list_breakers, roles=("read",),
         summary="Circuit breakers of which something is known, by their names.",
-        query=(_LIMIT, _CURSOR), answers={200: "BreakerPage"},
+        query=(LIMIT, CURSOR), answers={200: "BreakerPage"},
     ),
     Route(
         method="GET", path="/breakers/{breaker}", id="showBreaker", handler=reads.show_breaker, roles=("read",),
@@ -341,10 +295,11 @@ ROUTES: tuple[Route[Any], ...] = (
         roles=("operate",), summary="Close a circuit breaker: calls go through.",
         parameters=(_BREAKER,), answers={202: "Breaker"},
     ),
+    *SCHEDULES,
     Route(
         method="GET", path="/dead-letters", id="listDeadLetters", handler=reads.list_letters, roles=("operate",),
         summary="What could not be delivered or read, the oldest first.",
-        query=(_LETTERS, _LETTERS_OF, _LETTERS_ABOUT, _LETTERS_FOR, _LIMIT, _CURSOR), answers={200: "DeadLetterPage"},
+        query=(_LETTERS, _LETTERS_OF, _LETTERS_ABOUT, _LETTERS_FOR, LIMIT, CURSOR), answers={200: "DeadLetterPage"},
     ),
     Route(
         method="POST", path="/dead-letters/redrive", id="redriveDeadLetters", handler=commands.redrive_all,
@@ -372,12 +327,12 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="GET", path="/costs", id="listCosts", handler=reads.list_costs, roles=("operate",),
         summary="What models have cost the tenant on a day, by workflow, user or model.",
-        query=(_BY, _DAY, _CURSOR), answers={200: "CostPage"},
+        query=(_BY, _DAY, CURSOR), answers={200: "CostPage"},
     ),
     Route(
         method="GET", path="/error-budgets", id="listErrorBudgets", handler=reads.list_error_budgets, roles=("read",),
         summary="How many sagas of each workflow have failed on a day, and how many more may.",
-        query=(_DAY, _CURSOR), answers={200: "ErrorBudgetPage"},
+        query=(_DAY, CURSOR), answers={200: "ErrorBudgetPage"},
     ),
     Route(
         method="GET", path="/budget", id="showBudget", handler=reads.show_budget, roles=("read",),

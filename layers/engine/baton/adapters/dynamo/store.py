@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from baton.adapters.dynamo.breakers import DynamoBreakers
     from baton.adapters.dynamo.letters import DynamoLetters
+    from baton.adapters.dynamo.schedules import DynamoSchedules
 
 
 class DynamoStore:
@@ -60,3 +61,10 @@ class DynamoStore:
         from baton.adapters.dynamo.breakers import DynamoBreakers
 
         return DynamoBreakers(self._client, self._table)
+
+    @cached_property
+    def schedules(self) -> DynamoSchedules:
+        """Loaded with the first wake that names a schedule, and by who registers or shows one."""
+        from baton.adapters.dynamo.schedules import DynamoSchedules
+
+        return DynamoSchedules(self._client, self._table, self.limits.due_shards)

@@ -18,7 +18,7 @@ import msgspec
 from baton.adapters.memory.limits import ITEM_BYTES, limits
 from baton.adapters.rules import is_over, pack, shard_of
 from baton.core.effects.rows import Row
-from baton.ports import WORK, Appended, Clock, Due, Head, Listed, Place, Record, Release, SagaRef, Wake
+from baton.ports import TIMER, WORK, Appended, Clock, Due, Head, Listed, Place, Record, Release, SagaRef, Wake
 
 _Row: TypeAlias = tuple[int, str, SagaRef]  # of the due index, in its order
 _TTL = 6  # bytes of a number of ten digits
@@ -310,6 +310,15 @@ class MemoryLog:
         with self._lock:
             self._emit(ref, wake)
         self._deliver()
+
+    def move(self, ref: SagaRef, before: int, after: int) -> None:
+        """Where the due index has an item, in lane `timer`, that another port has written. 0: nowhere."""
+        with self._lock:
+            rows = self._index[TIMER, shard_of(ref.id, self._shards)]
+            if before:
+                rows.remove((before, str(ref), ref))
+            if after:
+                insort(rows, (after, str(ref), ref), key=_place)
 
     def heads(self) -> Sequence[Head]:
         """Every head. For tests only: no port has it."""

@@ -18,6 +18,7 @@ from baton.adapters.memory.log import MemoryLog
 from baton.adapters.memory.notices import MemoryIncidents
 from baton.adapters.memory.outside import MemoryEntities
 from baton.adapters.memory.questions import MemoryQuestions
+from baton.adapters.memory.schedules import MemorySchedules
 from baton.ports import Clock, SagaRef, Wake
 
 
@@ -46,3 +47,4 @@ class MemoryStore:
         self.entities = MemoryEntities()
         self.live = MemoryLive(self.log)
         self.letters = MemoryLetters(self.log, clock)
+        self.schedules = MemorySchedules(self.log)

@@ -35,7 +35,7 @@ QUERY_LENGTH = 2_000
 QUERY_STEPS = 100_000
 """Values that a query may look at, each as often as it does."""
 
-SCHEMA_BYTES = 65_536
+SCHEMA_BYTES = 98_304
 """Size of a JSON Schema."""
 
 SCHEMA_DEPTH = 200

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -36,7 +36,7 @@ class RunStep(Struct, frozen=True):
     `decided`: the claim of the attempt about which a person has said that it has not happened, or what came of it
     (`given`). `digest` names the call, where a model may plan an equal one. `correction`: what was wrong about the last answer of a
     model. `cap`: what the whole saga may cost by its document, and `tokens`: what its models may read and write. `undoes`: it takes back what another step has done. `generation`: how
-    often what it does was undone before.
+    often what it does was undone before. `within_ms`: the attempt may last no longer, whatever its timeout; 0: as long as that says.
     """
 
     slot: str
@@ -59,6 +59,7 @@ class RunStep(Struct, frozen=True):
     tokens: Cap | None = None
     undoes: bool = False
     generation: int = 0
+    within_ms: int = 0
 
 
 def activation(program: Program, state: State, slot: str) -> Activation:
@@ -140,19 +141,26 @@ class DecisionBuilder(Struct):
 
     def arguments(self, at: Activation) -> Any:
         try:
-            return self.context(at.slot).render(self.program.arguments[at.node.name])
+            return self.context(at.slot).render(self.program.template(at.slot))
         except ExpressionError as error:
             raise UnfitError(ev.failed_with("input_unbound", str(error), at.node.name)) from error
 
     def value(self, at: Activation) -> ev.Value:
-        given = self.arguments(at)
+        return self.made(at, self.arguments(at), "is to get")
+
+    def made(self, at: Activation, given: Any, does: str = "gives") -> ev.Value:
         if excess := excess_of(given, self.most_bytes):
-            text = f"what the node is to get is too large: {excess}"
+            text = f"what the node {does} is too large: {excess}"
             raise UnfitError(ev.Failure("value_too_large", text, at.node.name))
         return ev.Value(v=given)
 
     def content(self, at: Activation, value: ev.Value) -> Any:
         return self.context(at.slot).content(value)
+
+    def contents(self, at: Activation, values: Sequence[ev.Value]) -> list[Any]:
+        if missing := self.found.lacks(value.ref for value in values if value.ref):
+            raise LackingError(missing)
+        return [self.content(at, value) for value in values]
 
     def looked(self, at: Activation) -> tuple[int, bool] | None:
         return self.found.looked.get(at.slot)

@@ -20,7 +20,9 @@ from baton.core.documents.parts.callback import CallbackModel
 from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
 from baton.core.documents.parts.escalation import FAMILIAR
 from baton.core.documents.parts.failing import CatchModel, RetryModel
+from baton.core.documents.parts.many import MapModel
 from baton.core.documents.parts.replan import ReplanModel
+from baton.core.documents.parts.schedule import ScheduleModel
 
 OTHER_END = "write it at the other end, as `after`; a `branch` chooses between nodes"
 *_SOME, _LAST = (f"`{key}`" for key in KINDS)
@@ -34,6 +36,7 @@ _NODE = Words(
         "branch": "switch choice choices case cases conditions router route",
         "loop": "while repeat",
         "join": "trigger_rule join_on",
+        "map": "for_each for map_over loop_over items with_items each matrix iterate",
         "catch": "on_error on_exception catches except rescue error_handler handler_on_error",
         "retry": "retries retry_policy retrier",
         "timeout": "timeout_seconds time_limit deadline max_time",
@@ -78,7 +81,8 @@ _DOCUMENT = Words(
             "leave it out: each document that is registered under the name is its next version"
         ),
         "edges connections transitions links dependencies": "each node says itself what it comes `after`",
-        "on schedule trigger triggers cron": "leave it out: a saga is started by a call",
+        "cron rate every": "write `schedule: {cron: …}` or `schedule: {rate: …}`",
+        "on trigger triggers": "leave it out, or write a `schedule`: else a saga is started by a call",
         "env vars variables constants": "write it as a node with a `value`, or as `input`",
     },
 )
@@ -141,8 +145,30 @@ WORDS: Mapping[type[BaseModel], Words] = {
             "within": "timeout time_limit",
         }
     ),
+    ScheduleModel: Words(
+        keys={
+            "cron": "expression schedule_expression at when",
+            "rate": "every interval each",
+            "timezone": "tz time_zone zone schedule_expression_timezone",
+            "overlap": "concurrency concurrency_policy overlap_policy",
+            "catch_up": "catchup backfill catchup_window",
+            "input": "with payload arguments",
+        }
+    ),
     JoinModel: Words(
         keys={"wait_for": "type mode policy count need"}, said={"any first one": "write `join: any`"}
+    ),
+    MapModel: Words(
+        keys={
+            "over": "items list in items_path each of",
+            "concurrency": "max_concurrency parallelism at_once batch_size limit",
+            "wait_for": "need min_success success_count",
+            "tolerated_failures": "tolerated tolerated_failure_percentage tolerated_failure_count max_failures tolerance",
+        },
+        said={
+            "as item_name iterator var": "leave it out: the item is `${item}`, and its place in the list `${index}`",
+            "do body tool workflow with steps node processor item_processor": "write it beside `map`: the node is what is done for each item",
+        },
     ),
     CatchModel: _CATCH,
     RetryModel: Words(

@@ -29,6 +29,7 @@ from baton.core.documents.parts.fields import (
 )
 from baton.core.documents.parts.node import Schema
 from baton.core.documents.parts.replan import ReplanModel
+from baton.core.documents.parts.schedule import ScheduleModel
 from baton.core.effects.risk import RiskRule
 
 
@@ -121,6 +122,11 @@ class WorkflowModel(Model):
     )
     guardrails: Annotated[GuardrailsModel | None, Given] = Field(
         default=None, examples=[{"allowed_tools": ["table.*"], "allowed_transitions": {"plan": ["search"]}}]
+    )
+    schedule: Annotated[ScheduleModel | None, Given] = Field(
+        default=None,
+        description="When sagas of the workflow are started by themselves.",
+        examples=[{"cron": "0 18 * * fri", "timezone": "Europe/Berlin"}],
     )
     nodes: dict[NodeName, NodeModel] = Field(
         min_length=1,

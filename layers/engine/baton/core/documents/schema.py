@@ -48,6 +48,7 @@ _PARTS = {
     "RuleModel": "rule",
     "LoopModel": "loop",
     "JoinModel": "join",
+    "MapModel": "map",
     "CallbackModel": "callback",
     "LimitsModel": "limits",
     "CountModel": "countLimit",
@@ -60,6 +61,7 @@ _PARTS = {
     "CompensateModel": "compensation",
     "EscalationModel": "escalation",
     "RiskRuleModel": "riskRule",
+    "ScheduleModel": "schedule",
 }
 
 
@@ -98,10 +100,25 @@ SHARED: dict[str, dict[str, Any]] = {
         "maximum": LONGEST_S,
         "examples": ["500ms", "5s", "10m", "1.5h", "2d", 90],
     },
+    "rate": {
+        "description": "One after so long: a duration, `5 minutes` or `rate(5 minutes)`. From a minute to 366 days.",
+        "type": ["string", "number"],
+        "minimum": 60,
+        "maximum": LONGEST_S,
+        "examples": ["5m", "rate(5 minutes)"],
+    },
     **_of_kinds(runs=True),
     "textValue": TEXT,
     "template": TEMPLATE,
     "dollars": {"type": "number", "minimum": LEAST_USD, "maximum": MOST_USD},
+    "list": {
+        "description": "A list, or one expression that gives one.",
+        "anyOf": [
+            {"type": "array", "items": ref("value")},
+            {"type": "string", "pattern": r"\$\{"},
+        ],
+        "examples": ["${input.guests}"],
+    },
     "waitFor": {"anyOf": [{"enum": ["all", "any"]}, {"type": "integer", "minimum": 1, "maximum": MAX_NODES}]},
     "tolerated": {
         "type": ["integer", "string"],

@@ -16,12 +16,15 @@ from typing import Any
 
 from msgspec import Struct
 
-ROOTS = ("input", "ctx", "saga", "loop", "join", "last_error", "item", "output")
+ROOTS = ("input", "ctx", "saga", "loop", "join", "last_error", "item", "index", "output")
 STEP = "step"
 """A root besides, for `compensate` alone: the step that is undone."""
+SCHEDULE = "schedule"
+"""A root besides, for the input of a schedule alone: the tick for which a saga is started."""
 SAGA_FIELDS = ("id", "user", "tenant", "workflow")
 JOIN_FIELDS = ("outputs", "arrived", "errors")
 STEP_FIELDS = ("input", "output")
+SCHEDULE_FIELDS = ("time", "name")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SPACE = " \t\r\n"
@@ -92,7 +95,7 @@ def parse(text: str) -> Path:
     """Parse what stands between `${` and `}`. Raises `ExpressionError`."""
     source = text.strip(SPACE)
     first = _NAME.match(source)
-    if not first or first.group() not in (*ROOTS, STEP):
+    if not first or first.group() not in (*ROOTS, STEP, SCHEDULE):
         raise UnknownRoot(source)
     steps: list[str | int] = []
     is_optional, marks = False, []
@@ -133,8 +136,12 @@ def _check_shape(path: Path) -> None:
         raise ExpressionError(f"`{path.text}`: write ctx.<node>.output")
     if path.root == "loop" and path.steps != ("iteration",):
         raise ExpressionError(f"`{path.text}`: write loop.iteration")
+    if path.root == "index" and path.steps:
+        raise ExpressionError(f"`{path.text}`: write index, which is a number")
     if path.root == "join" and (not path.steps or path.steps[0] not in JOIN_FIELDS):
         raise ExpressionError(f"`{path.text}`: a join has {', '.join(JOIN_FIELDS)}")
+    if path.root == SCHEDULE and (len(path.steps) != 1 or path.steps[0] not in SCHEDULE_FIELDS):
+        raise ExpressionError(f"`{path.text}`: a schedule has {', '.join(SCHEDULE_FIELDS)}")
     if path.root == "saga" and (len(path.steps) != 1 or path.steps[0] not in SAGA_FIELDS):
         raise ExpressionError(f"`{path.text}`: a saga has {', '.join(SAGA_FIELDS)}")
 

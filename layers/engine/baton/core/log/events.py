@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from baton.core.log.agents import AgentClosed, Called, CallsBegan, TurnBegan
+from baton.core.log.child_events import ChildClosed, ChildrenAbandoned, ChildReported
 from baton.core.log.failure_events import (
     AttemptFailed,
     NoticeDue,
@@ -19,11 +20,14 @@ from baton.core.log.failure_events import (
     StepHeld,
     StrategyChosen,
 )
+from baton.core.log.maps import ItemsBegan, ItemsGathered, MapClosed, MapStopped
+from baton.core.log.node_events import JoinFired, NodeAdmitted, NodeBegan, NodeSkipped
 from baton.core.log.open_events import (
     AgentBegan,
     CallbackHeartbeat,
     CallbackOpened,
     ChildOpened,
+    MapBegan,
     Opens,
     QuestionOpened,
     ReplanBegan,
@@ -45,15 +49,15 @@ from baton.core.log.records import (
 )
 from baton.core.log.replans import AlternativeBegan, ReplanEnded
 from baton.core.log.settling import Gives, Settles
-from baton.core.log.undos import (
+from baton.core.log.undo_events import (
     ChildUndone,
-    NotUndone,
     UndoBegan,
-    Undone,
     UndoPassed,
-    UndoStep,
+    UndoSetAside,
     UndoStepBegan,
+    UndoTakenUp,
 )
+from baton.core.log.undos import NotUndone, Undone, UndoStep
 from baton.core.log.whole_events import GaveUp, LimitReached, Parked, Resumed, Revived
 from baton.core.models.usage import Usage
 
@@ -68,12 +72,24 @@ __all__ = [  # what is declared in rooms of its own
     "CallbackOpened",
     "Called",
     "CallsBegan",
+    "ChildClosed",
     "ChildOpened",
+    "ChildReported",
     "ChildUndone",
+    "ChildrenAbandoned",
     "Failure",
     "GaveUp",
     "Gives",
+    "ItemsBegan",
+    "ItemsGathered",
+    "JoinFired",
     "LimitReached",
+    "MapBegan",
+    "MapClosed",
+    "MapStopped",
+    "NodeAdmitted",
+    "NodeBegan",
+    "NodeSkipped",
     "NotUndone",
     "Notice",
     "NoticeDue",
@@ -97,8 +113,10 @@ __all__ = [  # what is declared in rooms of its own
     "TurnBegan",
     "UndoBegan",
     "UndoPassed",
+    "UndoSetAside",
     "UndoStep",
     "UndoStepBegan",
+    "UndoTakenUp",
     "Undone",
     "Untold",
     "Value",
@@ -165,7 +183,8 @@ class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw
 
     With tokens to emit, a join tolerates it and the tokens carry it there; without, the saga fails with it. `by`: the key of
     the signal that brought the failure. `is_result`: of a call that a model has asked for, which is told of it; the saga goes on. `stays`: the rules for
-    the failure let the saga end without undoing what it has done.
+    the failure let the saga end without undoing what it has done. `prior` and `kept` are as those of a step that has succeeded: it may have
+    happened, and an undoing comes to it, too.
     """
 
     became = "failed"
@@ -184,6 +203,8 @@ class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw
     usage: tuple[Usage, ...] = ()
     assumed: int = 0
     stays: bool = False
+    prior: int | None = None
+    kept: Value | None = None
 
 
 class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
@@ -204,36 +225,6 @@ class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=
     usage: tuple[Usage, ...] = ()
 
 
-class NodeSkipped(Settles, frozen=True, tag="node_skipped", omit_defaults=True, kw_only=True):
-    """It did not run, or its result is not needed any more.
-
-    `why` is empty when its edges were dead, `when` when its condition said no, `join NAME` when the join that it
-    leads to has fired without it.
-    """
-
-    became = "skipped"
-    why: str = ""
-
-
-class JoinFired(Root, frozen=True, tag="join_fired", omit_defaults=True, kw_only=True):
-    """A join was ready, by `by`, before every edge had arrived; tokens of `unspoken` that arrive later are absorbed."""
-
-    node: str
-    iteration: tuple[int, ...] = ()
-    by: tuple[str, ...] = ()
-    unspoken: tuple[str, ...]
-
-
-class NodeAdmitted(About, frozen=True, tag="node_admitted", omit_defaults=True, kw_only=True):
-    """The `when` of a node holds; recorded only where asking again might not give the same answer."""
-
-
-class NodeBegan(About, frozen=True, tag="node_began", omit_defaults=True, kw_only=True):
-    """A node whose time is limited became ready; or an item, which begins with this."""
-
-    at: int
-
-
 class NodePassed(Gives, frozen=True, tag="node_passed", omit_defaults=True, kw_only=True):
     """A node that runs nothing gave its value. `ends`: it is the saga's result, and the saga ends."""
 
@@ -247,34 +238,6 @@ class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_o
 
     became = "waited"
     by: str
-
-
-class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True, kw_only=True):
-    """A child ended; its parent's worker puts this, several in one entry. `cost` is all it spent. `undoable`: it has done what can be undone."""
-
-    slot: str
-    child: str
-    status: str
-    output: Value = Value()
-    failure: Failure | None = None
-    cost: int = 0
-    undoable: bool = False
-
-
-class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw_only=True):
-    """The workflow node whose child reported success is done; or its cancelled child did, and `by` is the signal that called it off. `prior` and `lasting` are as those of a step that has succeeded."""
-
-    child: str
-    by: str = ""
-    prior: int | None = None
-    lasting: bool = False
-
-
-class ChildrenAbandoned(Root, frozen=True, tag="children_abandoned", omit_defaults=True, kw_only=True):
-    """Children that a fork or a join left behind were asked to stop, or some of a saga that is about to end. `undo`: it undoes what it has done, and hears first what they have undone."""
-
-    children: tuple[str, ...]
-    undo: bool = False
 
 
 class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=True, kw_only=True):
@@ -329,9 +292,9 @@ class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only
     undone: Undone | None = None
 
 
-Opening = WaitOpened | ChildOpened | QuestionOpened | CallbackOpened | AgentBegan
-Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed | AgentClosed
-Moving = TurnBegan | CallsBegan | AlternativeBegan
+Opening = WaitOpened | ChildOpened | QuestionOpened | CallbackOpened | AgentBegan | MapBegan
+Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed | AgentClosed | MapClosed
+Moving = TurnBegan | CallsBegan | AlternativeBegan | ItemsBegan | ItemsGathered | MapStopped
 Event = (
     SagaStarted
     | StepSucceeded
@@ -359,6 +322,11 @@ Event = (
     | TurnBegan
     | CallsBegan
     | AgentClosed
+    | MapBegan
+    | ItemsBegan
+    | ItemsGathered
+    | MapStopped
+    | MapClosed
     | ReplanBegan
     | AlternativeBegan
     | ReplanEnded
@@ -376,6 +344,8 @@ Event = (
     | UndoBegan
     | UndoStepBegan
     | UndoPassed
+    | UndoSetAside
+    | UndoTakenUp
     | ChildUndone
     | Forked
     | SagaEnded

@@ -74,7 +74,7 @@ class Reasons:
             (found.done, "{} undone"),
             (found.fails, "{} could not be undone"),
             (found.lasts, "{} that nothing undoes"),
-            (len(found.doubtful), "{} in doubt"),
+            (max(found.doubts, len(found.doubtful)), "{} in doubt"),
         ]
         return (
             some(words.format(counted(number, "step")) for number, words in parts if number)
@@ -236,7 +236,7 @@ class Reasons:
         if not place.arrivals:
             return UNREACHED
         if place.opened is not None:
-            return self._program.kinds[self._program.nodes[place.node].kind].word(place.opened.work())
+            return self._program.kinds[self._program.doing(place.slot).kind].word(place.opened.work())
         if self.at_work(place):
             return RUNNING
         if place.held is not None:

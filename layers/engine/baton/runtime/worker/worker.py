@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from baton.errors import EngineFault, PoisonMessage, Unreadable
-from baton.ports import Cause, DeadLetters, Invoker, Message, Queue
+from baton.ports import Cause, DeadLetters, Invoker, Message, Queue, SagaRef
 from baton.runtime.context import Invocation
 from baton.runtime.deadline import Turn
 from baton.runtime.lease import EXPIRED, HELD, WAKE_LEFT
@@ -130,7 +130,7 @@ class Worker:
     ) -> _Verdict:
         """One saga. Never raises, so that others are unharmed."""
         try:
-            ending = await runner.run(message, alone=alone)
+            ending = await self._carry(parts, runner, message, alone=alone)
             if ending == EXPIRED:
                 await parts.call(self._invoker.invoke, [message])
         except Unreadable as error:
@@ -148,6 +148,14 @@ class Worker:
             return _Verdict.AGAIN
         logger.info("saga %s", ending, extra={"saga": message.saga, "ending": ending})
         return _Verdict.HELD if ending in (HELD, WAKE_LEFT) else _Verdict.DONE
+
+    async def _carry(self, parts: Parts, runner: Runner, message: Message, *, alone: bool) -> str:
+        ref = SagaRef.parse(message.saga)
+        if ref.is_schedule:
+            from baton.runtime.ticking import Ticker  # few deployments have schedules
+
+            return await Ticker(self._engine, parts).run(ref)
+        return await runner.run(message, alone=alone)
 
     async def _bury(self, parts: Parts, body: str, reason: str, cause: Cause) -> _Verdict:
         """Send a message to the dead letters with its reason; if that fails, it is delivered again."""

@@ -15,6 +15,8 @@ from baton.core.documents.compile import (
     failing,
     joins,
     loopfaults,
+    many,
+    schedules,
     schemas,
     tools,
 )
@@ -33,12 +35,14 @@ _CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
     edgefaults.check,
     loopfaults.check,
     joins.check,
+    many.check,
     tools.check,
     of_kinds.check,
     failing.check,
     bounds.check,
     schemas.check,
     expressions.check,
+    schedules.check,
 )
 
 _TAKES_LONG = "the document takes too long to check; this is how far it came"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.expressions import JOIN_FIELDS, SAGA_FIELDS, SPACE, STEP_FIELDS
+from baton.core.expressions import JOIN_FIELDS, SAGA_FIELDS, SCHEDULE_FIELDS, SPACE, STEP_FIELDS
 
 _SPACE = "[" + SPACE.encode("unicode_escape").decode() + "]*"
 _LITERAL = r"[^$]|\$\$+\{|\$+[^${]"
@@ -27,6 +27,7 @@ def _expression() -> str:
         rf"(?:last_error|item|output|ctx{key}{_one_of(('output', 'previous'))}\??|join{_one_of(JOIN_FIELDS)}){step}*",
         rf"step{_one_of(STEP_FIELDS)}(?:{key}\??|{index})*",
         f"saga{_one_of(SAGA_FIELDS)}",
+        f"schedule{_one_of(SCHEDULE_FIELDS)}",
         f"loop{_one_of(('iteration',))}",
     )
     return f"(?:{'|'.join(ways)})"

@@ -1,0 +1,90 @@
+"""A document's `schedule`: what it becomes in the graph, and what is wrong with it, each with its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.core.documents.compile import compile_document
+from baton.core.graph.graph import encode_graph
+from baton.core.graph.schedule import QUEUE, Schedule
+from baton.errors import InvalidDefinition
+
+HEAD = """name: report
+input: {type: object, required: [day], properties: {day: {type: string}}}
+nodes: {a: {value: 1}}
+"""
+PLAIN = "name: report\nnodes: {a: {value: 1}}\n"
+
+
+def wrong(schedule: str, head: str = HEAD) -> list[tuple[str, str, str]]:
+    with pytest.raises(InvalidDefinition) as refused:
+        compile_document(f"{head}schedule: {schedule}\n", {})
+    return [(one.path, one.message, one.suggestion) for one in refused.value.problems]
+
+
+def test_a_schedule_is_a_part_of_the_graph_and_none_leaves_it_as_it_was() -> None:
+    graph = compile_document(HEAD + "schedule: {cron: '0 18 * * FRI', input: {day: '${schedule.time}'}}", {})
+    assert graph.schedule == Schedule(cron="0 18 * * fri", input={"day": "${schedule.time}"})
+    assert b"schedule" not in encode_graph(compile_document(PLAIN, {}))
+
+
+def test_short_forms() -> None:
+    assert compile_document(PLAIN + "schedule: '@daily'", {}).schedule == Schedule(cron="@daily")
+    assert compile_document(PLAIN + "schedule: {rate: 5 minutes}", {}).schedule == Schedule(rate=300_000)
+
+
+def test_a_queue_has_room_for_more() -> None:
+    queue = compile_document(PLAIN + "schedule: {rate: 1h, overlap: queue}", {}).schedule
+    assert queue == Schedule(rate=3_600_000, overlap=QUEUE, catch_up=10)
+    assert compile_document(
+        PLAIN + "schedule: {rate: 1h, overlap: queue, catch_up: 0}", {}
+    ).schedule == Schedule(rate=3_600_000, overlap=QUEUE, catch_up=0)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "path", "said", "suggested"),
+    [
+        ("{}", "/schedule", "neither `cron` nor `rate`", ""),
+        ("{cron: '@daily', rate: 1h}", "/schedule", "both `cron` and `rate`", ""),
+        ("{rate: 10s}", "/schedule/rate", "between one minute", ""),
+        ("{cron: '0 18 * *'}", "/schedule/cron", "4 fields", ""),
+        ("{cron: '@daily', timezone: Europe/Berln}", "/schedule/timezone", "no time zone", "`Europe/Berlin`"),
+        ("{cron: '@daily', timezone: 5}", "/schedule/timezone", "not the name of a time zone", ""),
+        ("{cron: '@daily', timezone: Middle_Earth}", "/schedule/timezone", "no time zone", "Europe/Berlin"),
+        ("{rate: 1h, timezone: UTC}", "/schedule/timezone", "follows elapsed time", "leave it out"),
+        ("{rate: 1h, overlap: skp}", "/schedule/overlap", "must be", "`skip`"),
+        ("{rate: 1h, catch_up: 5}", "/schedule/catch_up", "one of the missed ticks", "`overlap: queue`"),
+        ("{rate: 1h, catch_up: 101}", "/schedule/catch_up", "between 0 and 100", ""),
+        ("{rate: 1h, every: 5m}", "/schedule/every", "every", "rate"),
+        (
+            "{rate: 1h, input: {n: '${input.n}'}}",
+            "/schedule/input/n",
+            "`schedule.time` and `schedule.name`",
+            "",
+        ),
+        ("{rate: 1h, input: {n: '${schedule.when}'}}", "/schedule/input/n", "a schedule has time, name", ""),
+    ],
+)
+def test_what_is_wrong_is_told_with_what_would_be_right(
+    schedule: str, path: str, said: str, suggested: str
+) -> None:
+    (found,) = wrong(schedule, PLAIN)
+    assert found[0] == path
+    assert said in found[1]
+    assert suggested in found[2]
+
+
+def test_an_input_that_the_workflow_refuses_is_told() -> None:
+    assert wrong("{rate: 1h}")[0][0] == "/schedule/input"
+    assert "refuses it" in wrong("{rate: 1h, input: {day: 5}}")[0][1]
+    assert wrong("{rate: 1h, input: {day: 5}}")[0][0] == "/schedule/input/day"
+
+
+def test_an_input_is_bounded() -> None:
+    ((path, said, _),) = wrong(f"{{rate: 1h, input: {'x' * 8_200}}}", PLAIN)
+    assert (path, said) == ("/schedule/input", "the input of a schedule has at most 8,192 bytes")
+
+
+def test_a_saga_does_not_know_its_schedule() -> None:
+    with pytest.raises(InvalidDefinition, match="does not know its schedule"):
+        compile_document("name: report\nnodes: {a: {value: '${schedule.time}'}}", {})

@@ -1,0 +1,106 @@
+"""Schedules as callers see them and change them: registering, listing, pausing, resuming, triggering."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from baton.errors import NotFound, UserError
+from baton.runtime.cursors import write_cursor
+from tests.kit.toolbox import Books
+from tests.kit.world import World
+from tests.runtime.conftest import Stage
+
+DOCUMENT = "name: {name}\nnodes: {{a: {{wait: {{for: {wait}}}}}}}\nschedule: {{rate: 5m, input: '${{schedule.name}}'}}"
+
+
+async def register(world: World, name: str = "report", wait: str = "1s") -> tuple[str, ...]:
+    found = await world.service().register(DOCUMENT.format(name=name, wait=wait), json_only=False)
+    return found.notes
+
+
+def test_a_registration_says_when_the_first_saga_is_started(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        (note,) = await register(world)
+        shown = await world.queries().schedules.show("report")
+        assert note == f"its schedule starts the next saga at {shown['next_at'][:19]}+00:00"
+        assert await register(world) == (note,), "the same again"
+        await world.queries().schedules.pause("report")
+        assert await register(world) == ("its schedule is paused: `baton schedule resume report`",)
+
+    stage(story)
+
+
+def test_a_document_without_a_schedule_has_none_to_show(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        await world.service().register("name: plain\nnodes: {a: {value: 1}}", json_only=False)
+        desk = world.queries().schedules
+        for ask in (desk.show, desk.pause, desk.resume):
+            with pytest.raises(NotFound, match="`plain` has no schedule; write `schedule` into its document"):
+                await ask("plain")
+        assert await desk.page(10, "") == {"schedules": [], "next": None}
+        assert world.store.schedules.listed("acme", "", 10) == ([], "")
+
+    stage(story)
+
+
+def test_schedules_are_listed_in_pages_for_one_tenant(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        for name in ("c", "a", "b"):
+            await register(world, name)
+        await world.service().register("name: b\nnodes: {a: {value: 1}}", json_only=False)
+        first = await world.queries().schedules.page(2, "")
+        assert [one["name"] for one in first["schedules"]] == ["a"], "b has none any more"
+        rest = await world.queries().schedules.page(2, first["next"])
+        assert ([one["name"] for one in rest["schedules"]], rest["next"]) == (["c"], None)
+        assert (await world.queries("globex").schedules.page(2, ""))["schedules"] == []
+        for cursor in (write_cursor(b"\xff"), write_cursor(b"No Name")):
+            with pytest.raises(UserError, match="cursor"):
+                await world.queries().schedules.page(2, cursor)
+
+    stage(story)
+
+
+def test_a_paused_schedule_starts_nothing_until_it_is_resumed(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        await register(world)
+        paused = await world.queries().schedules.pause("report")
+        assert (paused["state"], paused["paused_by"], paused["next_at"]) == ("paused", "ann", None)
+        assert await world.queries().schedules.pause("report") == paused
+        await asyncio.sleep(1_000)
+        assert world.log.heads() == []
+        resumed = await world.queries().schedules.resume("report")
+        assert (resumed["state"], resumed["paused_at"]) == ("active", None)
+        assert await world.queries().schedules.resume("report") == resumed
+        await asyncio.sleep(301)
+        assert len(world.log.heads()) == 1
+        assert (await world.queries().schedules.show("report"))["ticks"] == {
+            "started": 1,
+            "skipped": 0,
+            "missed": 0,
+            "refused": 0,
+        }
+
+    stage(story)
+
+
+def test_a_saga_that_is_triggered_is_the_callers_and_in_the_way_of_the_next_tick(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        await register(world, wait="10m")
+        service = world.service(user="tom")
+        view, is_new = await world.queries(user="tom").schedules.trigger("report", "key", service.start)
+        again, is_newer = await world.queries(user="tom").schedules.trigger("report", "key", service.start)
+        assert (again["id"], is_new, is_newer) == (view["id"], True, False)
+        (head,) = world.log.heads()
+        assert head.user == "tom"
+        await asyncio.sleep(330)
+        shown = await world.queries().schedules.show("report")
+        assert [(one["what"], one["saga"]) for one in shown["recent"]] == [
+            ("skipped", view["id"]),
+            ("triggered", view["id"]),
+        ]
+        other, _ = await world.queries().schedules.trigger("report", "", world.service().start)
+        assert other["id"] != view["id"], "whatever is at work"
+
+    stage(story)

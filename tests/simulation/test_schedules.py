@@ -1,0 +1,69 @@
+"""Three reconcilers that race for the ticks of schedules, with clocks three seconds apart, and everything that can go wrong at a write.
+
+`make soak` lets every fate meet every write (`BATON_CRASH_POINTS=all`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cache
+
+import pytest
+
+from tests.kit.faults import (
+    CRASH_AFTER,
+    CRASH_BEFORE,
+    FREEZE,
+    HANG,
+    LATE,
+    NO_ANSWER,
+    STALL,
+    THROTTLE,
+    Chaos,
+    Plan,
+)
+from tests.kit.schedule_bugs import SCHEDULE_BUGS
+from tests.kit.ticking import WRITES, endure
+
+pytestmark = [pytest.mark.simulation, pytest.mark.timeout(240)]
+
+FATES = (CRASH_BEFORE, CRASH_AFTER, NO_ANSWER, LATE, STALL, FREEZE, HANG, THROTTLE)
+ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_tick_is_started_once(seed: int) -> None:
+    assert endure(10, seed=seed).broken == []
+
+
+@cache
+def _writes() -> list[int]:
+    plain = endure(2)
+    assert plain.broken == []
+    return [number for number, name in enumerate(plain.plan.writes, 1) if name in WRITES]
+
+
+@pytest.mark.parametrize("fate", FATES)
+def test_whatever_becomes_of_each_write_of_a_tick(fate: str) -> None:
+    writes = _writes()
+    chosen = writes if ALL else writes[FATES.index(fate) % 4 :: 4]
+    for number in chosen:
+        ordeal = endure(2, plan=Plan({number: fate}))
+        assert ordeal.broken == [], f"{fate} at write {number}, {ordeal.plan.writes[number - 1]}"
+
+
+@pytest.mark.parametrize("seed", range(40 if ALL else 6))
+def test_a_dozen_faults_at_once(seed: int) -> None:
+    ordeal = endure(4, plan=Chaos(seed=seed, rate=0.03, budget=12, kinds=FATES), seed=seed)
+    assert ordeal.broken == [], ordeal.plan.at
+
+
+@pytest.mark.parametrize("bug", SCHEDULE_BUGS, ids=lambda bug: bug.__name__)
+def test_a_planted_bug_is_found(bug: Callable[[], AbstractContextManager[None]]) -> None:
+    fates = (CRASH_AFTER, STALL, LATE)
+    plans = [Plan(), *(Plan({number: fate}) for number in _writes() for fate in fates)]
+    with bug():
+        found = (endure(3, plan=plan, seed=seed).oracles for seed, plan in enumerate(plans))
+        assert any(SCHEDULE_BUGS[bug] in oracles for oracles in found)
