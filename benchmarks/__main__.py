@@ -30,6 +30,7 @@ NAMES = (
     "start",
     "load",
     "neighbours",
+    "schedule",
     "money",
     "scale",
 )
