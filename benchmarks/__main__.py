@@ -25,6 +25,7 @@ NAMES = (
     "decide",
     "agent",
     "fanout",
+    "map",
     "compile",
     "tail",
     "start",

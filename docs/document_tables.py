@@ -29,6 +29,8 @@ _SHARED = {
     "branch": "a [branch](#branch)",
     "loop": "a [loop](#loop)",
     "join": "a [join](#join)",
+    "map": "a [map](#map)",
+    "list": "a list, or one [expression](#expressions) that gives one",
     "callback": "a [callback](#callback)",
     "catch": "[where it goes on from a failure](#catch)",
     "retry": "[retries](failures.md#what-a-document-can-say)",
@@ -96,6 +98,11 @@ def branch_fields() -> str:
 def loop_fields() -> str:
     """The fields of a loop."""
     return _part("loop")
+
+
+def map_fields() -> str:
+    """The fields of `map`."""
+    return _part("map")
 
 
 def join_fields() -> str:

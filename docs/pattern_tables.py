@@ -107,7 +107,7 @@ PATTERNS = (
         NOT,
         "`Map` has the items that its input has when it begins.",
         "Map",
-        "No node adds instances while others run. An agent adds calls as it works, but there a model decides. `map` is planned.",
+        "No node adds instances while others run. An agent adds calls as it works, but there a model decides. A `map` has the items that its list has when it begins.",
     ),
     Pattern(
         "Deferred Choice",
@@ -181,7 +181,7 @@ PATTERNS = (
         NOT,
         "As above.",
         "ToleratedFailureCount",
-        "No node adds instances while others run, and a join counts; it asks no condition. `map` is planned.",
+        "No node adds instances while others run, and a join or a `map` counts; neither asks a condition.",
     ),
     Pattern("Local Synchronizing Merge", NOT, _ALIKE, "Parallel"),
     Pattern("General Synchronizing Merge", NOT, _ALIKE, "Parallel"),

@@ -65,6 +65,8 @@ DOCUMENTS = (
         "{name: people, nodes: {q: {human: {title: Well?}, catch: {code: rejected, then: a}}, a: {tool: work}, "
         "b: {tool: work, after: q}}, on_failure: rollback}"
     ),
+    "{name: each, on_failure: rollback, nodes: {a: {map: [1, 2], tool: work}}}",
+    "{name: many, nodes: {a: {map: {over: %s, concurrency: 100}, value: 1}}}" % ([1] * 101),
     "{name: elsewhere, on_failure: rollback, nodes: {a: {tool: work, callback: {timeout: 1h, heartbeat: 5m}}}}",
     "{name: thinking, on_failure: rollback, nodes: {a: {agent: {model: m, prompt: p, tools: [work]}}}}",
     "{name: held, on_failure: rollback, nodes: {a: {tool: work, breaker: work}}}",

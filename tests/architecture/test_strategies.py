@@ -28,6 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli/models.py": _REPLAN,
     "core/documents/familiar.py": {*_FIELD, "escalate"},
     "core/documents/models.py": {"retry", "escalate"},
+    "core/documents/compile/many.py": _REPLAN,
     "core/documents/nodes/base.py": {*_FIELD, *_REPLAN},
     "core/documents/parts/failing.py": _FIELD,
     "core/documents/parts/failing_schema.py": {"retry", "escalate"},

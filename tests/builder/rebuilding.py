@@ -78,6 +78,8 @@ class _Again:
             more["when"] = self.condition(node["when"])
         if "branch" in node:
             more["branch"] = self.branch(node["branch"])
+        if "map" in node:
+            more["map"] = self.value(node["map"])
         if "loop" in node:
             more["loop"] = self.loop(node["loop"])
         more |= self.failing(node)

@@ -26,7 +26,7 @@ AGAIN = "while: 'output.score < 5'"
 def document(nodes: str, *more: str) -> str:
     """Of nodes such as `a: {}, b: {after: a}`: tasks, but for those that say what they are. AGAIN is a condition."""
     parsed = _parsed(nodes)
-    kinds = {"tool", "wait", "workflow", "value", "fail", "end", "model", "agent", "human", "map"}
+    kinds = {"tool", "wait", "workflow", "value", "fail", "end", "model", "agent", "human"}
     lines = []
     for name, node in parsed.items():
         node = node or {}

@@ -222,7 +222,9 @@ _TO_COME: st.SearchStrategy[Any] = st.sampled_from(
         {"agent": {"model": "m", "prompt": "p", "tools": ["t"]}},
         {"agent": {"model": "m", "turns": 3, "calls": 4, "calls_in_a_turn": 2, "tokens": 9, **_ASKING}},
         {"model": {"name": "p/m", "fallbacks": ["n"], "temperature": 0.5, "corrections": 0, **_ASKING}},
-        {"map": {"over": "${input.a}"}},
+        {"value": "${item}", "map": {"over": "${input.a}", "concurrency": 2, "tolerated_failures": "5%"}},
+        {"wait": {"signal": "s"}, "map": {"over": [1], "wait_for": 3, "rest": "run"}},
+        {"tool": "t", "map": ["${input.a}", 2]},
     ]
 )
 _OPTIONS = [{"id": "a", "label": "A ${input}", "default": True}, {"id": "b", "destructive": True}]

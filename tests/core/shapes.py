@@ -190,8 +190,8 @@ _ELSEWHERE: list[tuple[str, str, str, str, str]] = [
      "must be a string", ""),
     ("an agent with a number as its model", _KIND % "agent: {model: 5, prompt: p}", "/nodes/a/agent/model",
      "must be a string", ""),
-    ("a map over nothing", _KIND % "map: {}", "/nodes/a/map/over", "`over` is missing", ""),
-    ("a map with its list forgotten", _KIND % "map: {over: }", "/nodes/a/map/over", NOTHING, ""),
+    ("a map over nothing", _KIND % "value: 1, map: {}", "/nodes/a/map/over", "`over` is missing", ""),
+    ("a map with its list forgotten", _KIND % "value: 1, map: {over: }", "/nodes/a/map/over", NOTHING, ""),
     ("a question that is a text", _KIND % "human: Really?", "/nodes/a/human", "must be an object", "write `human: {title: Really?}`"),
     # ---- the document
     ("an owner that is a number", _TOP % "owner: 5", "/owner", "must be a string", ""),

@@ -72,7 +72,6 @@ WRONG: list[tuple[str, str, str, str, str]] = [
      "write exactly one of `user`, `group` and `role`, or the word `starter`"),
     ("a word for whom to ask", "a: {human: {title: x, to: boss}}", "", "/nodes/a/human/to",
      "write `starter`, or an object with one of `user`, `group` and `role`"),
-    ("a map", "a: {map: {over: [1]}}", "", "/nodes/a/map", "nodes of kind `map` cannot be run by this version"),
 ]  # fmt: skip
 
 

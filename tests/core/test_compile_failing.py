@@ -219,7 +219,7 @@ WRONG: list[tuple[str, str, str, str, str, str]] = [
      "/nodes/a/failover/0/then/with/city", "`last_error.attempt` is an integer; `find` takes a string as `city`",
      "name another value, or let a tool convert it"),
     ("an expression that cannot be read", A % (P % "then: {with: {city: '${a.x}'}}"), "", "/nodes/a/failover/0/then/with/city",
-     "`a.x` must begin with one of input, ctx, saga, loop, join, last_error, item, output", "did you mean `ctx.a.output.x`?"),
+     "`a.x` must begin with one of input, ctx, saga, loop, join, last_error, item, index, output", "did you mean `ctx.a.output.x`?"),
     ("a node that comes later", "a: {}, b: {after: a}", P % "when: {node: a}, then: {with: {x: '${ctx.b.output}'}}",
      "/failover/0/then/with/x", "at `a`: `ctx.b.output`: `b` need not have run before this",
      "`b` comes after `a`; name a node that comes before it"),
@@ -259,9 +259,7 @@ def test_what_is_right(nodes: str, more: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["retry: quick", "on_failure: rollback", "failover: []"])
-@pytest.mark.parametrize(
-    "kind", ["wait: {for: 1}", "workflow: other", "value: 1", "human: {title: x}", "map: {over: [1]}"]
-)
+@pytest.mark.parametrize("kind", ["wait: {for: 1}", "workflow: other", "value: 1", "human: {title: x}"])
 def test_only_what_a_tool_does_can_be_done_again(kind: str, field: str) -> None:
     name = field.partition(":")[0]
     why = "nothing else is tried again or done another way; `catch` says where it goes on from a failure"

@@ -25,7 +25,7 @@ WRONG: list[tuple[str, str, str, str, str]] = [
      "`output.score`: the node has given no output yet", "`output` is for `branch` and `loop`; elsewhere, `ctx.NODE.output`"),
     ("`output` in a `when`", "a: {when: output.score > 1}", "/nodes/a/when",
      "`output.score`: the node has given no output yet", "`output` is for `branch` and `loop`; elsewhere, `ctx.NODE.output`"),
-    ("an item outside of a map", "a: {with: {x: '${item}'}}", "/nodes/a/with/x", "`item`: only a `map` has items",
+    ("an item outside of a map", "a: {with: {x: '${item}'}}", "/nodes/a/with/x", "`item`: only a node with `map` has items, in what is done for each of them",
      "name the value itself"),
     ("a join of one way", JOIN % ("", ", with: {x: '${join.outputs}'}"), "/nodes/d/with/x",
      "`join.outputs`: only one way leads here", "write `ctx.c.output`"),
@@ -51,7 +51,7 @@ WRONG: list[tuple[str, str, str, str, str]] = [
     ("a part of a number", "a: {branch: {choose: output.score.x, among: b}}, b: {}", "/nodes/a/branch/choose",
      "`output.score.x`: `x` of an integer cannot be taken", "`${output.score}` is the whole value"),
     ("a choice that cannot be read", "a: {branch: {choose: 'outptu.next', among: b}}, b: {}", "/nodes/a/branch/choose",
-     "`outptu.next` must begin with one of input, ctx, saga, loop, join, last_error, item, output", "did you mean `output`?"),
+     "`outptu.next` must begin with one of input, ctx, saga, loop, join, last_error, item, index, output", "did you mean `output`?"),
     ("a rule behind one that always holds",
      "a: {branch: {rules: [{if: 'true', then: b}, {if: output.score > 1, then: c}]}}, b: {}, c: {}", "/nodes/a/branch/rules/1",
      "this rule is never asked: rule 1 always holds",
@@ -153,6 +153,4 @@ def test_what_is_left_of_a_broken_document_is_not_taken_at_its_word() -> None:
 
 
 def test_an_item_is_named_in_a_map() -> None:
-    assert [path for path, _, _ in told("a: {map: {over: '${input}', value: '${item.x}'}}")] == [
-        "/nodes/a/map"
-    ]
+    assert told("a: {map: '${input}', value: {x: '${item.x}', at: '${index}'}}") == []

@@ -155,7 +155,6 @@ def test_a_node_of_any_kind_that_is_no_end_may_say_where_it_goes_on(key: str) ->
         "agent": "{model: m, prompt: p}",
         "model": "{name: m, prompt: p}",
         "human": "{title: x}",
-        "map": "{over: []}",
     }.get(key, "t")
     fields = "when: x, branch: {rules: [{if: x, then: b}]}, loop: {while: x}, join: any, output_schema: true, limits: {}"
     model = good(f"name: w\nnodes: {{a: {{{key}: {kind}, {fields}}}, b: {{tool: t}}}}")
@@ -333,7 +332,8 @@ def test_what_leads_nowhere_is_left_out(broken: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["tool: 5", "tool: t, wait: {for: 1s}", "wait: 5s", "workflow: A", "map: 5", "zzz: 1", "toool: 5"]
+    "kind",
+    ["tool: 5", "tool: t, wait: {for: 1s}", "wait: 5s", "workflow: A", "map: [5]", "zzz: 1", "toool: 5"],
 )
 def test_a_node_without_a_kind_still_has_its_place(kind: str) -> None:
     node = left(f"name: w\nnodes: {{a: {{{kind}, with: {{}}, after: b, when: x}}, b: {{tool: t}}}}").nodes[

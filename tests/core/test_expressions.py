@@ -67,11 +67,11 @@ def test_a_path_knows_its_node_and_what_is_inside_of_the_value() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "`` must begin with one of input, ctx, saga, loop, join, last_error, item, output"),
-        ("5", "`5` must begin with one of input, ctx, saga, loop, join, last_error, item, output"),
+        ("", "`` must begin with one of input, ctx, saga, loop, join, last_error, item, index, output"),
+        ("5", "`5` must begin with one of input, ctx, saga, loop, join, last_error, item, index, output"),
         (
             "inputs.a",
-            "`inputs.a` must begin with one of input, ctx, saga, loop, join, last_error, item, output",
+            "`inputs.a` must begin with one of input, ctx, saga, loop, join, last_error, item, index, output",
         ),
         ("input.", '`input.`: cannot read `.`; write .name, [0] or ["name"]'),
         ("input a", '`input a`: cannot read ` a`; write .name, [0] or ["name"]'),

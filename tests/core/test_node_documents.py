@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from baton.core.documents.nodes.base import Compiler, NodeDocument
-from baton.core.documents.nodes.model import BY_KIND, NodeModel, kind_named, kind_of
+from baton.core.documents.nodes.model import NodeModel, kind_named
 from baton.core.documents.nodes.registry import NODE_TYPES
 
 
@@ -43,9 +43,12 @@ def test_a_kind_that_only_a_newer_version_knows_is_drawn_as_the_simplest() -> No
     assert kind_named("poll") is kind_named("task")
 
 
-@pytest.mark.parametrize("kind", [kind for kind in NODE_TYPES if not kind.runs], ids=lambda kind: kind.kind)
-def test_a_kind_that_cannot_be_run_makes_no_node_of_a_graph(kind: NodeDocument) -> None:
-    node = NodeModel.model_validate({kind.key: kind.example[kind.key]})
-    assert kind_of(node) is BY_KIND[kind.kind]
+def test_a_map_is_drawn_as_what_is_done_for_each_and_is_no_kind_of_a_document() -> None:
+    assert summary("map", tool="t", over="${input.l}", at_once=5) == "t for each of ${input.l}, 5 at a time"
+    assert (
+        summary("map", workflow="w", of="workflow", over=[1], at_once=1)
+        == "workflow w for each of [1], 1 at a time"
+    )
+    assert summary("map", of="wait", over=[1], at_once=1) == "wait for each of [1], 1 at a time"
     with pytest.raises(NotImplementedError):
-        kind.compile(cast("Compiler", None), "a", node)
+        kind_named("map").compile(cast("Compiler", None), "a", NodeModel.model_validate({"tool": "t"}))

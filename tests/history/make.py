@@ -41,9 +41,10 @@ from tests.history.callbacks import OF_CALLBACKS
 from tests.history.ending import ended
 from tests.history.holding import held
 from tests.history.lasting import lasting
-from tests.history.questions import escalated, questions
+from tests.history.mapping import OF_MAPS
+from tests.history.questions import OF_QUESTIONS
 from tests.history.replanning import replanned
-from tests.history.thinking import pondered, thought
+from tests.history.thinking import OF_THINKING
 from tests.history.undoing import OF_UNDOING
 
 HERE = Path(__file__).parent
@@ -364,12 +365,11 @@ SHAPES: dict[str, Callable[[], Saga]] = {
     "held": held,
     "ended": ended,
     **OF_CALLBACKS,
-    "questions": questions,
+    **OF_QUESTIONS,
     "approved": approved,
     **OF_UNDOING,
-    "escalated": escalated,
-    "thought": thought,
-    "pondered": pondered,
+    **OF_MAPS,
+    **OF_THINKING,
     "replanned": replanned,
 }
 

@@ -79,3 +79,6 @@ def escalated() -> Saga:
     saga.now += 30 * MINUTE
     saga.go()
     return saga
+
+
+OF_QUESTIONS = {"questions": questions, "escalated": escalated}

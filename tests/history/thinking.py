@@ -54,3 +54,6 @@ def pondered() -> Saga:
 def _handed(saga: Saga, slot: str, response: Response, **more: Any) -> Outcome:
     callback = callback_of(saga.state, slot)
     return outcome(slot, None, handed=callback, response=response, **more)
+
+
+OF_THINKING = {"thought": thought, "pondered": pondered}

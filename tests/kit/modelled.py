@@ -1,4 +1,4 @@
-"""The scenarios with models, and those of what models are for: by their names, how each is driven."""
+"""The scenarios with models, those of what models are for, and those with maps: by their names, how each is driven."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from tests.kit.calling_off import called_off
 from tests.kit.elsewhere import handed
 from tests.kit.forgetting import forgets
+from tests.kit.mapping import OF_MAPS
 from tests.kit.replanning import chosen, replans
 from tests.kit.thinking import ponders, thinks, watched
 
@@ -20,4 +21,5 @@ MODELLED: Mapping[str, Any] = {
     "replans": replans,
     "chosen": chosen,
     "called-off": called_off,
+    **OF_MAPS,
 }

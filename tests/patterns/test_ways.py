@@ -124,14 +124,21 @@ def test_wcp33_what_arrives_too_often_is_kept_for_later_rounds() -> None:
     assert diary.begun == {"F1 with W1": [3], "F2 with W2": [9]}
 
 
-@pytest.mark.parametrize(("number", "goes_on"), [(34, "ended"), (35, "stopped")])
-def test_wcp34_and_wcp35_two_of_as_many_as_the_input_has_go_on(number: int, goes_on: str) -> None:
-    _, diary = play(number, {"offers": ["north", "south", "east"]})
+def test_wcp34_two_of_as_many_as_the_input_has_go_on_and_the_others_run_to_their_ends() -> None:
+    _, diary = play(34, {"offers": ["north", "south", "east"]})
     assert diary.begun["decide"] == [diary.ended["ask east"]]
-    rest: dict[str, float] = getattr(diary, goes_on)
-    assert "ask north" in rest
+    assert "ask north" in diary.ended
     assert diary.begun.keys() == {"ask north", "ask south", "ask east", "decide"}
-    _, diary = play(number, {"offers": ["north", "south"]})
+    _, diary = play(34, {"offers": ["north", "south"]})
+    assert diary.begun["decide"] == [diary.ended["ask north"]]
+
+
+def test_wcp35_two_of_as_many_as_the_list_has_go_on_and_the_others_are_stopped() -> None:
+    offers = [{"of": "north", "takes": 20}, {"of": "south", "takes": 4}, {"of": "east", "takes": 9}]
+    _, diary = play(35, {"offers": offers})
+    assert diary.begun["decide"] == [diary.ended["ask east"]]
+    assert list(diary.stopped) == ["ask north"]
+    _, diary = play(35, {"offers": offers[:2]})
     assert diary.begun["decide"] == [diary.ended["ask north"]]
 
 

@@ -23,6 +23,7 @@ class NodeFields(TypedDict, total=False):
     branch: Branch | None
     loop: Loop | None
     join: Join | Literal["all", "any"] | int | None
+    map: Any
     catch: Catch | None
     output_schema: object
     limits: Limits | None
@@ -37,6 +38,7 @@ FIELDS: Mapping[str, Writer] = {
     "branch": only(Branch, "a branch", "write branch(rule(condition, node), …) or choose(value, among)"),
     "loop": only(Loop, "a loop", "write loop(condition, …)"),
     "join": join_or_short,
+    "map": Collector.value,
     "retry": said,
     "on_failure": by_code,
     "failover": said,

@@ -203,6 +203,47 @@ class JoinFields:
         return Reference(self.origin, "join.errors")
 
 
+class Roots:
+    """What values of a workflow can refer to, besides its nodes."""
+
+    _origin: Origin
+
+    @property
+    def input(self) -> Reference:
+        """The saga's input."""
+        return Reference(self._origin, "input")
+
+    @property
+    def saga(self) -> SagaFields:
+        """The saga's own id, user, tenant and workflow."""
+        return SagaFields(self._origin)
+
+    @property
+    def loop(self) -> LoopFields:
+        """The innermost loop around the node that asks."""
+        return LoopFields(self._origin)
+
+    @property
+    def join(self) -> JoinFields:
+        """What came to the node that asks."""
+        return JoinFields(self._origin)
+
+    @property
+    def item(self) -> Reference:
+        """The item of the list that the node is done for, at a node with `map`."""
+        return Reference(self._origin, "item")
+
+    @property
+    def index(self) -> Reference:
+        """Its place in the list, from 0."""
+        return Reference(self._origin, "index")
+
+    @property
+    def last_error(self) -> Reference:
+        """The failure that led to the node that asks, or null: `node`, `code`, `class`, `message` and others."""
+        return Reference(self._origin, "last_error")
+
+
 def _step(text: str, key: Any) -> str:
     if isinstance(key, int) and not isinstance(key, bool) and 0 <= key <= _LARGEST_INDEX:
         return f"[{key}]"

@@ -19,7 +19,7 @@ from baton.builder.control import tools as tools_of
 from baton.builder.failing import Compensation, Policies, Reactions, Replan, Retries, said
 from baton.builder.fields import FIELDS, HEAD, OF_MODEL, Asking, NodeFields, Summaries
 from baton.builder.parts import Writer, finished, given
-from baton.builder.references import JoinFields, LoopFields, Node, Origin, Reference, SagaFields
+from baton.builder.references import Node, Origin, Reference, Roots
 from baton.builder.values import Collector, Duration
 from baton.core.expressions import escape
 from baton.errors import InvalidDefinition, MalformedDocument, Problem
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from baton.tools.define import Registry
 
 
-class Workflow:
+class Workflow(Roots):
     """A workflow document in the making.
 
     `input` is a pydantic model (or any type that pydantic describes) or a JSON Schema, and so are the values of
@@ -88,33 +88,6 @@ class Workflow:
 
     def __repr__(self) -> str:
         return f"<workflow {self.name} with {len(self._nodes)} nodes>"
-
-    # ---- what values can refer to ----------------------------------------------------------------------------
-
-    @property
-    def input(self) -> Reference:
-        """The saga's input."""
-        return Reference(self._origin, "input")
-
-    @property
-    def saga(self) -> SagaFields:
-        """The saga's own id, user, tenant and workflow."""
-        return SagaFields(self._origin)
-
-    @property
-    def loop(self) -> LoopFields:
-        """The innermost loop around the node that asks."""
-        return LoopFields(self._origin)
-
-    @property
-    def join(self) -> JoinFields:
-        """What came to the node that asks."""
-        return JoinFields(self._origin)
-
-    @property
-    def last_error(self) -> Reference:
-        """The failure that led to the node that asks, or null: `node`, `code`, `class`, `message` and others."""
-        return Reference(self._origin, "last_error")
 
     # ---- nodes -----------------------------------------------------------------------------------------------
 

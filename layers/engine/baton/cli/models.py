@@ -24,7 +24,7 @@ def asked(graph: Graph) -> list[dict[str, Any]]:
     """
     from baton.core.models.tool import MODEL
 
-    steps = [(node, node if node.agent is None else node.agent.turn) for node in graph.nodes]
+    steps = [(node, node if node.agent is None else node.agent.turn) for node in graph.work]
     # When nothing else has helped.
     steps += [(node, node.replan.plan) for node in graph.nodes if node.replan is not None]
     return [_asked(graph, node, step) for node, step in steps if step.tool == MODEL]

@@ -165,7 +165,7 @@ def _refuse(state: State, callback: str) -> None:
 
 def _check(program: Program, callback: str, output: Any) -> None:
     """Raises `InvalidInput`: work elsewhere can still give another output."""
-    schema = program.nodes[node_of(slot_in(callback))[0]].output_schema
+    schema = program.doing(slot_in(callback)).output_schema
     problems = violations(schema, output, "/output") if schema is not None else ()
     if problems:
         raise InvalidInput(f"at {problems[0].path}: {problems[0].message}", tuple(problems))

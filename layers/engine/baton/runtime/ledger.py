@@ -394,4 +394,4 @@ def _key(state: State) -> str:
 
 
 def _costs(state: State, graph: Graph) -> bool:
-    return bool(state.money.spent) or any(node.cost or node.replan is not None for node in graph.nodes)
+    return bool(state.money.spent) or any(node.cost or node.replan is not None for node in graph.work)

@@ -167,7 +167,7 @@ def check_payload(program: Program, state: State, signal: str, payload: Any) -> 
     blamed = ""
     for node in program.takers(state, signal):
         # That of an agent is for its answer, and that of a child for its result.
-        schema = None if node.agent is not None or node.workflow else node.output_schema
+        schema = None if node.agent is not None or node.workflow else node.work.output_schema
         found = violations(schema, payload, "/payload") if schema is not None else ()
         if not found:
             return

@@ -7,6 +7,7 @@ import hashlib
 from baton.core.decide.builder import RunStep
 from baton.core.effects.keys import KeyIncomplete, KeyRule, key_of, parameters_of
 from baton.core.effects.toolspec import ONCE, ToolSpec
+from baton.core.log.maps import is_index
 from baton.core.log.state import State, item_of
 from baton.ports import StepFailure
 
@@ -51,8 +52,10 @@ def _has_no_use_for_a_key(step: RunStep, spec: ToolSpec | None) -> bool:
 
 
 def _occurrence(step: RunStep, spec: ToolSpec | None) -> tuple[int | str, ...]:
-    """Which of all calls with equal arguments it is: the round of the node; of a repeatable tool, the item besides."""
-    item = item_of(step.slot) if spec is not None and spec.repeatable else ""
+    """Which of all calls with equal arguments it is: the round of the node, and the item of a list; of a repeatable tool, any item."""
+    item = item_of(step.slot)
+    if not is_index(item) and (spec is None or not spec.repeatable):
+        item = ""
     if step.undoes:
         return (*step.iteration, item_of(step.slot))
     return (*step.iteration, item) if item else step.iteration

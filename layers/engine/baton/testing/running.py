@@ -226,7 +226,7 @@ async def _register(
     graph = compile_document(text, specs, children=known.inputs(), kinds=NODE_KINDS)
     name, done = graph.name, {graph.name}
     await deployment.service().register(text, json_only=False)
-    todo, awaited, nodes = list(graph.nodes), dict[str, bool](), dict[str, set[str]]()
+    todo, awaited, nodes = list(graph.work), dict[str, bool](), dict[str, set[str]]()
     choosing: set[str] = set()
     while todo:
         node = todo.pop()
@@ -243,7 +243,7 @@ async def _register(
         if document is not None:
             done.add(child)
             await deployment.service().register(document, json_only=False)
-            todo += compile_document(document, specs, children=known.inputs(), kinds=NODE_KINDS).nodes
+            todo += compile_document(document, specs, children=known.inputs(), kinds=NODE_KINDS).work
     return name, awaited, nodes, choosing
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -140,19 +140,26 @@ class DecisionBuilder(Struct):
 
     def arguments(self, at: Activation) -> Any:
         try:
-            return self.context(at.slot).render(self.program.arguments[at.node.name])
+            return self.context(at.slot).render(self.program.template(at.slot))
         except ExpressionError as error:
             raise UnfitError(ev.failed_with("input_unbound", str(error), at.node.name)) from error
 
     def value(self, at: Activation) -> ev.Value:
-        given = self.arguments(at)
+        return self.made(at, self.arguments(at), "is to get")
+
+    def made(self, at: Activation, given: Any, does: str = "gives") -> ev.Value:
         if excess := excess_of(given, self.most_bytes):
-            text = f"what the node is to get is too large: {excess}"
+            text = f"what the node {does} is too large: {excess}"
             raise UnfitError(ev.Failure("value_too_large", text, at.node.name))
         return ev.Value(v=given)
 
     def content(self, at: Activation, value: ev.Value) -> Any:
         return self.context(at.slot).content(value)
+
+    def contents(self, at: Activation, values: Sequence[ev.Value]) -> list[Any]:
+        if missing := self.found.lacks(value.ref for value in values if value.ref):
+            raise LackingError(missing)
+        return [self.content(at, value) for value in values]
 
     def looked(self, at: Activation) -> tuple[int, bool] | None:
         return self.found.looked.get(at.slot)

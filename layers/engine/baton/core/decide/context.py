@@ -21,7 +21,8 @@ from baton.core.failures.codes import class_of
 from baton.core.failures.failover import Context
 from baton.core.log import events as ev
 from baton.core.log.lost import unrescued
-from baton.core.log.state import State, node_of
+from baton.core.log.maps import Map
+from baton.core.log.state import State, item_of, node_of, owner_of
 from baton.core.sizes import MOST_BYTES
 from baton.errors import CorruptLog
 
@@ -121,6 +122,9 @@ class EvaluationContext(Struct, frozen=True):
         """Every value that is looked into for a path."""
         if path.root == "join":
             return list(self._arrived().values()) if path.steps[0] == "outputs" else []
+        if path.root == "last_error" and path.steps[:1] == ("batch",):
+            last = self.failure or next(iter(self._told()), None)
+            return [] if last is None or last.batch is None else [last.batch]
         value = self._value(path)
         return [] if value is None else [value]
 
@@ -131,6 +135,8 @@ class EvaluationContext(Struct, frozen=True):
             return self.output
         if path.root == "step":
             return None if self.undone is None else self.undone.get(str(path.steps[0]))
+        if path.root == "item":
+            return self._list()
         if path.root != "ctx":
             return None
         name, _ = node_of(self.slot)
@@ -152,11 +158,15 @@ class EvaluationContext(Struct, frozen=True):
             }
         if path.root == "loop":
             return {"iteration": node_of(self.slot)[1][-1]}
+        if path.root == "index":
+            return int(item_of(self.slot))
+        if path.root == "item":
+            return self.content(self._list())[int(item_of(self.slot))]
         if path.root == "join":
             return self._join(str(path.steps[0]))
         if path.root == "last_error":
             last = self.failure or next(iter(self._told()), None)
-            return None if last is None else self._last_error(last)
+            return None if last is None else self._last_error(last, with_batch=path.steps[:1] == ("batch",))
         value = self._value(path)
         if value is not None:
             return self.content(value)
@@ -164,7 +174,13 @@ class EvaluationContext(Struct, frozen=True):
             return None
         raise ExpressionError(f"`{path.text}`: `{path.node or path.root}` has no output")
 
-    def _last_error(self, failure: ev.Failure) -> dict[str, Any]:
+    def _list(self) -> ev.Value:
+        """The list that the map is over whose item is at this place."""
+        work = self.state.open[owner_of(self.slot)]
+        assert isinstance(work, Map), "nothing else has items of a list"
+        return work.over
+
+    def _last_error(self, failure: ev.Failure, *, with_batch: bool = False) -> dict[str, Any]:
         node = self.program.nodes.get(failure.node)
         class_ = failure.kind or class_of(failure.code)
         context = Context(
@@ -185,6 +201,8 @@ class EvaluationContext(Struct, frozen=True):
         value["errors"] = [_shown(error) for error in failure.errors]
         if self.parameters is None:
             del value["parameters"]
+        if with_batch:  # it may be large
+            value["batch"] = None if failure.batch is None else self.content(failure.batch)
         return value
 
     def _join(self, wanted: str) -> dict[str, Any]:

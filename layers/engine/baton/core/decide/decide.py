@@ -390,8 +390,9 @@ def _size(event: ev.Event) -> int:
     size = len(_encode(event))
     if size <= LARGE:
         return size
-    value = getattr(event, "output", None) or getattr(event, "input", None)
-    moves = len(_encode(value.v)) if isinstance(value, ev.Value) and not value.ref else 0
+    names = ("output", *event.made)
+    values = {name: value for name in names if isinstance(value := getattr(event, name, None), ev.Value)}
+    moves = sum(len(_encode(value.v)) for value in values.values() if not value.ref)
     return size if moves <= LARGE // 2 else size - moves + REFERENCE
 
 

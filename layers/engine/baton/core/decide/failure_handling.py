@@ -160,7 +160,8 @@ def _policy(
     One whose condition or `with` breaks does not fit: a policy must not hide the failure that it is about.
     """
     rest = context.program.failover[node.name]
-    if not rest or context.program.keeps_failure(context.slot):
+    is_part = context.program.keeps_failure(context.slot) and not context.program.is_one_of_many(context.slot)
+    if not rest or is_part:
         return None, {}, ()
     about, blamed = _about(context, node, failing, class_), context.blaming(failing.failure)
     broken: list[str] = []
@@ -185,7 +186,7 @@ def _policy(
 
 def _about(context: EvaluationContext, node: Node, failing: Failing, class_: str) -> Context:
     failure = failing.failure
-    given = context.render(context.program.arguments[node.name])
+    given = context.render(context.program.template(context.slot))
     return Context(
         node=node.name,
         tool=failure.tool or node.tool,

@@ -20,7 +20,10 @@ def takes_failure(program: Program, state: State, slot: str) -> bool:
     A child that was left behind has no slot: it is started only to be cancelled.
     """
     name, _ = node_of(slot)
-    rules = program.nodes[name].catch if slot else ()
+    node = program.nodes[name] if slot else None
+    rules = node.catch if node is not None else ()
+    if node is not None and node.each is not None and node.each.tells_all:
+        return True
     return state.origin.handled or name in program.index.can_fail or any(map(_fits, rules))
 
 

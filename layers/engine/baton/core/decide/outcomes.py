@@ -260,7 +260,7 @@ def _failed(
     failed = stopped(context, failure).on(ev.StepFailed(failure=told, **ran))
     yield (
         replace(failed, stays=True)
-        if _may_undo(state) and not is_over and _stays(context, failure)
+        if _may_undo(state) and not is_over and not failed.is_result and _stays(context, failure)
         else failed
     )
 

@@ -15,6 +15,7 @@ from baton.core.failures.failover import Policy, named
 from baton.core.graph.graph import Graph, Node
 from baton.core.graph.index import GraphIndex
 from baton.core.log.lost import unrescued
+from baton.core.log.maps import is_index
 from baton.core.log.records import Failure
 from baton.core.log.state import State, item_of, node_of, owner_of
 from baton.core.log.undos import is_undo, undone_item
@@ -44,10 +45,17 @@ class Program:
         self.arguments: dict[str, Template] = {
             node.name: compile_template(kinds[node.kind].template(node)) for node in graph.nodes
         }
-        self.approvals: dict[str, Template] = {
-            node.name: compile_template(node.approval.says)
+        self.bodies: dict[str, Template] = {
+            node.name: compile_template(kinds[node.each.do.kind].template(node.each.do))
             for node in graph.nodes
-            if node.approval is not None and node.approval.says is not None
+            if node.each is not None
+        }
+        """What each item of a map gets."""
+        self.approvals: dict[str, Template] = {
+            node.name: compile_template(approval.says)
+            for node in graph.nodes
+            if (approval := node.approval if node.each is None else node.each.do.approval) is not None
+            and approval.says is not None
         }
         """What the document says in questions about calls of tools."""
         self.choices: dict[str, Path] = {
@@ -81,10 +89,26 @@ class Program:
         node = self.nodes[node_of(slot)[0]]
         if "#" not in slot:
             return node
+        if node.each is not None and is_index(item_of(slot)):
+            return node.each.do
         if state.undo.work is not None and slot in state.undo.work.steps:
             undo = node.inverse(state.undo.work.steps[slot].tool, undone_item(item_of(slot)))
             return node if undo is None else undo.step
         return self.kinds[node.kind].part(node, state.open.get(owner_of(slot)), item_of(slot))
+
+    def is_one_of_many(self, slot: str) -> bool:
+        """Whether what happens at a slot is done for one item of a list."""
+        return "#" in slot and self.nodes[node_of(slot)[0]].each is not None and is_index(item_of(slot))
+
+    def doing(self, slot: str) -> Node:
+        """The node whose kind says what happens at a slot: of an item of a list, what is done for it."""
+        node = self.nodes[node_of(slot)[0]]
+        return node.each.do if node.each is not None and self.is_one_of_many(slot) else node
+
+    def template(self, slot: str) -> Template:
+        """What is rendered when a slot is ready."""
+        name = node_of(slot)[0]
+        return self.bodies[name] if self.bodies and self.is_one_of_many(slot) else self.arguments[name]
 
     def keeps_failure(self, slot: str) -> bool:
         """Whether what happens at a slot goes on from a failure there, because it is the part of a node that is told of it."""
@@ -161,6 +185,8 @@ class Program:
 
     def _paths_at(self, node: Node) -> Iterator[Path]:
         yield from self.arguments[node.name].paths
+        if node.each is not None:
+            yield from self.bodies[node.name].paths
         if node.name in self.approvals:
             yield from self.approvals[node.name].paths
         for policy, template in self.failover.get(node.name, ()):

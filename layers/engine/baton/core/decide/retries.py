@@ -190,11 +190,12 @@ def _give_up(builder: DecisionBuilder, at: Activation, failing: Failing) -> None
         schema_hash=at.node.schema_hash,
     )
     context = builder.context(at.slot)
-    if builder.state.undo.can or builder.state.children:
+    failed = stopped(context, failing.failure).on(failed)
+    if (builder.state.undo.can or builder.state.children) and not failed.is_result:
         from baton.core.decide.failure_handling import stays
 
         failed = replace(failed, stays=stays(context, failing.failure))
-    builder.note(stopped(context, failing.failure).on(failed))
+    builder.note(failed)
 
 
 def _answer(builder: DecisionBuilder, slot: str, ask: ev.Ask) -> tuple[Signal, dict[str, Any]] | None:

@@ -283,9 +283,16 @@ def _opened(builder: DecisionBuilder, at: Activation, said: Opened | Escalated) 
 
 def _done(builder: DecisionBuilder, at: Activation, said: Done) -> None:
     context = builder.context(at.slot, said.event.output)
+    if at.item and said.has_schema and at.node.output_schema is not None:
+        try:
+            check_output(context, at.node)
+        except RouteError as error:
+            fail(builder, at, ev.failed_with(error.code, error.message, at.node.name), said.first)
+            return
     closing = done(context, has_schema=said.has_schema).on(said.event)
     if said.first is not None:
         builder.note(said.first)
+    _leave(builder, at)
     builder.note(closing)
 
 
@@ -336,10 +343,26 @@ def fail(
         schema_hash=at.node.schema_hash,
         by=by,
     )
-    settled = stopped(builder.context(at.slot), failure).on(failed)
+    context = builder.context(at.slot)
+    settled = stopped(context, failure).on(failed)
+    if at.node.each is not None and (builder.state.undo.can or builder.state.children):
+        from baton.core.decide.failure_handling import stays  # few maps fail
+
+        settled = replace(settled, stays=stays(context, failure))
     if first is not None:
         builder.note(first)
+    _leave(builder, at)
     builder.note(settled)
+
+
+def _leave(builder: DecisionBuilder, at: Activation) -> None:
+    """Tell of the items of a map that are stopped in the middle of what may happen only once."""
+    for item in builder.state.items_of(at.slot) if at.node.each is not None else ():
+        slot = slot_of(at.node.name, at.iteration, item)
+        if slot in builder.state.tokens and is_in_doubt(
+            builder.program, builder.state, slot, builder.running
+        ):
+            builder.note(ev.NoticeDue(notice=doubt_notice(builder.state, slot, builder.now)))
 
 
 _FOLLOWS: dict[type, Callable[[DecisionBuilder, Activation, Any], None]] = {

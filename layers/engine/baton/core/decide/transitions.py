@@ -115,15 +115,22 @@ def caught(context: EvaluationContext, failure: ev.Failure) -> int | None:
 
 def is_handled(context: EvaluationContext, failure: ev.Failure) -> bool:
     """Whether the saga would go on from this failure. Raises `LackingError`."""
-    if context.program.keeps_failure(context.slot):
+    program, (name, _) = context.program, node_of(context.slot)
+    if program.is_one_of_many(context.slot):
+        each = program.nodes[name].each
+        assert each is not None, "only a map has such items"
+        if each.tells_all:
+            return True
+        context = replace(context, slot=owner_of(context.slot))
+    elif program.keeps_failure(context.slot):
         return True
-    name, _ = node_of(context.slot)
     return name in context.program.index.can_fail or caught(context, failure) is not None
 
 
 def check_output(context: EvaluationContext, node: Node) -> None:
     """Raises `RouteError` for an output that is not valid by the node's schema, and `LackingError`."""
-    if node.output_schema is None or context.output is None or "#" in context.slot:
+    is_part = "#" in context.slot and not context.program.is_one_of_many(context.slot)
+    if node.output_schema is None or context.output is None or is_part:
         return
     for problem in violations(node.output_schema, context.content(context.output), ""):
         raise RouteError(

@@ -152,7 +152,7 @@ def _looks(builder: DecisionBuilder) -> Decision | None:
 
 
 def _arguments_of(builder: DecisionBuilder, at: Activation) -> Any:
-    return builder.context(at.slot).render(builder.program.arguments[at.node.name])
+    return builder.context(at.slot).render(builder.program.template(at.slot))
 
 
 def _beginning(builder: DecisionBuilder) -> ev.UndoBegan:

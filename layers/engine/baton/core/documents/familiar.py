@@ -20,6 +20,7 @@ from baton.core.documents.parts.callback import CallbackModel
 from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
 from baton.core.documents.parts.escalation import FAMILIAR
 from baton.core.documents.parts.failing import CatchModel, RetryModel
+from baton.core.documents.parts.many import MapModel
 from baton.core.documents.parts.replan import ReplanModel
 from baton.core.documents.parts.schedule import ScheduleModel
 
@@ -35,6 +36,7 @@ _NODE = Words(
         "branch": "switch choice choices case cases conditions router route",
         "loop": "while repeat",
         "join": "trigger_rule join_on",
+        "map": "for_each for map_over loop_over items with_items each matrix iterate",
         "catch": "on_error on_exception catches except rescue error_handler handler_on_error",
         "retry": "retries retry_policy retrier",
         "timeout": "timeout_seconds time_limit deadline max_time",
@@ -155,6 +157,18 @@ WORDS: Mapping[type[BaseModel], Words] = {
     ),
     JoinModel: Words(
         keys={"wait_for": "type mode policy count need"}, said={"any first one": "write `join: any`"}
+    ),
+    MapModel: Words(
+        keys={
+            "over": "items list in items_path each of",
+            "concurrency": "max_concurrency parallelism at_once batch_size limit",
+            "wait_for": "need min_success success_count",
+            "tolerated_failures": "tolerated tolerated_failure_percentage tolerated_failure_count max_failures tolerance",
+        },
+        said={
+            "as item_name iterator var": "leave it out: the item is `${item}`, and its place in the list `${index}`",
+            "do body tool workflow with steps node processor item_processor": "write it beside `map`: the node is what is done for each item",
+        },
     ),
     CatchModel: _CATCH,
     RetryModel: Words(

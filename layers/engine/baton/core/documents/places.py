@@ -39,6 +39,7 @@ from baton.core.documents.parts.failing import (
     RetryModel,
     WindowModel,
 )
+from baton.core.documents.parts.many import MapModel
 from baton.core.documents.parts.replan import ReplanModel
 from baton.core.documents.parts.schedule import ScheduleModel
 from baton.core.expressions import escape
@@ -56,6 +57,7 @@ INSIDE: Mapping[str, type[BaseModel]] = {
     "rules": RuleModel,
     "loop": LoopModel,
     "join": JoinModel,
+    "map": MapModel,
     "callback": CallbackModel,
     "guardrails": GuardrailsModel,
     "limits": LimitsModel,

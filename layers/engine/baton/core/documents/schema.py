@@ -48,6 +48,7 @@ _PARTS = {
     "RuleModel": "rule",
     "LoopModel": "loop",
     "JoinModel": "join",
+    "MapModel": "map",
     "CallbackModel": "callback",
     "LimitsModel": "limits",
     "CountModel": "countLimit",
@@ -110,6 +111,14 @@ SHARED: dict[str, dict[str, Any]] = {
     "textValue": TEXT,
     "template": TEMPLATE,
     "dollars": {"type": "number", "minimum": LEAST_USD, "maximum": MOST_USD},
+    "list": {
+        "description": "A list, or one expression that gives one.",
+        "anyOf": [
+            {"type": "array", "items": ref("value")},
+            {"type": "string", "pattern": r"\$\{"},
+        ],
+        "examples": ["${input.guests}"],
+    },
     "waitFor": {"anyOf": [{"enum": ["all", "any"]}, {"type": "integer", "minimum": 1, "maximum": MAX_NODES}]},
     "tolerated": {
         "type": ["integer", "string"],

@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-ROOTS = ("input", "ctx", "saga", "loop", "join", "last_error", "item", "output")
+ROOTS = ("input", "ctx", "saga", "loop", "join", "last_error", "item", "index", "output")
 STEP = "step"
 """A root besides, for `compensate` alone: the step that is undone."""
 SCHEDULE = "schedule"
@@ -136,6 +136,8 @@ def _check_shape(path: Path) -> None:
         raise ExpressionError(f"`{path.text}`: write ctx.<node>.output")
     if path.root == "loop" and path.steps != ("iteration",):
         raise ExpressionError(f"`{path.text}`: write loop.iteration")
+    if path.root == "index" and path.steps:
+        raise ExpressionError(f"`{path.text}`: write index, which is a number")
     if path.root == "join" and (not path.steps or path.steps[0] not in JOIN_FIELDS):
         raise ExpressionError(f"`{path.text}`: a join has {', '.join(JOIN_FIELDS)}")
     if path.root == SCHEDULE and (len(path.steps) != 1 or path.steps[0] not in SCHEDULE_FIELDS):

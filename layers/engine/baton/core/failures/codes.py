@@ -116,6 +116,8 @@ _ENGINE: dict[str, Code] = {
     "loop_exhausted": Code(PERMANENT, "The loop has used up its rounds.", "Raise `max_iterations`, or give the loop a `timeout_path`."),
     # ---- joins and children
     "join_failed": Code(PERMANENT, "More of the steps before it failed than it tolerates.", "Look at their failures first."),
+    "map_failed": Code(PERMANENT, "More items of a map failed than it tolerates.", "Look at `last_error.batch`, or at the items that the message names."),
+    "map_invalid": Code(PERMANENT, "A map cannot begin with what `over` gives.", "Let `over` give a list; one that is too long is for a child workflow for each item, or for several maps."),
     "child_failed": Code(PERMANENT, "A saga that this one had started failed.", "Look at that saga; it names its own cause."),
     "invalid_definition": Code(PERMANENT, "The workflow document has problems.", "Correct the document and register it again."),
     "malformed": Code(PERMANENT, "The text cannot be parsed.", "Correct it at the line that the message names."),
@@ -158,7 +160,7 @@ ENGINE: frozenset[str] = frozenset(_ENGINE)
 UNTRIED: frozenset[str] = frozenset(
     code for code in _ENGINE if code.startswith(("branch_", "budget_", "condition_", "limit_", "question_"))
 ) | {
-    "child_failed", "input_unbound", "join_failed", "loop_exhausted", "output_too_large", "output_unbound",
+    "child_failed", "input_unbound", "join_failed", "loop_exhausted", "map_failed", "map_invalid", "output_too_large", "output_unbound",
     "over_budget", "value_too_large", "wait_invalid", "worker_killed",
 }  # fmt: skip
 """Codes of failures that the engine finds before or after attempts. They are neither tried again nor asked about."""

@@ -135,7 +135,8 @@ class Node(_Part, frozen=True, kw_only=True):
     asked before the tool acts. With a `callback` the tool only hands the work over, and the node waits for the callback.
     `agent`: what an agent is made of. `replan`: what a model may put in the place of a step that has failed. `undo`: by tool that may
     have done the node's work, what takes that back; `stays`: nothing does. `breaker`: what its
-    calls have in common that one circuit breaker guards, in place of what the tool says.
+    calls have in common that one circuit breaker guards, in place of what the tool says. `each`: what is done for each item of the list
+    that `arguments` give.
     """
 
     name: str
@@ -177,11 +178,19 @@ class Node(_Part, frozen=True, kw_only=True):
     undo: dict[str, Undo] = {}
     stays: bool = False
     breaker: str = ""
+    each: Each | None = None
+
+    @property
+    def work(self) -> Node:
+        """What is done there: the node itself, or what is done for each item of its list."""
+        return self if self.each is None else self.each.do
 
     def inverse(self, tool: str, item: str = "") -> Undo | None:
         """What takes back what a tool has done for the node, or in one of its items."""
         if not item:
             return self.undo.get(tool)
+        if self.each is not None:
+            return self.each.do.undo.get(tool)
         parts = self.agent or self.replan
         if parts is None or self.stays:
             return None
@@ -191,6 +200,8 @@ class Node(_Part, frozen=True, kw_only=True):
     def undoes(self) -> bool:
         """Whether something undoes what it does."""
         parts = self.agent or self.replan
+        if self.each is not None:
+            return bool(self.each.do.undo)
         return bool(self.undo) or (
             parts is not None and not self.stays and any(call.undo for call in parts.calls)
         )
@@ -220,6 +231,27 @@ class Undo(_Part, frozen=True, kw_only=True):
         """What of the arguments of the step that is undone has to be kept for it."""
         keeps = arguments if self.keeps is None else self.keeps
         return {name: arguments[name] for name in keeps if name in arguments}
+
+
+class Each(_Part, frozen=True, kw_only=True):
+    """What a map does for each item (`do`), at how many at a time, and when it is done.
+
+    `need`: so many have to succeed, 0 for all. `tolerated`: so many may fail, and of a hundred so many (`share`); -1 where it does not
+    say. `rest`: `cancel` or `run` what is left when the outcome is known. `most`: the longest list.
+    """
+
+    do: Node
+    at_once: int
+    most: int
+    need: int = 0
+    tolerated: int = -1
+    share: int = -1
+    rest: str = "cancel"
+
+    @property
+    def tells_all(self) -> bool:
+        """Whether its output says of each item what became of it, because not all have to succeed."""
+        return self.need > 0 or self.tolerated >= 0 or self.share >= 0
 
 
 class AgentParts(_Part, frozen=True, kw_only=True):
@@ -270,6 +302,11 @@ class Graph(_Part, frozen=True, kw_only=True):
     risk: tuple[RiskRule, ...] | None = None
     undo_together: bool = False
     schedule: Schedule | None = None
+
+    @property
+    def work(self) -> tuple[Node, ...]:
+        """What is done at each node."""
+        return tuple(node.work for node in self.nodes)
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

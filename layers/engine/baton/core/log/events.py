@@ -19,11 +19,14 @@ from baton.core.log.failure_events import (
     StepHeld,
     StrategyChosen,
 )
+from baton.core.log.maps import ItemsBegan, ItemsGathered, MapClosed, MapStopped
+from baton.core.log.node_events import JoinFired, NodeAdmitted, NodeBegan, NodeSkipped
 from baton.core.log.open_events import (
     AgentBegan,
     CallbackHeartbeat,
     CallbackOpened,
     ChildOpened,
+    MapBegan,
     Opens,
     QuestionOpened,
     ReplanBegan,
@@ -73,7 +76,16 @@ __all__ = [  # what is declared in rooms of its own
     "Failure",
     "GaveUp",
     "Gives",
+    "ItemsBegan",
+    "ItemsGathered",
+    "JoinFired",
     "LimitReached",
+    "MapBegan",
+    "MapClosed",
+    "MapStopped",
+    "NodeAdmitted",
+    "NodeBegan",
+    "NodeSkipped",
     "NotUndone",
     "Notice",
     "NoticeDue",
@@ -204,36 +216,6 @@ class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=
     usage: tuple[Usage, ...] = ()
 
 
-class NodeSkipped(Settles, frozen=True, tag="node_skipped", omit_defaults=True, kw_only=True):
-    """It did not run, or its result is not needed any more.
-
-    `why` is empty when its edges were dead, `when` when its condition said no, `join NAME` when the join that it
-    leads to has fired without it.
-    """
-
-    became = "skipped"
-    why: str = ""
-
-
-class JoinFired(Root, frozen=True, tag="join_fired", omit_defaults=True, kw_only=True):
-    """A join was ready, by `by`, before every edge had arrived; tokens of `unspoken` that arrive later are absorbed."""
-
-    node: str
-    iteration: tuple[int, ...] = ()
-    by: tuple[str, ...] = ()
-    unspoken: tuple[str, ...]
-
-
-class NodeAdmitted(About, frozen=True, tag="node_admitted", omit_defaults=True, kw_only=True):
-    """The `when` of a node holds; recorded only where asking again might not give the same answer."""
-
-
-class NodeBegan(About, frozen=True, tag="node_began", omit_defaults=True, kw_only=True):
-    """A node whose time is limited became ready; or an item, which begins with this."""
-
-    at: int
-
-
 class NodePassed(Gives, frozen=True, tag="node_passed", omit_defaults=True, kw_only=True):
     """A node that runs nothing gave its value. `ends`: it is the saga's result, and the saga ends."""
 
@@ -329,9 +311,9 @@ class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only
     undone: Undone | None = None
 
 
-Opening = WaitOpened | ChildOpened | QuestionOpened | CallbackOpened | AgentBegan
-Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed | AgentClosed
-Moving = TurnBegan | CallsBegan | AlternativeBegan
+Opening = WaitOpened | ChildOpened | QuestionOpened | CallbackOpened | AgentBegan | MapBegan
+Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed | AgentClosed | MapClosed
+Moving = TurnBegan | CallsBegan | AlternativeBegan | ItemsBegan | ItemsGathered | MapStopped
 Event = (
     SagaStarted
     | StepSucceeded
@@ -359,6 +341,11 @@ Event = (
     | TurnBegan
     | CallsBegan
     | AgentClosed
+    | MapBegan
+    | ItemsBegan
+    | ItemsGathered
+    | MapStopped
+    | MapClosed
     | ReplanBegan
     | AlternativeBegan
     | ReplanEnded

@@ -37,9 +37,13 @@ from baton.core.log.open_folds import (
     calls_began,
     child_opened,
     child_reported,
+    items_began,
+    items_gathered,
+    map_stopped,
     opened,
     replan_ended,
     turn_began,
+    with_batch,
 )
 from baton.core.log.recovery_folds import gave_up, interrupted, progressed, revived, without_running
 from baton.core.log.signal_folds import not_taken, signal_received
@@ -253,6 +257,8 @@ def _failed(state: State, e: ev.StepFailed) -> State:
         state = doubtful(state, slot)
     if e.stays and state.failure is None:
         state = replace(state, undo=replace(state.undo, stays=True))
+    if state.open and not e.item:
+        e = with_batch(state, e)
     if e.is_result:
         return call_failed(_consume(state, e, told(e.failure)), e)
     if e.emits:  # those of its node: what an item fails with is its node's failure
@@ -349,6 +355,11 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.TurnBegan: turn_began,
         ev.CallsBegan: calls_began,
         ev.AgentClosed: _gave,
+        ev.MapBegan: opened,
+        ev.ItemsBegan: items_began,
+        ev.ItemsGathered: items_gathered,
+        ev.MapStopped: map_stopped,
+        ev.MapClosed: _gave,
         ev.ReplanBegan: opened,
         ev.AlternativeBegan: alternative_began,
         ev.ReplanEnded: replan_ended,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from baton.core.log.agents import Agent
+from baton.core.log.maps import Map
 from baton.core.log.records import About, Ask, Response, Value
 from baton.core.log.replans import Replanning
 from baton.core.log.work import CHILDREN_IN_A_WINDOW, Callback, Child, Open, Question, Wait
@@ -119,6 +120,17 @@ class AgentBegan(Opens, frozen=True, tag="agent_began", omit_defaults=True, kw_o
 
     def work(self) -> Open:
         return Agent(given=self.given, listens=self.listens)
+
+
+class MapBegan(Opens, frozen=True, tag="map_began", omit_defaults=True, kw_only=True):
+    """A map begins, over a list of this size."""
+
+    made = ("over",)
+    over: Value
+    size: int
+
+    def work(self) -> Open:
+        return Map(over=self.over, size=self.size)
 
 
 class ReplanBegan(Opens, frozen=True, tag="replan_began", omit_defaults=True, kw_only=True):

@@ -8,6 +8,7 @@ from baton.core.log import events as ev
 from baton.core.log import inbox
 from baton.core.log.agents import Agent, next_turn, with_calls
 from baton.core.log.corrections import corrected
+from baton.core.log.maps import Map, with_failure, with_part
 from baton.core.log.model_sums import with_models
 from baton.core.log.recovery_folds import without_running
 from baton.core.log.replans import Replanning, remembered
@@ -75,6 +76,8 @@ def call_failed(state: State, e: ev.StepFailed) -> State:
     work = state.open.get(owner)
     if isinstance(work, Replanning):
         return replace(state, open={**state.open, owner: replace(work, failed=e.failure)})
+    if isinstance(work, Map):
+        return replace(state, open={**state.open, owner: with_failure(work, e.item, e.failure)})
     if not isinstance(work, Agent):
         return state
     made = {digest: item for digest, item in work.made.items() if item != e.item}
@@ -130,3 +133,42 @@ def replan_ended(state: State, e: ev.ReplanEnded) -> State:
         items=without(state.items, [slot for slot in state.items if owner_of(slot) == owner]),
         failing={**state.failing, owner: replace(failing, strategy="", hint="")},
     )
+
+
+def items_began(state: State, e: ev.ItemsBegan) -> State:
+    owner = slot_of(e.node, e.iteration)
+    work = state.open.get(owner)
+    if not isinstance(work, Map) or e.first != work.begun:
+        return state
+    slots = [slot_of(e.node, e.iteration, item) for item in e.items]
+    return replace(
+        state,
+        tokens={**state.tokens, **{slot: {e.node: True} for slot in slots}},
+        items={**state.items, **dict.fromkeys(slots)},
+        open={**state.open, owner: replace(work, begun=e.first + e.count)},
+    )
+
+
+def items_gathered(state: State, e: ev.ItemsGathered) -> State:
+    owner = slot_of(e.node, e.iteration)
+    work, slots = state.open.get(owner), [slot_of(e.node, e.iteration, str(item)) for item in e.items]
+    if not isinstance(work, Map) or any(state.items.get(slot) is None for slot in slots):
+        return state
+    return replace(state, items=without(state.items, slots), open={**state.open, owner: with_part(work, e)})
+
+
+def map_stopped(state: State, e: ev.MapStopped) -> State:
+    owner = slot_of(e.node, e.iteration)
+    work = state.open.get(owner)
+    if not isinstance(work, Map):
+        return state
+    return replace(state, open={**state.open, owner: replace(work, failure=e.failure, batch=e.batch)})
+
+
+def with_batch(state: State, e: ev.StepFailed) -> ev.StepFailed:
+    """The failure of a map, with what became of each item: the entry before has it, where it is a blob if it is large."""
+    work = state.open.get(slot_of(e.node, e.iteration))
+    if not isinstance(work, Map) or work.batch is None:
+        return e
+    errors = tuple(replace(one, batch=work.batch) if one.node == e.node else one for one in e.errors)
+    return replace(e, failure=replace(e.failure, batch=work.batch), errors=errors)

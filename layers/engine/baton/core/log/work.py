@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from baton.core.log.agents import Agent
+from baton.core.log.maps import Map
 from baton.core.log.records import Ask, Failure, Response, Value
 from baton.core.log.replans import Replanning
 
@@ -189,7 +190,7 @@ def responses_left(
     ]
 
 
-Open = Wait | Child | Question | Callback | Agent | Replanning
+Open = Wait | Child | Question | Callback | Agent | Replanning | Map
 
 
 def children_in(work: Mapping[str, Open]) -> dict[str, Child]:

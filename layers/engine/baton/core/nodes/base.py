@@ -6,7 +6,7 @@ work means to folds and forks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 from msgspec import Struct
@@ -165,8 +165,14 @@ class Desk(Protocol):
     def value(self, at: Activation) -> ev.Value:
         """The same, for the log: no larger than a value may be. Raises `UnfitError`."""
 
+    def made(self, at: Activation, given: Any) -> ev.Value:
+        """A value that the kind has made, for the log: no larger than a value may be. Raises `UnfitError`."""
+
     def content(self, at: Activation, value: ev.Value) -> Any:
         """The JSON value that a value of the log stands for."""
+
+    def contents(self, at: Activation, values: Sequence[ev.Value]) -> list[Any]:
+        """Those of several, which are fetched together."""
 
     def looked(self, at: Activation) -> tuple[int, bool] | None:
         """When this worker has last looked at work elsewhere, and whether that was said to be over then. None: not yet."""

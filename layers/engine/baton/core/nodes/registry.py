@@ -8,6 +8,7 @@ from baton.core.nodes.child import ChildKind
 from baton.core.nodes.end import EndKind
 from baton.core.nodes.fail import FailKind
 from baton.core.nodes.human import HumanKind
+from baton.core.nodes.map import MapKind
 from baton.core.nodes.model import ModelKind
 from baton.core.nodes.task import TaskKind
 from baton.core.nodes.value import ValueKind
@@ -23,5 +24,6 @@ _ALL = (
     EndKind(),
     ModelKind(),
     AgentKind(),
+    MapKind(),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ALL}

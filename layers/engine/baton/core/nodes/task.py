@@ -9,6 +9,7 @@ from baton.core.effects.approvals import is_for_a_person
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.answers import REJECTED
+from baton.core.log.maps import is_index
 from baton.core.log.replans import CHOICE, Replanning, label_of
 from baton.core.log.work import Callback, Open
 from baton.core.nodes import elsewhere
@@ -41,7 +42,7 @@ class TaskKind(Kind):
         return bool(item)
 
     def begin(self, at: Activation, desk: Desk) -> Next | None:
-        if at.item:
+        if at.item and not is_index(at.item):
             from baton.core.nodes import replanning
 
             return replanning.begun(at, desk)

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from baton.core.effects.toolspec import ONCE
 from baton.core.graph.graph import Graph
 from baton.core.log import events as ev
+from baton.core.log.maps import is_index
 from baton.core.log.state import slot_of
 
 _ATTEMPTS = ev.StepSucceeded | ev.StepFailed | ev.AttemptFailed | ev.CallbackOpened
@@ -22,7 +23,7 @@ class Claims:
     @classmethod
     def of(cls, graph: Graph) -> Claims:
         """As a graph says it."""
-        nodes = frozenset(node.name for node in graph.nodes if node.effect == ONCE)
+        nodes = frozenset(node.name for node in graph.work if node.effect == ONCE)
         agents = [(node.name, node.agent) for node in graph.nodes if node.agent is not None]
         calls = frozenset(
             (name, call.tool) for name, parts in agents for call in parts.calls if call.effect == ONCE
@@ -37,7 +38,7 @@ class Claims:
         ends_elsewhere = getattr(event, "callback", "") and not isinstance(event, ev.CallbackOpened)
         if not isinstance(event, _ATTEMPTS) or ends_elsewhere:
             return False
-        if not event.item:
+        if not event.item or is_index(event.item):
             return event.node in self._nodes
         return (
             event.node,

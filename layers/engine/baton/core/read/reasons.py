@@ -236,7 +236,7 @@ class Reasons:
         if not place.arrivals:
             return UNREACHED
         if place.opened is not None:
-            return self._program.kinds[self._program.nodes[place.node].kind].word(place.opened.work())
+            return self._program.kinds[self._program.doing(place.slot).kind].word(place.opened.work())
         if self.at_work(place):
             return RUNNING
         if place.held is not None:

@@ -118,12 +118,8 @@ class Story:
             self.places[slot_of(event.node, event.iteration, event.item)].opened = event
         elif isinstance(event, _OfPlace):
             self._see_tried(event, before, after, when)
-        elif isinstance(event, ev.NodeBegan) and len(after.items) > len(before.items):
-            slot, owner = next(reversed(after.items)), slot_of(event.node, event.iteration)
-            place = self.place(slot, event.node, event.iteration, event.item)
-            place.label = self._kind(event.node).label(after.open.get(owner), event.item)
-            place.arrivals[event.node] = Arrival(event.node, True, (), owner, when, False)
-            self.items.setdefault(owner, []).append(place)
+        elif isinstance(event, ev.NodeBegan | ev.ItemsBegan) and len(after.items) > len(before.items):
+            self._begin(event, after, when)
         elif isinstance(event, ev.Moving):
             item, text = self._kind(event.node).says(event)
             if item:
@@ -132,6 +128,15 @@ class Story:
             self.cancelled = self.cancelled or (event, when)
         elif isinstance(event, ev.LimitReached):
             self.failed = self.failed or Failed("", event.failure, when)
+
+    def _begin(self, event: ev.NodeBegan | ev.ItemsBegan, after: State, when: Moment) -> None:
+        owner = slot_of(event.node, event.iteration)
+        for item in (event.item,) if isinstance(event, ev.NodeBegan) else event.items:
+            slot = slot_of(event.node, event.iteration, item)
+            place = self.place(slot, event.node, event.iteration, item)
+            place.label = self._kind(event.node).label(after.open.get(owner), item)
+            place.arrivals[event.node] = Arrival(event.node, True, (), owner, when, False)
+            self.items.setdefault(owner, []).append(place)
 
     def _see_tried(self, event: _OfPlace, before: State, after: State, when: Moment) -> None:
         """Of a step that has failed, or of a question."""

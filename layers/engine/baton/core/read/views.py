@@ -170,7 +170,8 @@ def _most_steps(state: State, program: Program) -> int | None:
 def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
     node, _ = node_of(slot)
     what = "joining"
-    kind, work = program.kinds[program.nodes[node].kind], state.open.get(slot)
+    of, work = program.doing(slot), state.open.get(slot)
+    kind = program.kinds[of.kind]
     if state.has_begun(slot):
         what = kind.active if work is None else kind.word(work)
     elif slot in state.failing and state.failing[slot].ask is not None:
@@ -185,7 +186,7 @@ def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
     if rounds := program.most_rounds(node):
         shown["most_rounds"] = rounds
     if work is not None:
-        shown |= kind.open_view(program.nodes[node], work)
+        shown |= kind.open_view(of, work)
     if what == "held":
         held = state.held[slot]
         shown |= {"breaker": held.breaker, "since": iso(held.at), "until": iso(held.until)}

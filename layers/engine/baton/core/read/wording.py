@@ -128,7 +128,7 @@ def unhandled(places: Mapping[str, Place], slots: Iterable[str]) -> tuple[str, .
 def opened(program: Program, place: Place) -> str:
     """What a node waits for."""
     assert place.opened is not None, "it has begun"
-    return program.kinds[program.nodes[place.node].kind].words(place.opened) + asked_since(place.moves)
+    return program.kinds[program.doing(place.slot).kind].words(place.opened) + asked_since(place.moves)
 
 
 def held(event: ev.StepHeld) -> str:

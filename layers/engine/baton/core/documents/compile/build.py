@@ -12,6 +12,7 @@ from baton.core.conditions.model import Condition
 from baton.core.documents.compile.failing import named_tools
 from baton.core.documents.compile.flow import waits_for
 from baton.core.documents.compile.handling import policies_of, rules_of
+from baton.core.documents.compile.many import mapped
 from baton.core.documents.compile.schemas import output_schema
 from baton.core.documents.parts.compensate import PARALLEL
 from baton.core.expressions import SPACE
@@ -48,7 +49,9 @@ def build(source: Source, kept: Callable[[str], dict[str, Any]]) -> Graph:
 
 
 def _node(source: Source, name: str, kept: dict[str, Any]) -> Node:
-    node = source.nodes[name]
+    node, schema = source.nodes[name], output_schema(source, name)
+    if node.map is not None:
+        kept, schema = mapped(source, name, kept, schema), None
     return Node(
         name=name,
         before=source.edges.before[name],
@@ -59,7 +62,7 @@ def _node(source: Source, name: str, kept: dict[str, Any]) -> Node:
         join=_join(source, name, node),
         catch=tuple(_catch(source, name, index, rule) for index, rule in enumerate(node.catch)),
         loops=source.loops.around(name),
-        output_schema=output_schema(source, name),
+        output_schema=schema,
         limits=_caps(node.limits),
         **kept,
     )

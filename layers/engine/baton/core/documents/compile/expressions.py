@@ -73,9 +73,11 @@ def check(source: Source) -> Iterator[Problem]:
 def _values(source: Source, name: str, node: NodeModel) -> Iterator[tuple[str, Any, Place]]:
     """(JSON Pointer, value, place) of everything at a node that may have expressions in it."""
     kind, place = source.kinds[name], f"/nodes/{name}"
+    here = Place(name, has_item=node.map is not None)
     if node.with_:
-        yield f"{place}/with", node.with_, Place(name)
-    here = Place(name, has_item=kind.has_items)
+        yield f"{place}/with", node.with_, here
+    if node.map is not None:
+        yield f"{place}/map", node.map.over, Place(name)
     for below, value in kind.values(node):
         yield f"{place}{below}", value, here
 
@@ -295,7 +297,9 @@ def _check_output(source: Source, path: Path, where: Place) -> Wrong:
 
 
 def _check_item(source: Source, path: Path, where: Place) -> Wrong:
-    return None if where.has_item else ("only a `map` has items", "name the value itself")
+    if where.has_item:
+        return None
+    return "only a node with `map` has items, in what is done for each of them", "name the value itself"
 
 
 def _check_step(source: Source, path: Path, where: Place) -> Wrong:
@@ -324,6 +328,7 @@ _CHECK_ROOT = {
     "join": _check_join,
     "output": _check_output,
     "item": _check_item,
+    "index": _check_item,
     "step": _check_step,
     "schedule": _check_schedule,
 }

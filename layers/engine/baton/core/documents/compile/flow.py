@@ -18,6 +18,7 @@ from baton.core.graph.graph import JOIN_FAILED, can_go_on
 if TYPE_CHECKING:
     from baton.core.documents.compile.edges import Edges
     from baton.core.documents.definition import JoinModel, NodeModel
+    from baton.core.documents.parts.many import MapModel
 
 
 @dataclass(slots=True)
@@ -120,8 +121,8 @@ class Flow:
         return least, tuple(other for other, level in zip(way, levels, strict=True) if level == least)
 
 
-def waits_for(join: JoinModel | None, edges: int) -> tuple[int, int, bool]:
-    """How many live edges (0: all), how many failures (-1: it does not say), and whether the rest is cancelled."""
+def waits_for(join: JoinModel | MapModel | None, edges: int) -> tuple[int, int, bool]:
+    """How many live edges or items (0: all), how many failures (-1: it does not say), and whether the rest is cancelled."""
     if join is None:
         return 0, -1, True
     need = {"all": 0, "any": 1}.get(str(join.wait_for)) if isinstance(join.wait_for, str) else join.wait_for

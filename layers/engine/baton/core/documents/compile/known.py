@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from baton.core.conditions.schemapaths import Schema
 from baton.core.documents.compile.schemas import output_schema
 from baton.core.expressions import SAGA_FIELDS, Path, lone_path
+from baton.core.log.maps import FAILED, NOT_BEGUN, STOPPED, SUCCEEDED
 
 if TYPE_CHECKING:
     from baton.core.documents.compile.source import Source
@@ -29,6 +30,7 @@ _LAST_ERROR = {
         "status": {"type": "integer"},
         "attempt": {"type": "integer"},
         "errors": {"type": "array", "items": {"type": "object", **_ERROR}},
+        "batch": {},
     },
 }
 _NOTHING = Schema(None, None)
@@ -77,7 +79,8 @@ def _has(value: Any, index: int) -> bool:
 def _written(source: Source, name: str) -> str:
     """The field of the node that its output stands in, or an empty string."""
     kind = source.kinds.get(name)
-    return kind.key if kind and kind.written and source.nodes[name].output_schema is None else ""
+    is_plain = kind is not None and kind.written and source.nodes[name].map is None
+    return kind.key if kind and is_plain and source.nodes[name].output_schema is None else ""
 
 
 def _of(source: Source, path: Path, name: str, node: str) -> Schema:
@@ -95,7 +98,23 @@ def _of(source: Source, path: Path, name: str, node: str) -> Schema:
         return _NOTHING
     declared = output_schema(source, name)
     given = source.kinds[name].gives(source, source.nodes[name], declared)
+    if (many := source.nodes[name].map) is not None:
+        given = _of_items(given, tells_all=many.tells_all)
+        return Schema(given, given)
     return Schema(given, given if declared is None else declared)
+
+
+def _of_items(given: Any, *, tells_all: bool) -> dict[str, Any]:
+    """The schema of what a node gives that is done for each item of a list."""
+    # What a schema refers to inside itself is not there any more.
+    output = given if isinstance(given, dict) and "$ref" not in str(given) else {}
+    if not tells_all:
+        return {"type": "array", "items": output}
+    error = {"type": "object", "properties": {"code": _TEXT, "message": _TEXT}}
+    result = {"index": {"type": "integer"}, "status": _TEXT, "output": output, "error": error}
+    counts = {key: {"type": "integer"} for key in (SUCCEEDED, FAILED, STOPPED, NOT_BEGUN)}
+    results = {"type": "array", "items": {"type": "object", "properties": result}}
+    return {"type": "object", "properties": {**counts, "results": results}}
 
 
 def _join(names: tuple[str, ...]) -> dict[str, Any]:
@@ -116,6 +135,6 @@ def _of_template(value: Any) -> Any:
 
 
 _PLAIN = frozenset({"input", "ctx", "saga", "loop"})
-_ROOTS = {"saga": _SAGA, "loop": _LOOP, "last_error": _LAST_ERROR}
+_ROOTS = {"index": {"type": "integer"}, "saga": _SAGA, "loop": _LOOP, "last_error": _LAST_ERROR}
 # A boolean is an integer to Python, so that it comes first.
 _TYPES = {list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}

@@ -32,7 +32,7 @@ def notes_of(
     said = unknown or {}
     found += (
         f"`{node.name}` starts `{node.workflow}`: {said[node.workflow]}"
-        for node in graph.nodes
+        for node in graph.work
         if node.workflow in said
     )
     return tuple(found[:MOST_NOTES])
@@ -40,7 +40,7 @@ def notes_of(
 
 def children_of(graph: Graph) -> tuple[str, ...]:
     """The workflows that a graph starts, as its nodes refer to them, each once."""
-    return tuple(dict.fromkeys(node.workflow for node in graph.nodes if node.workflow))
+    return tuple(dict.fromkeys(node.workflow for node in graph.work if node.workflow))
 
 
 def no_such_child(reference: str, known: Collection[str]) -> str:
@@ -66,7 +66,7 @@ def _skippable(graph: Graph) -> Iterator[str]:
 def _too_long(graph: Graph, invocation_ms: int) -> Iterator[str]:
     """One for each time that is too long: often it is that of one tool, which many nodes call."""
     by_timeout: dict[int, list[str]] = {}
-    for node in graph.nodes:
+    for node in graph.work:
         if node.timeout_ms > invocation_ms:
             by_timeout.setdefault(node.timeout_ms, []).append(node.name)
     for timeout_ms, names in by_timeout.items():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def shared_keys(graph: Graph, tools: Tools) -> Iterator[str]:
     """A sentence for each key that several steps of one saga have, whatever its values are."""
     groups: dict[bytes, list[Node]] = {}
-    for node in graph.nodes:
+    for node in graph.work:
         spec = tools.get(node.tool)
         if spec is None or spec.effect == PURE or spec.key.strategy == NODE:
             continue

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from baton.core.documents.nodes.base import FAILING, Compiler, Known, NodeDocument, Words
+from baton.core.documents.nodes.base import FAILING, MAP, Compiler, Known, NodeDocument, Words
 from baton.core.documents.nodes.choosing import choice_of, unlike_choice
 from baton.core.documents.parts.fields import Given, Model
 from baton.core.documents.parts.models import (
@@ -78,7 +78,7 @@ class AskedModel(AsksModel):
     description = "Asks a model once. Its output is the text of the answer, or with `output_schema` the JSON that it is."
     icon = "◆"
     outline = ("{{", "}}")
-    own = ("timeout", *FAILING)
+    own = (MAP, "timeout", *FAILING)
     refusal = "a model takes no `with`: write what it is asked under `model.prompt`"
     example: ClassVar[Mapping[str, Any]] = {
         "model": {"name": "gpt-5-mini", "prompt": "Which cuisine is this? ${input.text}"},

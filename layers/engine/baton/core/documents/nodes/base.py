@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
+from baton.core.documents.parts.many import MOST_ITEMS
 from baton.core.effects.risk import Rules
 from baton.core.effects.toolspec import ToolSpec
 from baton.errors import Problem
@@ -24,6 +25,8 @@ AT_AN_END = ("after", "when", "join", "description")
 FAILING = ("retry", "on_failure", "failover", "breaker")
 # Fields only of nodes that call a tool.
 APPROVAL, REPLAN = "requires_approval", "replan"
+# A field of nodes that can be done for each item of a list.
+MAP = "map"
 # A field only of nodes that do what can be undone.
 COMPENSATE = "compensate"
 
@@ -152,6 +155,8 @@ class NodeDocument:
     is_idle: ClassVar[bool] = False
     """Whether no invocation runs while it is open."""
     takes_signals: ClassVar[bool] = False
+    most_items: ClassVar[int] = MOST_ITEMS
+    """The longest list for whose items it can be done."""
     ends: ClassVar[bool] = False
     """Whether the saga ends with it, so that nothing comes after it."""
     output: ClassVar[Mapping[str, Any]] = {}
@@ -195,6 +200,8 @@ class NodeDocument:
 
     def refuses(self, names: Collection[str]) -> str:
         """The message about fields that it may not have."""
+        if MAP in names:
+            return f"`{MAP}` goes with a `tool`, a `workflow`, a `value`, a `model`, a `human` or a `wait`"
         if "callback" in names:
             return "`callback` goes with a `tool`: what is handed over is a tool's work"
         if "cancel_on" in names:
@@ -223,8 +230,6 @@ class NodeDocument:
     """Whether the output stands in the document, under `key`."""
     chooses: ClassVar[bool] = False
     """Whether the node itself is asked where to go on: `choose` of its `branch` then leads nowhere else."""
-    has_items: ClassVar[bool] = False
-    """Whether its expressions can name `item`."""
 
     def tool(self, node: NodeModel) -> str:
         """The tool whose attempts can fail and be tried again; empty for kinds without attempts."""

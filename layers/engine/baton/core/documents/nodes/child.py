@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from baton.core.conditions.schemapaths import Schema, in_words
-from baton.core.documents.nodes.base import COMPENSATE, Compiler, Known, NodeDocument
+from baton.core.documents.nodes.base import COMPENSATE, MAP, Compiler, Known, NodeDocument
 from baton.core.documents.nodes.undone import only_none
 from baton.core.documents.parts.fields import Given, WorkflowReference
+from baton.core.documents.parts.many import MOST_CHILDREN
 from baton.core.effects.toolspec import PURE, ToolSpec
 from baton.core.failures.codes import ENGINE
 from baton.errors import Problem
@@ -30,7 +31,8 @@ class Child(NodeDocument):
     )
     icon = "◆"
     outline = ('[["', '"]]')
-    own = ("with", "cancel_on", COMPENSATE)
+    most_items = MOST_CHILDREN
+    own = ("with", MAP, "cancel_on", COMPENSATE)
     takes_signals = True
     refusal = "a child workflow takes no `timeout` of the node; its own steps and waits have theirs"
     example: ClassVar[Mapping[str, Any]] = {

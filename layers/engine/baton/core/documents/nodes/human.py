@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import msgspec
 from pydantic import Field, StrictBool, StringConstraints
 
-from baton.core.documents.nodes.base import Compiler, Known, NodeDocument, Words
+from baton.core.documents.nodes.base import MAP, Compiler, Known, NodeDocument, Words
 from baton.core.documents.parts.audience import AUDIENCE, Audience, AudienceModel, Text
 from baton.core.documents.parts.escalation import (
     FAMILIAR,
@@ -149,6 +149,7 @@ class Human(NodeDocument):
     )
     icon = "?"
     outline = ("[/", "\\]")
+    own = (MAP,)
     refusal = (
         "a question takes neither `with` nor `timeout`; write what it says under `human`, and `human.expires`"
     )

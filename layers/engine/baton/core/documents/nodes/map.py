@@ -1,47 +1,24 @@
-"""How a map is written: a list, and what is done for each of its items. This version cannot run it."""
+"""How a map is shown. It is no kind of its own in documents: `map` makes any node one that can be done for each item of a list."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
-from pydantic import Field
-from pydantic.types import JsonValue
-
-from baton.core.documents.nodes.planned import Loose, Planned, like
-from baton.core.documents.parts.fields import Given
+from baton.core.documents.nodes.base import NodeDocument
 
 
-class _Shape(Loose):
-    over: Annotated[JsonValue, Given]
-
-
-class Map(Planned):
+class Map(NodeDocument):
     kind = "map"
     key = "map"
     title = "Map"
-    description = "Does the same for each item of a list; this version cannot run it."
-    own = ("with", "timeout")
-    example: ClassVar[Mapping[str, Any]] = {"map": {"over": "${input.guests}", "workflow": "invitation"}}
-    advice: ClassVar[Mapping[str, str]] = {
-        "for_each for map_over loop_over items with_items each matrix iterate": (
-            "let a tool take the whole list; `map` is known, and this version cannot run it"
+    description = "Does a node once for each item of a list."
+    icon = "≡"
+    outline = ("[[", "]]")
+    example: ClassVar[Mapping[str, Any]] = {"map": "${input.guests}", "tool": "mail.send"}
+
+    def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
+        of = node.get("tool") or (
+            f"workflow {node['workflow']}" if "workflow" in node else node.get("of", "")
         )
-    }
-    field = (
-        Annotated[like(_Shape, "mapOf") | None, Given],
-        Field(default=None, description="The list, and what is to be done for each of its items."),
-    )
-    definitions: ClassVar[Mapping[str, dict[str, Any]]] = {
-        "mapOf": {
-            "type": "object",
-            "required": ["over"],
-            "properties": {
-                "over": {
-                    "description": "The list.",
-                    "type": ["string", "array", "object", "number", "boolean"],
-                }
-            },
-        }
-    }
-    has_items = True
+        return f"{of} for each of {node.get('over')}, {node.get('at_once')} at a time"

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from pydantic import create_model, model_validator
 
 from baton.core.documents.nodes.base import NodeDocument
+from baton.core.documents.nodes.map import Map
 from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.parts import node as parts
 from baton.core.documents.parts.fields import refuse
 
 _NAMES = {field.alias: name for name, field in parts.NodeModel.model_fields.items() if field.alias}
 BY_KEY: Mapping[str, NodeDocument] = {kind.key: kind for kind in NODE_TYPES}
-BY_KIND: Mapping[str, NodeDocument] = {kind.kind: kind for kind in NODE_TYPES}
+BY_KIND: Mapping[str, NodeDocument] = {kind.kind: kind for kind in (*NODE_TYPES, Map())}
 KINDS = tuple(kind.key for kind in NODE_TYPES if kind.runs)
 KINDS_TO_COME = tuple(kind.key for kind in NODE_TYPES if not kind.runs)
 _FIELDS = {kind.key: {kind.key, *(_NAMES.get(name, name) for name in kind.fields)} for kind in NODE_TYPES}
@@ -38,7 +39,13 @@ class _OneKind(parts.NodeModel):
         chosen = self.model_fields_set & BY_KEY.keys()
         if len(chosen) != 1:
             found = " and ".join(key for key in BY_KEY if key in chosen) or "none"
-            raise refuse(f"a node has exactly one of {', '.join(KINDS)}; found {found}")
+            message = f"a node has exactly one of {', '.join(KINDS)}; found {found}"
+            hint = (
+                "write beside `map` what is done for each item, such as a `tool`"
+                if self.map is not None
+                else ""
+            )
+            raise refuse(message, hint)
         kind = BY_KEY[chosen.pop()]
         if strange := self.model_fields_set - _FIELDS[kind.key]:
             raise refuse(kind.refuses({name.rstrip("_") for name in strange}))

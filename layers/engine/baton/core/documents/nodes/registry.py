@@ -15,7 +15,6 @@ from baton.core.documents.nodes.child import Child
 from baton.core.documents.nodes.end import End
 from baton.core.documents.nodes.fail import Fail
 from baton.core.documents.nodes.human import Human
-from baton.core.documents.nodes.map import Map
 from baton.core.documents.nodes.task import Task
 from baton.core.documents.nodes.value import Made
 from baton.core.documents.nodes.wait import Wait
@@ -30,7 +29,6 @@ NODE_TYPES: list[NodeDocument] = [
     Human(),
     AskedModel(),
     Agent(),
-    Map(),
 ]
 SIMPLEST = Task.key
 """What a name in place of a node is most likely meant as."""

@@ -11,6 +11,7 @@ from baton.core.documents.nodes.base import (
     APPROVAL,
     COMPENSATE,
     FAILING,
+    MAP,
     REPLAN,
     Compiler,
     Known,
@@ -47,7 +48,7 @@ class Task(NodeDocument):
         "returns, or its `callback` brings. What is done when an attempt fails is on [failures.md](failures.md); an attempt cut off by the end of "
         "an invocation is tried again."
     )
-    own = ("with", "timeout", "callback", *FAILING, REPLAN, COMPENSATE, APPROVAL)
+    own = ("with", MAP, "timeout", "callback", *FAILING, REPLAN, COMPENSATE, APPROVAL)
     example: ClassVar[Mapping[str, Any]] = {
         "tool": "table.hold",
         "with": {"party": 4, "user": "${saga.user}"},

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
-from baton.core.documents.nodes.base import Compiler, NodeDocument
+from baton.core.documents.nodes.base import MAP, Compiler, NodeDocument
 from baton.core.documents.parts.fields import Value
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ class Made(NodeDocument):
     description = "Gives a value made of what others gave. Nothing is started for it."
     icon = "◇"
     outline = ('("', '")')
+    own = (MAP,)
     refusal = "a `value` takes neither `with` nor `timeout`; write what it gives under `value`"
     example: ClassVar[Mapping[str, Any]] = {"value": {"city": "${input.city}", "rounds": 0}}
     output: ClassVar[Mapping[str, Any]] = {"description": "The value, with its expressions replaced."}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from baton.core.documents.nodes.base import Compiler, Known, NodeDocument, Words
+from baton.core.documents.nodes.base import MAP, Compiler, Known, NodeDocument, Words
 from baton.core.documents.parts.fields import (
     NODE_NAME,
     TIME_PATTERN,
@@ -113,6 +113,7 @@ class Wait(NodeDocument):
     )
     icon = "○"
     outline = ('(["', '"])')
+    own = (MAP,)
     refusal = "a wait takes neither `with` nor `timeout` of the node; use wait.timeout"
     example: ClassVar[Mapping[str, Any]] = {
         "wait": {"signal": "approved", "timeout": "2d"},

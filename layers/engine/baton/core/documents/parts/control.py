@@ -149,30 +149,15 @@ def _tolerated(value: Any) -> Any:
     return f"{int(match[1])}%"
 
 
-class JoinModel(Model):
-    """What a node with several nodes before it waits for."""
+WaitFor = Annotated[Literal["all", "any"] | int, BeforeValidator(_wait_for), Given, defined("waitFor")]
+Tolerated = Annotated[int | str | None, BeforeValidator(_tolerated), Given, defined("tolerated")]
+Rest = Annotated[Literal["cancel", "run"], one_of("cancel", "run"), Given, words("cancel", "run")]
 
-    short: ClassVar[str] = "wait_for"
 
-    wait_for: Annotated[Literal["all", "any"] | int, BeforeValidator(_wait_for), Given, defined("waitFor")] = Field(
-        default="all",
-        description="`all`: until all nodes before it have ended. `any`: until the first has. A number: until so many "
-        "have.",
-        examples=["any", 2],
-    )  # fmt: skip
-    tolerated: Annotated[int | str | None, BeforeValidator(_tolerated), Given, defined("tolerated")] = Field(
-        default=None,
-        alias="tolerated_failures",
-        description="How many of the nodes before it may fail, as a number or as a share of them, rounded down. "
-        "Without it, a failure of one fails the saga.",
-        examples=[1, "25%"],
-    )
-    rest: Annotated[Literal["cancel", "run"], one_of("cancel", "run"), Given, words("cancel", "run")] = Field(
-        default="cancel",
-        description="What becomes of work that is still under way for this node alone when it need not wait any "
-        "longer: it is stopped (`cancel`), or comes to its end (`run`).",
-        examples=["run"],
-    )
+class Share:
+    """How many failures are tolerated, as a number or as a share."""
+
+    tolerated: Any
 
     @property
     def tolerated_failures(self) -> int | None:
@@ -183,3 +168,29 @@ class JoinModel(Model):
     def tolerated_share(self) -> int | None:
         """So many of a hundred, if it says a share."""
         return int(self.tolerated[:-1]) if isinstance(self.tolerated, str) else None
+
+
+class JoinModel(Share, Model):
+    """What a node with several nodes before it waits for."""
+
+    short: ClassVar[str] = "wait_for"
+
+    wait_for: WaitFor = Field(
+        default="all",
+        description="`all`: until all nodes before it have ended. `any`: until the first has. A number: until so many "
+        "have.",
+        examples=["any", 2],
+    )
+    tolerated: Tolerated = Field(
+        default=None,
+        alias="tolerated_failures",
+        description="How many of the nodes before it may fail, as a number or as a share of them, rounded down. "
+        "Without it, a failure of one fails the saga.",
+        examples=[1, "25%"],
+    )
+    rest: Rest = Field(
+        default="cancel",
+        description="What becomes of work that is still under way for this node alone when it need not wait any "
+        "longer: it is stopped (`cancel`), or comes to its end (`run`).",
+        examples=["run"],
+    )

@@ -27,6 +27,7 @@ from baton.core.documents.parts.fields import (
     defined,
     refuse,
 )
+from baton.core.documents.parts.many import MapModel
 from baton.core.documents.parts.replan import ReplanModel
 from baton.core.failures.breakers import NAME_PATTERN, name_problem
 
@@ -69,6 +70,14 @@ class NodeModel(Model):
         "empty object.",
         examples=[{"city": "${input.city}", "party": 4}],
         json_schema_extra={"default": {}},
+    )
+    map: Annotated[MapModel | None, Given] = Field(
+        default=None,
+        description="The node is done once for each item of a list; its output is the list of what they gave.",
+        examples=[
+            "${input.guests}",
+            {"over": "${input.orders}", "concurrency": 5, "tolerated_failures": "10%"},
+        ],
     )
     cancel_on: Annotated[NodeName | None, Given] = Field(
         default=None,

@@ -1,0 +1,130 @@
+"""What a map has open, and the events that move it: items begin, their results are put together, and it ends.
+
+A map does the same for each item of a list. The item with the index 3 is at the slot `node#3`, like any part of a node.
+What a map does is in core/nodes/map.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec.structs import replace
+
+from baton.core.log.records import LONGEST_MESSAGE, About, Blamed, Failure, Value
+from baton.core.log.settling import Gives
+
+ERRORS_KEPT = 20
+"""How many errors the failure of a map keeps: it is stored in an entry and in the state. The batch result has all of them."""
+SUCCEEDED, FAILED, STOPPED, NOT_BEGUN = "succeeded", "failed", "stopped", "not_begun"
+"""What became of an item."""
+
+
+class Map(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="map"):
+    """A map at work: the list `over`, its `size`, and how many items have `begun`, in the order of the list.
+
+    `parts` are the results of items that have left the state: `gathered` so many, of which `lost` have failed.
+    `failures` are those of items that have not, by item; `first` are the first of all. `failure`: it has failed with that;
+    `batch` says then what became of each item.
+    """
+
+    arguments: ClassVar[dict[str, Any]] = {}
+    over: Value
+    size: int
+    begun: int = 0
+    gathered: int = 0
+    lost: int = 0
+    parts: tuple[Value, ...] = ()
+    failures: dict[str, Failure] = {}
+    first: tuple[Blamed, ...] = ()
+    failure: Failure | None = None
+    batch: Value | None = None
+
+    @property
+    def signal(self) -> str:
+        return ""
+
+    @property
+    def due(self) -> int | None:
+        """Its items have times of their own."""
+        return None
+
+    @property
+    def orphan(self) -> None:
+        return None
+
+    def hears(self, child: str) -> bool:
+        return False
+
+    @property
+    def ask(self) -> None:
+        return None
+
+    def after_fork(self, before: object, *, is_ending: bool, later: int = 0) -> Map:
+        """What items have given up to the cut is kept; those at work then are done again, under the same keys."""
+        return self
+
+
+def is_index(item: str) -> bool:
+    """Whether an item is one of a list, and not a turn, a call or another part of a node's work."""
+    return item.isdecimal()
+
+
+class ItemsBegan(About, frozen=True, tag="items_began", omit_defaults=True, kw_only=True):
+    """So many items of a map began together, from the index `first` on."""
+
+    first: int = 0
+    count: int
+    at: int
+
+    @property
+    def items(self) -> Iterable[str]:
+        return map(str, range(self.first, self.first + self.count))
+
+
+class ItemsGathered(About, frozen=True, tag="items_gathered", omit_defaults=True, kw_only=True):
+    """The results of items that have ended leave the state: of each its index, whether it has succeeded, and its output or error."""
+
+    made = ("results",)
+    items: tuple[int, ...]
+    results: Value
+
+
+class MapStopped(About, frozen=True, tag="map_stopped", omit_defaults=True, kw_only=True):
+    """A map has failed. `batch` says of each item what became of it; the failure of the node follows."""
+
+    made = ("batch",)
+    failure: Failure
+    batch: Value
+
+
+class MapClosed(Gives, frozen=True, tag="map_closed", omit_defaults=True, kw_only=True):
+    """A map is done: how many of its items have succeeded, have failed, were stopped and never began."""
+
+    made = ("output",)
+    succeeded: int = 0
+    failed: int = 0
+    stopped: int = 0
+    not_begun: int = 0
+
+
+def with_failure(work: Map, item: str, failure: Failure) -> Map:
+    """An item has failed for good."""
+    node = f"{failure.node.partition('#')[0]}#{item}"
+    first = work.first
+    if len(first) < ERRORS_KEPT:
+        first = (*first, Blamed(failure.code, failure.message[:LONGEST_MESSAGE], node))
+    return replace(work, failures={**work.failures, item: failure}, first=first)
+
+
+def with_part(work: Map, event: ItemsGathered) -> Map:
+    """The results of these items are a part of what is gathered."""
+    gone = set(map(str, event.items))
+    return replace(
+        work,
+        gathered=work.gathered + len(event.items),
+        lost=work.lost + len(gone & work.failures.keys()),
+        parts=(*work.parts, event.results),
+        failures={item: failure for item, failure in work.failures.items() if item not in gone},
+    )

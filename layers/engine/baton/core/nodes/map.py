@@ -1,0 +1,228 @@
+"""A map: the same is done for each item of a list, so many at a time, until enough have succeeded or too many have failed.
+
+Items are begun in the order of the list. What they give leaves the state in parts, so that a state holds what is at work and little more.
+What the map keeps is in core/log/maps.py; what is done for an item is a node of another kind, which the compiler has made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from baton.core.graph.graph import Each, Node
+from baton.core.log import events as ev
+from baton.core.log.maps import FAILED, NOT_BEGUN, STOPPED, SUCCEEDED, Map
+from baton.core.log.work import Open
+from baton.core.nodes.base import Activation, Desk, Done, Failed, Kind, Moved, Next, Opened, UnfitError
+
+MAP_FAILED, MAP_INVALID = "map_failed", "map_invalid"
+TOGETHER = 100
+"""The results of so many items, or of all that are left, are put together."""
+
+
+class MapKind(Kind):
+    """It goes on when the outcome is known: at once, or (`rest: run`) when all items have ended."""
+
+    name = "map"
+    has_attempts = True
+    active = "running"
+
+    def part(self, node: Node, work: Open | None, item: str) -> Node:
+        return _each(node).do
+
+    def keeps_failure(self, item: str) -> bool:
+        return bool(item)
+
+    def begin(self, at: Activation, desk: Desk) -> Next | None:
+        given, each = desk.value(at), _each(at.node)
+        if not isinstance(given.v, list):
+            return _invalid(at, f"`map.over` gives {_kind_of(given.v)}, and a map is over a list")
+        size = len(given.v)
+        if size > each.most:
+            more = "" if each.do.workflow else "; a child workflow for each item can have more"
+            return _invalid(at, f"the list has {size:,} items, and at most {each.most:,} are possible{more}")
+        if size:
+            return Opened(ev.MapBegan(node=at.node.name, iteration=at.iteration, over=given, size=size))
+        tally = _Tally()
+        if each.need:
+            return Failed(_why(at, each, Map(over=given, size=0), tally))
+        return _done(at, each, [], tally, desk)
+
+    def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
+        assert isinstance(work, Map), "nothing else is opened here"
+        if work.failure is not None:
+            return Failed(work.failure)
+        each, items = _each(at.node), desk.state.items_of(at.slot)
+        ended = {item: value for item, value in items.items() if value is not None}
+        tally = _tally(work, ended, len(items))
+        is_over = tally.ended == work.size
+        if is_over or each.rest == "cancel":
+            if tally.failed and _has_failed(each, work, tally):
+                results = _results(at, work, items, desk)
+                batch = _told(at, results, tally, desk)
+                failure = _why(at, each, work, tally)
+                return Moved(
+                    ev.MapStopped(node=at.node.name, iteration=at.iteration, failure=failure, batch=batch)
+                )
+            if is_over or 0 < each.need <= tally.succeeded:
+                return _done(at, each, _results(at, work, items, desk), tally, desk)
+        if len(ended) >= TOGETHER:
+            results = [_result(item, value, work, desk, at) for item, value in sorted(ended.items(), key=_by)]
+            return Moved(
+                ev.ItemsGathered(
+                    node=at.node.name,
+                    iteration=at.iteration,
+                    items=tuple(sorted(map(int, ended))),
+                    results=ev.Value(v=results),
+                )
+            )
+        free = min(each.at_once - (len(items) - len(ended)), work.size - work.begun)
+        if free <= 0:
+            return None
+        return Moved(
+            ev.ItemsBegan(
+                node=at.node.name, iteration=at.iteration, first=work.begun, count=free, at=desk.now
+            )
+        )
+
+    def node_view(self, node: Node) -> dict[str, Any]:
+        each = _each(node)
+        shown: dict[str, Any] = {"over": node.arguments, "of": each.do.kind, "at_once": each.at_once}
+        named = {"tool": each.do.tool, "workflow": each.do.workflow}
+        return shown | {key: value for key, value in named.items() if value}
+
+    def open_view(self, node: Node, work: Open) -> dict[str, Any]:
+        assert isinstance(work, Map), "nothing else is opened here"
+        return {"items": work.size, "begun": work.begun, "failed": work.lost + len(work.failures)}
+
+    def words(self, event: ev.Opens) -> str:
+        assert isinstance(event, ev.MapBegan), "nothing else is opened here"
+        return f"its {event.size:,} items"
+
+
+class _Tally(Struct, frozen=True):
+    """How many items of a map have succeeded, have failed, run, and have not begun."""
+
+    succeeded: int = 0
+    failed: int = 0
+    running: int = 0
+    not_begun: int = 0
+
+    @property
+    def ended(self) -> int:
+        return self.succeeded + self.failed
+
+
+def _tally(work: Map, ended: Mapping[str, Any], held: int) -> _Tally:
+    failed = work.lost + len(work.failures)
+    return _Tally(work.gathered + len(ended) - failed, failed, held - len(ended), work.size - work.begun)
+
+
+def _each(node: Node) -> Each:
+    assert node.each is not None, "the compiler gives it one"
+    return node.each
+
+
+def _kind_of(value: Any) -> str:
+    names = {dict: "an object", str: "a text", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _invalid(at: Activation, why: str) -> Failed:
+    return Failed(ev.failed_with(MAP_INVALID, why, at.node.name))
+
+
+def _most_failures(each: Each, size: int) -> int:
+    """So many items may fail; -1: it does not say."""
+    return size * each.share // 100 if each.share >= 0 else each.tolerated
+
+
+def _has_failed(each: Each, work: Map, tally: _Tally) -> bool:
+    """Whether too many have failed, or too few are left."""
+    most = _most_failures(each, work.size)
+    if most >= 0 and tally.failed > most:
+        return True
+    if each.need:
+        return work.size - tally.failed < each.need
+    return most < 0
+
+
+def _why(at: Activation, each: Each, work: Map, tally: _Tally) -> ev.Failure:
+    """The failure of the map: that of the item, where each has to succeed."""
+    if not each.tells_all:
+        # Those that have left the state have not failed: the map would be over.
+        item, failure = next(iter(work.failures.items()))
+        text = f"item {item}: {failure.message}"
+        return replace(failure, message=text, node=at.node.name, errors=work.first)
+    most, count = _most_failures(each, work.size), tally.failed
+    text = f"{count} of {work.size:,} items {'has' if count == 1 else 'have'} failed"
+    if most >= 0:
+        text += f", and {most or 'none'} may"
+    if each.need and not 0 <= most < count:
+        text += f"; {each.need} have to succeed"
+    first = "; ".join(f"{one.node}: {one.code}: {one.message}"[:200] for one in work.first[:5])
+    failure = ev.failed_with(MAP_FAILED, f"{text}: {first}" if first else text, at.node.name)
+    return replace(failure, errors=work.first)
+
+
+def _done(at: Activation, each: Each, results: list[dict[str, Any]], tally: _Tally, desk: Desk) -> Done:
+    output: Any = _batch(results, tally) if each.tells_all else [one.get("output") for one in results]
+    return Done(
+        ev.MapClosed(
+            node=at.node.name,
+            iteration=at.iteration,
+            output=desk.made(at, output),
+            succeeded=tally.succeeded,
+            failed=tally.failed,
+            stopped=tally.running,
+            not_begun=tally.not_begun,
+        )
+    )
+
+
+def _told(at: Activation, results: list[dict[str, Any]], tally: _Tally, desk: Desk) -> ev.Value:
+    """The batch result of a map that has failed; without the outputs, where they are too large together."""
+    try:
+        return desk.made(at, _batch(results, tally))
+    except UnfitError:
+        return desk.made(
+            at, _batch([{**one, "output": None} if "output" in one else one for one in results], tally)
+        )
+
+
+def _batch(results: list[dict[str, Any]], tally: _Tally) -> dict[str, Any]:
+    """What became of the items: how many of each fate, and each by its index."""
+    return {
+        SUCCEEDED: tally.succeeded,
+        FAILED: tally.failed,
+        STOPPED: tally.running,
+        NOT_BEGUN: tally.not_begun,
+        "results": results,
+    }
+
+
+def _results(
+    at: Activation, work: Map, items: Mapping[str, ev.Value | None], desk: Desk
+) -> list[dict[str, Any]]:
+    """Of each item what became of it, in the order of the list."""
+    found = {row["index"]: row for part in desk.contents(at, work.parts) for row in part}
+    for item, value in items.items():
+        found[int(item)] = (
+            {"index": int(item), "status": STOPPED} if value is None else _result(item, value, work, desk, at)
+        )
+    return [found.get(index) or {"index": index, "status": NOT_BEGUN} for index in range(work.size)]
+
+
+def _result(item: str, value: ev.Value, work: Map, desk: Desk, at: Activation) -> dict[str, Any]:
+    failure = work.failures.get(item)
+    if failure is None:
+        return {"index": int(item), "status": SUCCEEDED, "output": desk.content(at, value)}
+    error = {"code": failure.code, "message": failure.message}
+    return {"index": int(item), "status": FAILED, "error": error}
+
+
+def _by(pair: tuple[str, Any]) -> int:
+    return int(pair[0])

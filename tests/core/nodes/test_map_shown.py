@@ -1,0 +1,57 @@
+"""How a map is shown, drawn and explained; and values of it that are blobs."""
+
+from __future__ import annotations
+
+from baton.core.log import events as ev
+from baton.core.read.explain import explain
+from baton.core.read.views import graph_view, saga_view
+from tests.core.asked import steps_of
+from tests.core.build import Saga, done
+from tests.core.nodes.maps import DO, map_of
+from tests.core.nodes.test_map import LETTERS, begun, outcome, settled
+from tests.core.told import ROOM, story
+
+
+def test_it_is_shown_with_its_items() -> None:
+    saga = begun(map_of(at_once=2))
+    settled(saga, done("m#0"))
+    shown = {
+        f"{one['node']}#{one.get('item', '')}": one for one in saga_view(saga.state, saga.program)["active"]
+    }
+    assert list(shown) == ["m#", "m#1", "m#2"]
+    assert {key: shown["m#"][key] for key in ("state", "items", "begun", "failed")} == {
+        "state": "running", "items": 5, "begun": 3, "failed": 0,
+    }  # fmt: skip
+    assert shown["m#1"]["label"] == "item `1`"
+
+
+def test_it_is_drawn_with_what_is_done_for_each() -> None:
+    (node,) = graph_view(map_of(need=1).graph)["nodes"]
+    assert {key: node[key] for key in ("kind", "over", "of", "at_once", "tool")} == {
+        "kind": "map", "over": "${input.l}", "of": "task", "at_once": 10, "tool": "t",
+    }  # fmt: skip
+
+
+def test_it_is_explained() -> None:
+    saga = begun(map_of(at_once=1), ["a"])
+    (found,) = explain(story(saga), "m", ROOM)["iterations"]
+    assert found["text"] == "`m` waits for item `0`"
+    settled(saga, done("m#0"))
+    found = {slot: place.end.became for slot, place in story(saga).places.items() if place.end is not None}
+    assert found == {"m": "ran", "m#0": "ran"}
+
+
+def test_it_waits_for_its_items_before_they_begin() -> None:
+    saga = Saga(map_of(), {"l": LETTERS})
+    saga.put(ev.MapBegan(node="m", over=ev.Value(v=LETTERS), size=5))
+    (found,) = explain(story(saga), "m", ROOM)["iterations"]
+    assert found["text"] == "`m` waits for its 5 items"
+
+
+def test_a_value_is_read_where_it_is_large() -> None:
+    saga = Saga(map_of(DO), {"l": LETTERS})
+    saga.put(ev.MapBegan(node="m", over=ev.Value(ref="cas://l", size=9), size=2))
+    saga.go(blobs={"cas://l": ["a", "b"]})
+    assert [step.arguments["x"] for step in steps_of(saga.decision)] == ["a", "b"]
+    saga.go(done("m#0", ref="cas://o"), done("m#1", 2), blobs={"cas://l": ["a", "b"], "cas://o": "large"})
+    assert outcome(saga) == ["large", 2]

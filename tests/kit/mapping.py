@@ -1,0 +1,72 @@
+"""Scenarios with maps: what acts for each item, what fails, results that are put together, and children that are stopped or undone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.kit.world import World
+
+MAPPED = """
+name: mapped
+input: {type: object}
+nodes:
+  many: {map: {over: "${input.l}", concurrency: 100}, value: "${item}"}
+  acts: {map: {over: [6, 7, 8, 9], concurrency: 3}, tool: work, after: many, with: {n: "${item}"}}
+  rents: {map: [corner, square], tool: rent, after: acts, with: {stall: "${item}"}}
+  lost:
+    map: {over: [1, 2, 3], concurrency: 2, tolerated_failures: 1}
+    tool: refuse
+    after: rents
+    on_failure: fail
+    catch: {code: map_failed, then: last}
+  last: {tool: work, with: {n: "${last_error.batch.failed}"}}
+output: {acts: "${ctx.acts.output}", rents: "${ctx.rents.output}", many: "${ctx.many.output[100]}", last: "${ctx.last.output?.n}"}
+"""
+SHORT = "name: short\nnodes: {a: {tool: work, with: {n: '${input.n}', seconds: 0.2}}}\noutput: '${ctx.a.output.n}'"
+KIDS = """
+name: kids
+nodes:
+  all: {map: {over: [1, 2, 3, 4, 5], concurrency: 3}, workflow: short, with: {n: "${item}"}}
+output: "${ctx.all.output}"
+"""
+LENDS = "name: one-loan\nnodes:\n  x: {tool: lend, with: {what: '${input.what}'}}\n  w: {wait: {for: '${input.rest}'}, after: x}"
+LENT = """
+name: many-loans
+input: {type: object}
+on_failure: rollback
+nodes:
+  first: {tool: lend, with: {what: hall}}
+  all: {map: {over: "${input.l}", concurrency: 64}, workflow: one-loan, after: first, with: {what: "chair ${item}", rest: "${input.rest}"}}
+  f: {tool: refuses, after: all}
+"""
+
+
+async def mapped(world: World, *, start: Any, patiently: Any) -> str:
+    """Everything about items of one saga."""
+    return str(await start(world, MAPPED, {"l": [*range(101)]}, "mapped"))
+
+
+async def kids(world: World, *, start: Any, patiently: Any) -> str:
+    """A child for each item, three at a time."""
+    await patiently(world, lambda service: service.register(SHORT, json_only=False))
+    return str(await start(world, KIDS, {}, "kids"))
+
+
+async def loans(world: World, *, start: Any, patiently: Any, count: int = 50, rest: str = "0.1s") -> str:
+    """Children that have all done something, which is undone because what follows fails."""
+    await patiently(world, lambda service: service.register(LENDS, json_only=False))
+    return str(await start(world, LENT, {"l": [*range(count)], "rest": rest}, "many-loans"))
+
+
+async def loans_called_off(world: World, *, start: Any, patiently: Any, undo: bool, count: int = 50) -> str:
+    """A parent that is cancelled, or undone, while its children run."""
+    saga = await loans(world, start=start, patiently=patiently, count=count, rest="1h")
+    await asyncio.sleep(40)
+    await patiently(world, lambda service: service.cancel(saga, "enough", 0, undo=undo))
+    return saga
+
+
+OF_MAPS: Mapping[str, Any] = {"mapped": mapped, "kids": kids}

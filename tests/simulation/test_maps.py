@@ -1,0 +1,46 @@
+"""Maps through faults: a parent that is cancelled or undone while 50 children run, and lost and repeated words of their ends."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+import pytest
+
+from tests.kit.corpus import Scenario, patiently, start
+from tests.kit.faults import EVERYTHING, Chaos, Plan
+from tests.kit.mapping import loans, loans_called_off
+from tests.kit.verdict import run
+
+pytestmark = pytest.mark.simulation
+
+COUNT = 50 if os.environ.get("BATON_CRASH_POINTS") else 12
+SEEDS = range(24 if os.environ.get("BATON_CRASH_POINTS") else 3)
+FAMILIES = {
+    "undone-after": Scenario(
+        "undone-after", partial(loans, start=start, patiently=patiently, count=COUNT), "rolled_back"
+    ),
+    "cancelled": Scenario(
+        "cancelled",
+        partial(loans_called_off, start=start, patiently=patiently, undo=False, count=COUNT),
+        "cancelled",
+    ),
+    "undone": Scenario(
+        "undone",
+        partial(loans_called_off, start=start, patiently=patiently, undo=True, count=COUNT),
+        "rolled_back",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_family_ends_as_it_should_with_nothing_in_its_way(name: str) -> None:
+    verdict = run(FAMILIES[name], Plan())
+    assert (verdict.status, verdict.broken) == (FAMILIES[name].expected, ())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_family_ends_as_it_should_whatever_breaks(name: str, seed: int) -> None:
+    verdict = run(FAMILIES[name], Chaos(seed=seed, kinds=EVERYTHING))
+    assert (verdict.status, verdict.broken) == (FAMILIES[name].expected, ())

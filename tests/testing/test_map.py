@@ -1,0 +1,177 @@
+"""Maps on the whole engine: keys, crashes, people, children, undoing, and how many entries they take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton import Context, StepFailure, tool
+from baton.testing import Result, run
+from baton.tools.define import Registry
+
+HEAD = "name: m\ninput: {type: object}\non_failure: {any: fail}\n"
+CHILD = """
+name: kid
+input: {type: object}
+on_failure: {any: fail}
+nodes: {k: {tool: act, with: {n: "${input.n}"}}}
+output: "${ctx.k.output}"
+"""
+
+
+class Shop:
+    """Tools, and what they did."""
+
+    def __init__(self, bad: tuple[int, ...] = ()) -> None:
+        self.bad, self.keys, self.acts = bad, list[str](), list[str]()
+
+    def registry(self) -> Registry:
+        registry = Registry()
+
+        @tool("once", registry=registry, effect="once")
+        async def once(n: int, context: Context) -> int:
+            self.keys.append(context.idempotency_key)
+            return n * n
+
+        @tool("pure", registry=registry, effect="pure")
+        async def pure(n: int) -> int:
+            return n + 1
+
+        @tool("back", registry=registry)
+        async def back(n: int) -> None:
+            self.acts.append(f"back {n}")
+
+        @tool("act", registry=registry, undo="back")
+        async def act(n: int) -> int:
+            if n in self.bad:
+                raise StepFailure("business_rule", f"no {n}")
+            self.acts.append(f"act {n}")
+            return n
+
+        return registry
+
+    def run(
+        self, nodes: str, items: Any, *, head: str = HEAD, output: str = "${ctx.a.output?}", **more: Any
+    ) -> Result:
+        document = f'{head}nodes:\n  {nodes}\noutput: "{output}"\n'
+        return run(document, {"l": items}, tools=self.registry(), workflows=[CHILD], **more)
+
+
+def test_equal_items_are_two_effects_and_a_round_of_a_loop_is_another() -> None:
+    shop = Shop()
+    node = 'a: {map: "${input.l}", tool: once, with: {n: "${item}"}, loop: {while: loop.iteration < 1}}'
+    assert shop.run(node, [5, 5, 5]).output == [25, 25, 25]
+    assert len(set(shop.keys)) == len(shop.keys) == 6
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_an_item_acts_once_although_its_worker_dies(moment: str) -> None:
+    shop = Shop()
+    answers = {"a": ["use" if moment == "after" else "retry"]}
+    node = 'a: {map: "${input.l}", tool: act, with: {n: "${item}"}}'
+    result = shop.run(node, [1, 2, 3], kills={"a": [moment, moment]}, answers=answers)
+    assert (result.output, set(shop.acts)) == ([1, 2, 3], {"act 1", "act 2", "act 3"})
+
+
+def test_a_thousand_pure_items_take_thirty_entries_at_most() -> None:
+    node = 'a: {map: "${input.l}", tool: pure, with: {n: "${item}"}}'
+    result = Shop().run(node, list(range(1_000)))
+    assert result.output == list(range(1, 1_001))
+    assert len(result.entries) <= 30
+
+
+def test_a_thousand_values_are_made_at_once() -> None:
+    result = Shop().run('a: {map: "${input.l}", value: {at: "${index}", of: "${item}"}}', list(range(1_000)))
+    assert result.output[999] == {"at": 999, "of": 999}
+    assert len(result.entries) <= 5
+
+
+def test_outputs_that_are_large_are_read_where_they_are() -> None:
+    result = Shop().run('a: {map: "${input.l}", value: "${item}"}', ["x" * 20_000] * 130)
+    assert result.output == ["x" * 20_000] * 130
+
+
+def test_a_person_is_asked_for_each_item() -> None:
+    result = Shop().run(
+        'a: {map: "${input.l}", human: {title: "Pay ${item}?"}}',
+        ["x", "y"],
+        answers={"a": ["approve", "approve"]},
+    )
+    assert [one["answer"] for one in result.output] == ["approve", "approve"]
+
+
+def test_each_item_waits_for_its_own_time() -> None:
+    result = Shop().run('a: {map: "${input.l}", wait: {for: "${item}"}}', [5, 3_600, 7])
+    assert (result.output, 3_600 <= result.took_s < 3_610) == ([None] * 3, True)
+
+
+def test_children_are_started_for_the_items_and_give_their_results_in_order() -> None:
+    result = Shop().run(
+        'a: {map: {over: "${input.l}", concurrency: 5}, workflow: kid, with: {n: "${item}"}}', list(range(23))
+    )
+    assert result.output == list(range(23))
+
+
+def test_a_child_that_fails_is_an_item_that_fails() -> None:
+    node = 'a: {map: {over: "${input.l}", tolerated_failures: 1}, workflow: kid, with: {n: "${item}"}}'
+    batch = Shop(bad=(2,)).run(node, list(range(5))).output
+    assert [one["status"] for one in batch["results"]] == [
+        "succeeded",
+        "succeeded",
+        "failed",
+        "succeeded",
+        "succeeded",
+    ]
+    assert "business_rule" in batch["results"][2]["error"]["message"]
+
+
+UNDONE = "name: m\ninput: {type: object}\n"
+
+
+@pytest.mark.parametrize("of", ["tool: act", "workflow: kid"])
+def test_what_the_items_have_done_is_undone_in_the_reverse_order(of: str) -> None:
+    shop = Shop()
+    nodes = f'a: {{map: "${{input.l}}", {of}, with: {{n: "${{item}}"}}}}\n  b: {{after: a, fail: {{code: sold_out, message: no}}}}'
+    result = shop.run(nodes, [1, 2, 3, 4], head=UNDONE)
+    assert result.status == "rolled_back"
+    assert shop.acts[4:] == ["back 4", "back 3", "back 2", "back 1"]
+
+
+def test_when_an_item_fails_what_the_others_have_done_is_undone() -> None:
+    shop = Shop(bad=(3,))
+    node = 'a: {map: {over: "${input.l}", concurrency: 2}, tool: act, with: {n: "${item}"}}'
+    result = shop.run(node, [0, 1, 2, 3, 4, 5], head=UNDONE)
+    assert (result.status, result.error) == ("rolled_back", "business_rule: item 3: no 3")
+    assert shop.acts[-3:] == ["back 2", "back 1", "back 0"]
+
+
+def test_where_the_rules_let_it_end_with_the_failure_nothing_is_undone() -> None:
+    shop = Shop(bad=(3,))
+    node = 'a: {map: {over: "${input.l}", concurrency: 1}, tool: act, with: {n: "${item}"}, on_failure: {permanent: fail}}'
+    result = shop.run(node, [0, 3], head=UNDONE)
+    assert (result.status, shop.acts) == ("failed", ["act 0"])
+
+
+def test_a_failure_that_was_tolerated_does_not_keep_a_later_one_from_being_undone() -> None:
+    shop = Shop(bad=(3,))
+    nodes = (
+        'a: {map: {over: "${input.l}", tolerated_failures: 1}, tool: act, with: {n: "${item}"}, on_failure: {permanent: fail}}\n'
+        "  b: {after: a, fail: {code: sold_out, message: no}}"
+    )
+    assert (shop.run(nodes, [0, 3], head=UNDONE).status, shop.acts) == ("rolled_back", ["act 0", "back 0"])
+
+
+def test_a_large_batch_result_reaches_what_catches_the_failure() -> None:
+    node = (
+        'a: {map: {over: "${input.l}", tolerated_failures: 0, rest: run}, tool: act, with: {n: "${item}"}, catch: h}\n'
+        '  h: {value: "${last_error.batch}"}'
+    )
+    batch = Shop(bad=(7,)).run(node, list(range(600)), output="${ctx.h.output?}").output
+    assert (batch["succeeded"], batch["failed"], batch["results"][7]["status"]) == (599, 1, "failed")
+
+
+def test_outputs_that_are_too_large_together_fail_the_node() -> None:
+    result = Shop().run('a: {map: "${input.l}", value: ["${item}", "${item}"]}', ["x" * 900_000] * 4)
+    assert result.error is not None
+    assert result.error.startswith("value_too_large")
