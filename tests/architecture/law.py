@@ -26,7 +26,9 @@ ALLOWED: dict[str, frozenset[str]] = {
     "runtime": _PORTS,
     "adapters": _PORTS,
     "tools": _PORTS,
-    "web": _PORTS | {"runtime", "settings"},
+    # Pages of the API's own answers: it gets the routes handed in, and knows nothing of what serves them.
+    "console": _PORTS,
+    "web": _PORTS | {"runtime", "settings", "console"},
     "wiring": _PORTS | {"runtime", "adapters", "tools", "web", "settings"},
     "local": _EDGE,
     "client": frozenset({"errors", "wiring"}),

@@ -89,10 +89,12 @@ SAGAS = {
     "baton.runtime.parts",
     "baton.runtime.worker",
 }
-WEB = {"aws_lambda_powertools", "baton.web"}
+WEB = {"aws_lambda_powertools", "baton.console", "baton.web", "jinja2"}
+# Pages are for those who look at them.
+PAGES = {"jinja2", "markupsafe", "baton.console", "baton.web.within"}
 TOOLS = {"pydantic", "pydantic_core", "httpx", "baton.tools", "sagas"}
 FORBIDDEN = {
-    "api": NO_FUNCTION | TELLING,
+    "api": NO_FUNCTION | TELLING | PAGES,
     "worker": NO_FUNCTION | CHANNELS | COMPILER | FAILURES | SELDOM | CHILDREN | OTHERS | WEB,
     "relay": NO_FUNCTION | TELLING | COMPILER | FAILURES | SELDOM | CHILDREN | LOOP | SAGAS | WEB | TOOLS,
     "reconciler": NO_FUNCTION

@@ -22,6 +22,8 @@ _OPEN = {
     "POST /confirm",
     "POST /models/{profile}/webhook",
 }
+# Pages: the function itself asks who has signed in.
+_PAGES = {"GET /console", "GET /console/{page+}", "POST /console/{page+}"}
 
 
 def routes(of: Stack) -> dict[str, dict[str, Any]]:
@@ -32,9 +34,16 @@ def test_only_the_routes_without_roles_are_open() -> None:
     without_roles = {f"{route.method} {route.path}" for route in ROUTES if not route.roles}
     for mode in (JWT, {"AuthMode": "iam"}):
         found = routes(stack(**mode))
-        assert set(found) == {*_OPEN, "$default"}
+        assert set(found) == {*_OPEN, *_PAGES, "$default"}
         opened = {key for key, route in found.items() if route["AuthorizationType"] == "NONE"}
-        assert opened == without_roles == _OPEN
+        assert opened - _PAGES == without_roles == _OPEN
+        assert opened >= _PAGES
+
+
+def test_a_console_with_an_issuer_but_without_its_client_is_refused() -> None:
+    of = stack(**JWT, ConsoleIssuer="https://issuer.example")
+    with pytest.raises(TemplateProblem, match="ConsoleClient"):
+        check_rules(of.template, of.resolver)
 
 
 def test_by_default_callers_show_a_token() -> None:

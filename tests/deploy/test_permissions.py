@@ -187,6 +187,14 @@ def test_the_worker_may_read_the_credentials_of_models_if_a_deployment_names_the
     assert [arn.rpartition(":secret:")[2] for arn in secrets["Resource"]] == ["/baton/models/*"]
 
 
+def test_the_api_may_read_the_secret_of_the_console_if_a_deployment_names_it_and_no_other() -> None:
+    _, console = stack(ConsoleSecrets="/baton/console/").properties("ApiRole")["Policies"]
+    parameters, secrets = console["PolicyDocument"]["Statement"]
+    assert [*parameters["Action"], *secrets["Action"]] == MODELS
+    assert [arn.partition(":parameter")[2] for arn in parameters["Resource"]] == ["/baton/console/client"]
+    assert [arn.rpartition(":secret:")[2] for arn in secrets["Resource"]] == ["/baton/console/client-*"]
+
+
 def test_there_is_no_other_role_and_no_other_policy() -> None:
     assert set(roles()) == set(MAY)
     assert all("ManagedPolicyArns" not in role for role in roles().values())

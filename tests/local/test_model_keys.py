@@ -40,3 +40,9 @@ def test_an_address_of_openais_is_the_profile_openai() -> None:
         "ModelProfiles": "openai=http://127.0.0.1:8099/v1"
     }
     assert parameters_of({}) == {}
+
+
+def test_only_the_function_with_the_console_gets_its_secret() -> None:
+    given = {"BATON_CONSOLE_KEY_CLIENT": "s1"}
+    assert meant_for({"BATON_CONSOLE_SECRETS": ""}, given) == given
+    assert meant_for({"BATON_TABLE": "t"}, given) == {}

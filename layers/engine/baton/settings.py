@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import msgspec
 from msgspec import Meta
 
+from baton.core.console import Console
 from baton.core.effects import grants
 from baton.core.limits import (
     Effects,
@@ -285,7 +286,7 @@ class Sagas(Standard, Models, LastResort, Money, Lifetime, Values, Tenants, Stor
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ApiSettings(Callers, Sagas, Signals, Estimates, Settings):
+class ApiSettings(Callers, Console, Sagas, Signals, Estimates, Settings):
     """The api function's."""
 
 

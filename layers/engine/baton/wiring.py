@@ -30,6 +30,7 @@ from baton.core.effects.grants import Grants
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.ports import Notices, Performer, Rates, StepContext, StepFailure
+from baton.ports.outside import HttpClient
 from baton.runtime.store_retrier import Threads
 
 if TYPE_CHECKING:
@@ -250,8 +251,11 @@ def make_worker() -> tuple[Worker, Engine]:
     return Worker(engine, dead_letters, invoker, queue), engine
 
 
-def make_api() -> tuple[Engine, settings.ApiSettings, Rates]:
-    """The engine of the api function, with the tools' schemas, and what counts its callers' requests."""
+def make_api() -> tuple[Engine, settings.ApiSettings, Rates, HttpClient, Credentials]:
+    """The engine of the api function, with the tools' schemas, and what counts its callers' requests.
+
+    Client and credentials are for the console, which asks its issuer who has signed in. They cost nothing before.
+    """
     from baton.tools.kinds import NODE_KINDS
     from baton.tools.standard import with_standard
     from baton.tools.standard.loading import load_app
@@ -262,7 +266,13 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates]:
     tools = with_standard(load_app(config.app), grants=Grants.of(config.standard_tools))
     engine = _engine(aws, _store(aws, config), blobs, config, _NoTools(), tools.specs())
     engine = replace(engine, kinds=NODE_KINDS, models=_models(aws, config))
-    return engine, config, engine.store.rates
+    # Its addresses are the operator's own: the issuer, and where its configuration says that codes are redeemed.
+    issuer = LazyHttpClient(["0.0.0.0/0", "::/0"], closed=[settings.runtime_api()])
+
+    def credentials() -> Credentials:
+        return _credentials(aws, config.console_secrets, "CONSOLE", of="the console's")
+
+    return engine, config, engine.store.rates, issuer, later(cache(credentials))
 
 
 def make_relay() -> Relay:

@@ -61,6 +61,7 @@ class Running:
             where = f"see below: {LOCAL_FILE} belongs to {self.owner.url}, process {self.owner.pid}, where commands go by themselves"
         yield "Baton is running. Ctrl-C stops it."
         yield f"  API            {self.connection.url}   (AWS endpoint {self.endpoint})"
+        yield f"  console        {self.connection.url}/console"
         for name, url in self.outside.items():
             yield f"  {name:<14} {url}/books"
         yield f"  workflows      {', '.join(self.workflows) or none_yet}"

@@ -74,6 +74,7 @@ async def run_until_stopped(wanted: Wanted) -> None:
             api_port=wanted.port,
             aws_port=wanted.aws_port,
             data=wanted.data,
+            signs_in=(wanted.user, wanted.tenant),
         )
         if not wanted.keep_logs:
             stack.push(_removal_of(local.run_dir))

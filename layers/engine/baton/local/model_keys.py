@@ -15,6 +15,7 @@ _OPENAI = "openai"
 _KEYS = {
     variable_of("model_profiles"): local_key_variable("MODEL", ""),
     variable_of("open_apis"): local_key_variable("API", ""),
+    variable_of("console_secrets"): local_key_variable("CONSOLE", ""),
 }
 
 

@@ -38,6 +38,7 @@ from baton.local.records import InvocationRecord, ProcessInfo
 from baton.local.resolve import Resolver
 from baton.local.schedule import machine_starter, run_schedule, starter_of
 from baton.local.servers import HttpServer
+from baton.local.sign_in import CLIENT_SECRET, SignIn
 from baton.local.sqs_poller import SqsPoller
 from baton.local.stack import Stack
 from baton.local.stream_batch import BatchRunner
@@ -45,7 +46,7 @@ from baton.local.stream_poller import StreamPoller
 from baton.local.tasks import Tasks, settled
 from baton.local.template import Template, load
 from baton.local.tokens import AUDIENCE, LIFETIME_S, TokenIssuer
-from baton.settings import ROLES
+from baton.settings import ROLES, local_key_variable
 
 log = logging.getLogger("baton.local")
 SOURCES = frozenset({"stream", "queue", "schedule"})
@@ -72,6 +73,7 @@ class LocalRun:
     api_port: port of the HTTP API; 0 for any free one.
     aws_port: port of the embedded AWS, the next one being that of the local Lambda API; 0 for any free ones.
     data: where tables and objects are kept for a later run, which no other may use meanwhile; None keeps nothing.
+    signs_in: user and tenant that the sign-in of the console suggests.
     process_limit: most processes per function; further invocations wait.
     retry_delays_s: pauses before an `Event` invocation is tried again (Lambda: one, then two minutes).
 
@@ -97,6 +99,7 @@ class LocalRun:
         aws_port: int = 0,
         data: Path | None = None,
         process_limit: int = 16,
+        signs_in: tuple[str, str] = ("me", "local"),
         retry_delays_s: tuple[float, ...] = (60.0, 120.0),
     ) -> None:
         unknown = set(switched_off) - SOURCES
@@ -115,6 +118,7 @@ class LocalRun:
         self.run_dir = (run_dir or self._template_path.parent / ".baton" / name).resolve()
         self.url = self.endpoint = ""
         self.aws_environment, self.physical = {}, {}
+        self._signs_in = signs_in
         self._exit = contextlib.AsyncExitStack()
 
     # ---- what callers may ask
@@ -203,6 +207,7 @@ class LocalRun:
             roles_claim=str(roles_claim),
             groups_claim=str(values.get("GroupsClaim", "groups")),
         )
+        self._sign_in = SignIn(self._issuer.token, AUDIENCE, *self._signs_in)
         resolver = Resolver(template, values)
         check_rules(template, resolver)
         await asyncio.to_thread(provision, template, resolver, aws)
@@ -221,13 +226,13 @@ class LocalRun:
             children,
             aws=aws,
             environment=self.aws_environment,
-            variables=self._variables,
+            variables={**self._variables, local_key_variable("CONSOLE", CLIENT_SECRET): self._sign_in.secret},
             logs=logs,
             limit=self._process_limit,
             retry_delays_s=self._retry_delays_s,
         )
         stack.push_async_callback(self._lambdas.close)
-        routes = [*lambda_api.routes(self._lambdas), *self._issuer.pages()]
+        routes = [*lambda_api.routes(self._lambdas), *self._issuer.pages(), *self._sign_in.pages()]
         await self._serve(stack, control, Starlette(routes=routes))
         if http_api is not None:
             await self._serve(stack, api, Gateway(http_api, _API_ID, self._lambdas))
@@ -285,7 +290,12 @@ def _later(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[
 
 
 def _trusted(issuer_url: str) -> dict[str, str]:
-    return {"JwtIssuer": issuer_url, "JwtAudience": AUDIENCE}
+    return {
+        "JwtIssuer": issuer_url,
+        "JwtAudience": AUDIENCE,
+        "ConsoleIssuer": issuer_url,
+        "ConsoleClient": AUDIENCE,
+    }
 
 
 async def _watch(ministack: MiniStack) -> None:

@@ -48,10 +48,11 @@ class TokenIssuer:
         ttl_s: float = LIFETIME_S,
         roles: Sequence[str] | None = ROLES,
         groups: Sequence[str] = (),
+        nonce: str = "",
     ) -> str:
         """A signed token for `user` (claim `sub`) of `tenant`, by default with every role and in no group.
 
-        A `ttl_s` below zero makes one that has expired; `roles` None makes one without that claim.
+        A `ttl_s` below zero makes one that has expired; `roles` None makes one without that claim. nonce: of a sign-in.
         """
         now = time.time()
         claims: dict[str, Any] = {
@@ -64,13 +65,21 @@ class TokenIssuer:
         }
         if roles is not None:
             claims[self._roles_claim] = list(roles)
+        if nonce:
+            claims["nonce"] = nonce
         if groups:
             claims[self._groups_claim] = list(groups)
         return jwt.encode(claims, self._key, algorithm="RS256", headers={"kid": self._key_id})
 
     def pages(self) -> list[Page]:
         async def configuration(_: Request) -> JSONResponse:
-            return JSONResponse({"issuer": self.issuer, "jwks_uri": f"{self.issuer}/.well-known/jwks.json"})
+            places = {
+                "jwks_uri": "/.well-known/jwks.json",
+                "authorization_endpoint": "/sign-in",
+                "token_endpoint": "/sign-in/token",
+            }
+            found = {name: f"{self.issuer}{path}" for name, path in places.items()}
+            return JSONResponse({"issuer": self.issuer, **found})
 
         async def keys(_: Request) -> JSONResponse:
             key = json.loads(RSAAlgorithm.to_jwk(self._key.public_key()))

@@ -327,21 +327,23 @@ class Service:
                 return accepted(opened, changed=True)
             await history.catch_up()
 
-    async def rollback(self, saga: str, wanted: CancelRequested, key: str = "") -> dict[str, Any]:
-        """Undo what the saga has done since version `wanted.back_to`. What runs is stopped; what has ended goes on in a new branch."""
+    async def rollback(
+        self, saga: str, wanted: CancelRequested, key: str = "", step: str = ""
+    ) -> dict[str, Any]:
+        """Undo what the saga has done since version `wanted.back_to`, or since a step was done. What runs is stopped; what has ended goes on in a new branch."""
         from baton.runtime.rolling_back import roll_back  # few sagas are undone by hand
 
         by_caller = msgspec.structs.replace(wanted, by=self._caller.by)
-        done = await roll_back(self._request, await self._request.open(saga), self._arm, by_caller, key)
+        done = await roll_back(self._request, await self._request.open(saga), self._arm, by_caller, key, step)
         await self._incidents.resolve_all(saga, self._caller.by)
         return done
 
-    async def rollback_plan(self, saga: str, back_to: int) -> dict[str, Any]:
+    async def rollback_plan(self, saga: str, back_to: int, step: str = "") -> dict[str, Any]:
         """What a rollback would undo. Nothing is done."""
-        from baton.runtime.rolling_back import plan_of
+        from baton.runtime.rolling_back import plan_to
 
         opened = await self._request.open(saga)
-        return standing(opened) | {"plan": await plan_of(opened.history, opened.program, back_to)}
+        return standing(opened) | {"plan": await plan_to(opened.history, opened.program, back_to, step)}
 
     async def _check_cut(self, history: History, cut: int) -> None:
         last = history.state.version
@@ -349,7 +351,7 @@ class Service:
             raise UserError(f"version {cut} is not in the log; its last is {last}")
         at_cut = await history.state_at(cut)
         is_undone = at_cut.undo.work is not None or (at_cut.cancel is not None and at_cut.cancel.undo)
-        if history.state.undo.spans or is_undone:
+        if history.state.undo.spans or history.state.undo.is_crowded or is_undone:
             from baton.runtime.rolling_back import check_cut
 
             check_cut(history.state, at_cut)

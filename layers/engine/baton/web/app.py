@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 from aws_lambda_powertools.event_handler.api_gateway import Response
@@ -21,6 +21,7 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from baton.core.expressions.spelling import hinted, nearest
 from baton.errors import EngineFault, Unauthenticated, Unreadable, UserError
 from baton.ports import Rates
+from baton.ports.outside import Credentials, HttpClient
 from baton.runtime.parts import Engine
 from baton.runtime.queries import Queries
 from baton.runtime.rates import RateLimiter
@@ -37,18 +38,26 @@ from baton.web.route import BY_TOKEN, CALLBACKS, Route
 from baton.web.routes import ROUTES
 from baton.web.strangers import Strangers
 
+if TYPE_CHECKING:
+    from baton.console.site import Site
+
 logger = logging.getLogger("baton.api")
 
 ANSWER_RESERVE_MS = 500
+CONSOLE = "/console"
 _ANONYMOUS = Caller(tenant="-", user="-", request="open")
 
 
 class Api:
     """The HTTP API over an engine. `handle` takes a payload 2.0 event and a Lambda context."""
 
-    def __init__(self, engine: Engine, config: ApiSettings, rates: Rates) -> None:
+    def __init__(
+        self, engine: Engine, config: ApiSettings, rates: Rates, http: HttpClient, secrets: Credentials
+    ) -> None:
+        """`http` and `secrets` are the console's, which asks its issuer who has signed in."""
         self._engine = engine
         self._config = config
+        self._http, self._secrets = http, secrets
         limit, each = config.tenant_rate_limit, config.tenant_rate_bytes
         self._limiter = RateLimiter(rates, engine.clock, engine.offload, limit, each)
         self._limiters = {
@@ -66,7 +75,30 @@ class Api:
         self._app.not_found(self._no_route)
 
     def handle(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
+        path = str(event.get("rawPath", ""))
+        if path == CONSOLE or path.startswith(f"{CONSOLE}/"):
+            self._left_ms = context.get_remaining_time_in_millis
+            return self._loop.run(self._site.handle(event))
         return self._app.resolve(event, context)
+
+    @cached_property
+    def _site(self) -> Site:
+        # Its templates are for those who look at pages: see tests/architecture/test_cold_start.py.
+        from baton.console.issuer import Issuer
+        from baton.console.signing import Signing
+        from baton.console.site import Site
+        from baton.web.within import Admission
+
+        engine, config = self._engine, self._config
+        issuer = None
+        if config.console_issuer:
+            issuer = Issuer(
+                config.console_issuer, config.console_client, self._http, self._secrets, engine.clock
+            )
+        kept = ("sub", config.tenant_claim, config.roles_claim, config.groups_claim)
+        signing = Signing(issuer, kept, engine.clock, engine.entropy)
+        admission = Admission(engine, config, self._limiter, lambda: self._until(self._left_ms()))
+        return Site(signing, admission, engine.clock, engine.entropy)
 
     def _serving(self, route: Route[Any]) -> Callable[..., Response[str]]:
         def serve(**path: str) -> Response[str]:
@@ -169,7 +201,9 @@ class Api:
         )
 
     def _deadline(self) -> int:
-        left: int = self._app.lambda_context.get_remaining_time_in_millis()
+        return self._until(self._app.lambda_context.get_remaining_time_in_millis())
+
+    def _until(self, left: int) -> int:
         return self._engine.clock.now() + left - ANSWER_RESERVE_MS
 
     @cached_property

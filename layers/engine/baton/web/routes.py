@@ -31,10 +31,10 @@ from baton.web.requests import (
     OpenBreakerBody,
     RemindBody,
     ResumeBody,
-    RollbackBody,
     SignalBody,
     StartBody,
 )
+from baton.web.rollback_body import RollbackBody
 from baton.web.route import (
     CALLBACKS,
     CONFIRMATIONS,

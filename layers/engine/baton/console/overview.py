@@ -1,0 +1,84 @@
+"""The first page: in five numbers, whether anything needs a person."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Any
+
+from baton.console.rendering import usd
+from baton.console.visits import Html, Visit
+from baton.errors import Forbidden, UserError
+
+MOST_COUNTED = "100"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number. `needs`: it is about something that a person has to do. `instead`: why there is no number."""
+
+    name: str
+    value: str
+    about: str
+    link: str = ""
+    needs: bool = False
+    instead: str = ""
+
+
+async def overview(visit: Visit) -> Html:
+    """Sagas at work, questions, sagas that failed or are parked, dead letters, money of today."""
+    figures = await asyncio.gather(
+        _figure("At work", _sagas(visit, "open"), "sagas that have not ended", "/console/sagas?status=open"),
+        _figure("Waiting for you", _questions(visit), "questions that you may answer", "", needs=True),
+        _figure(
+            "Parked",
+            _sagas(visit, "parked"),
+            "sagas that wait for an operator",
+            "/console/sagas?status=parked",
+            needs=True,
+        ),
+        _figure("Dead letters", _letters(visit), "messages that no worker could handle", "", needs=True),
+        _figure("Spent today", _money(visit), "by the sagas of today, UTC", ""),
+    )
+    found = await visit.call("listSagas", query={"limit": "1"})
+    failed = await visit.call("listSagas", query={"status": "failed", "limit": "5"})
+    data = {"figures": figures, "is_empty": not found["sagas"], "failed": failed["sagas"]}
+    return Html(template="overview.html", title="Overview", data=data)
+
+
+async def _figure(name: str, asking: Awaitable[str], about: str, link: str, *, needs: bool = False) -> Figure:
+    try:
+        value = await asking
+    except Forbidden:
+        return Figure(name, "–", about, instead="your roles do not show it")
+    except UserError as error:
+        return Figure(name, "–", about, instead=error.detail)
+    return Figure(name, value, about, link, needs and value not in ("0", "–"))
+
+
+def _counted(page: dict[str, Any], rows: str) -> str:
+    number = len(page[rows])
+    return f"{number}+" if page["next"] else str(number)
+
+
+async def _sagas(visit: Visit, status: str) -> str:
+    return _counted(await visit.call("listSagas", query={"status": status, "limit": MOST_COUNTED}), "sagas")
+
+
+async def _questions(visit: Visit) -> str:
+    return _counted(await visit.call("listQuestions", query={"limit": MOST_COUNTED}), "questions")
+
+
+async def _letters(visit: Visit) -> str:
+    return _counted(await visit.call("listDeadLetters", query={"limit": MOST_COUNTED}), "dead_letters")
+
+
+async def _money(visit: Visit) -> str:
+    """What models have cost the tenant; of those who may not see that, what their own sagas have spent."""
+    try:
+        page = await visit.call("listCosts")
+    except Forbidden:
+        budget = await visit.call("showBudget")
+        return usd(budget["spent_usd"]) if budget["limit_usd"] is not None else "–"
+    return usd(sum(row["usd"] for row in page["costs"])) + ("+" if page["next"] else "")

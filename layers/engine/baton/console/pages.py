@@ -1,0 +1,31 @@
+"""The pages of the console, as one table. What a page shows is in the file of its family."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from baton.console import lists, overview, saga
+from baton.console.visits import Answer, Visit
+
+
+@dataclass(frozen=True)
+class Page:
+    """A method and a path below `/console`; `{name}` is one part of the path."""
+
+    method: str
+    path: str
+    handler: Callable[[Visit], Awaitable[Answer]]
+
+
+PAGES: Final = (
+    Page("GET", "", overview.overview),
+    Page("GET", "sagas", lists.sagas),
+    Page("GET", "sagas/{saga}", saga.show),
+    Page("GET", "sagas/{saga}/log", saga.log),
+    Page("GET", "sagas/{saga}/log.json", saga.download),
+    Page("GET", "sagas/{saga}/log/{version}", saga.entry),
+)
+NAVIGATION: Final = (("", "Overview"), ("/sagas", "Sagas"))
+"""Path below `/console` and words of what is on every page."""

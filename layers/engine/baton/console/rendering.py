@@ -1,0 +1,146 @@
+"""From a page's data to HTML: the one Jinja environment, with what templates may use. Everything is escaped by default.
+
+No handler and no header is here: see site.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+HERE: Final = Path(__file__).parent
+MOST_SHOWN: Final = 2_000  # characters of one text on a page
+ICON: Final = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="4" fill="#0b57a4"/>'
+    '<path d="M4 12 12 4" stroke="#fff" stroke-width="3" stroke-linecap="round"/></svg>'
+)
+_UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+
+
+def render(template: str, data: Mapping[str, Any]) -> str:
+    """The page. Raises what Jinja raises for a template that is wrong."""
+    return _environment().get_template(template).render(**data)
+
+
+@cache
+def style() -> tuple[str, str]:
+    """The style sheet, and the name of this very text."""
+    text = (HERE / "static" / "console.css").read_text("utf-8")
+    return text, hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        autoescape=True,
+        loader=FileSystemLoader(HERE / "templates"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters.update(
+        text=text, words=words, usd=usd, pretty=pretty, part=part, query=urlencode, label=label
+    )
+    made.globals.update(moment=moment, style_name=lambda: style()[1], span=span)
+    return made
+
+
+def words(value: object, most: int = MOST_SHOWN) -> str:
+    """A text without control characters, and cut where it is long; what was cut is said."""
+    whole = "" if value is None else str(value)
+    # Only the beginning is looked at: a text may have a megabyte.
+    seen = "".join(
+        one if one.isprintable() or one in "\n\t\u00a0\u3000" else _hidden(one) for one in whole[:most]
+    )
+    return seen if len(whole) <= most else f"{seen}… (the first {most:,} of {len(whole):,} characters)"
+
+
+def _hidden(character: str) -> str:
+    """Joiners make one picture of several emoji, and marks of direction belong to other scripts; `<bdi>` holds them."""
+    return character if character in "\u200c\u200d\u200e\u200f" else "\N{REPLACEMENT CHARACTER}"
+
+
+def text(value: object, most: int = MOST_SHOWN) -> Markup:
+    """Something that a user, a tool or a model wrote: apart from what stands beside it, whichever way it is written."""
+    return Markup("<bdi>{}</bdi>").format(words(value, most))
+
+
+def pretty(value: object) -> str:
+    """JSON for reading."""
+    return json.dumps(value, ensure_ascii=False, indent=2, sort_keys=False, default=str)
+
+
+def part(value: object) -> str:
+    """A part of a path."""
+    return quote(str(value), safe="")
+
+
+def label(value: object) -> str:
+    """A name of the API as words: `rolled_back` is rolled back."""
+    return str(value).replace("_", " ")
+
+
+def usd(value: float | None) -> str:
+    """Dollars, with as many digits as tell something."""
+    if value is None:
+        return "–"
+    return (
+        f"${value:,.2f}"
+        if value >= 1 or value == 0
+        else f"${value:.4f}"
+        if value >= 0.0001
+        else "under $0.0001"
+    )
+
+
+def span(ms: float) -> str:
+    """A length of time in at most two units: `340 ms`, `2.1 s`, `3 min 5 s`."""
+    whole = round(ms)
+    if whole < 1_000:
+        return f"{whole} ms"
+    if whole < 10_000:
+        return f"{whole / 1_000:.1f} s"
+    parts: list[str] = []
+    for size, unit in _UNITS:
+        count, whole = divmod(whole, size)
+        if count and len(parts) < 2:
+            parts.append(f"{count} {unit}")
+        elif parts:
+            break
+    return " ".join(parts)
+
+
+def milliseconds(value: object) -> int | None:
+    """A time of the API, ISO 8601 or epoch milliseconds, as epoch milliseconds."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return int(value) or None
+    try:
+        return round(datetime.fromisoformat(str(value)).timestamp() * 1_000) if value else None
+    except ValueError:
+        return None
+
+
+def moment(value: object, now: int) -> Markup:
+    """A time, relative and absolute with its zone, as machines read it too."""
+    ms = milliseconds(value)
+    if ms is None:
+        return Markup("–")
+    at = datetime.fromtimestamp(ms / 1_000, UTC)
+    away = f"{span(now - ms)} ago" if ms <= now else f"in {span(ms - now)}"
+    html = Markup('<time datetime="{}">{} <span class="quiet">{}</span></time>')
+    return html.format(at.isoformat(timespec="milliseconds"), away, f"{at:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def attribute(value: object) -> str:
+    """For code that writes SVG itself."""
+    return str(escape(str(value)))

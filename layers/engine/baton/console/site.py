@@ -1,0 +1,146 @@
+"""Dispatch: from an event to a page, through session and CSRF token, to HTML with the headers that contain it.
+
+The pages are in pages.py; signing in is in signing.py.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Protocol
+from urllib.parse import unquote
+
+from baton.console import pages, rendering
+from baton.console.exchange import HEADERS, ROOT, address_of, answer, cookie_name, cookies, form_of
+from baton.console.sessions import SESSION, Session
+from baton.console.signing import Signing
+from baton.console.visits import Answer, Calls, Download, Html, Redirect, Visit
+from baton.errors import EngineFault, NotFound, UserError
+from baton.ports import Clock, Entropy
+
+logger = logging.getLogger("baton.console")
+_HTML: Final = "text/html; charset=utf-8"
+
+
+class CallsFor(Protocol):
+    """Makes the calls of one visit, for the person whom the claims name. Raises `Unauthenticated`, `TooManyRequests`."""
+
+    async def __call__(self, claims: Mapping[str, Any], event: Mapping[str, Any]) -> Calls: ...
+
+
+class Site:
+    """The console of a deployment. `handle` takes a payload 2.0 event of a path under `/console`."""
+
+    def __init__(self, signing: Signing, calls: CallsFor, clock: Clock, entropy: Entropy) -> None:
+        self._signing, self._calls, self._clock, self._entropy = signing, calls, clock, entropy
+
+    async def handle(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer, as API Gateway wants it."""
+        path = str(event.get("rawPath", "")).rstrip("/") or ROOT
+        session = None
+        try:
+            if (opened := self._open(path, event)) is not None:
+                return opened
+            if not self._signing.is_set_up:
+                return self._show(
+                    Html(template="off.html", title="There is no console here", status=404), None
+                )
+            seal = await self._signing.seal()
+            if path.startswith(f"{ROOT}/sign-"):
+                return await self._signing.handle(path, event)
+            session = Session.open(
+                seal, cookies(event).get(cookie_name(event, SESSION), ""), self._clock.now()
+            )
+            return await self._page(path, event, session)
+        except UserError as error:
+            return self._show(_refusal(error), session)
+        except EngineFault as error:
+            logger.error("engine fault", extra={"fault": repr(error)})
+            title = "The store did not answer in time"
+            return self._show(Html(template="error.html", title=title, data=_NO_DETAIL, status=503), session)
+        except Exception as error:
+            logger.error("console defect", exc_info=error)
+            title = "A defect in Baton; it has been logged"
+            return self._show(Html(template="error.html", title=title, data=_NO_DETAIL, status=500), session)
+
+    def _open(self, path: str, event: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What needs no session: the style sheet and the icon."""
+        if path == f"{ROOT}/static/icon.svg":
+            body, kind, kept = rendering.ICON, "image/svg+xml", "public, max-age=86400"
+        elif path == f"{ROOT}/static/console.css":
+            body, name = rendering.style()
+            asked = (event.get("queryStringParameters") or {}).get("v")
+            kind = "text/css; charset=utf-8"
+            kept = "public, max-age=31536000, immutable" if asked == name else "no-cache"
+        else:
+            return None
+        return answer(200, body, {**HEADERS, "content-type": kind, "cache-control": kept})
+
+    async def _page(self, path: str, event: Mapping[str, Any], session: Session | None) -> dict[str, Any]:
+        method = event["requestContext"]["http"]["method"]
+        if session is None:
+            there = path if method == "GET" else ROOT
+            page = Html(template="sign-in.html", title="Sign in", data={"there": there}, status=401)
+            return self._show(page, None)
+        handler, named = _found(method, path)
+        form = form_of(event) if method == "POST" else {}
+        if method == "POST" and not session.admits(next(iter(form.pop("csrf", [])), "")):
+            title = "This form is not of your sign-in any more"
+            data = {"detail": "Open the page again and send its form. Nothing was done.", "problems": ()}
+            return self._show(Html(template="error.html", title=title, data=data, status=403), session)
+        visit = Visit(
+            session=session,
+            call=await self._calls(session.claims, event),
+            path=named,
+            query=event.get("queryStringParameters") or {},
+            form=form,
+            now=self._clock.now(),
+            token=self._entropy.token(128),
+            api=address_of(event),
+        )
+        return self._show(await handler(visit), session, visit)
+
+    def _show(self, page: Answer, session: Session | None, visit: Visit | None = None) -> dict[str, Any]:
+        if isinstance(page, Redirect):
+            return answer(303, "", {**HEADERS, "location": page.to})
+        if isinstance(page, Download):
+            name = re.sub(r"[^A-Za-z0-9_.-]", "_", page.name)
+            kept = {"content-type": page.kind, "content-disposition": f'attachment; filename="{name}"'}
+            return answer(200, page.body, HEADERS | kept)
+        common = {
+            "title": page.title,
+            "session": session,
+            "csrf": session.csrf if session else "",
+            "now": self._clock.now(),
+            "api": visit.api if visit else "",
+            "tenant": visit.call.tenant if visit else "",
+            "roles": sorted(visit.call.roles) if visit else [],
+            "nav": pages.NAVIGATION if session else (),
+        }
+        html = rendering.render(page.template, common | dict(page.data))
+        return answer(page.status, html, {**HEADERS, "content-type": _HTML})
+
+
+_NO_DETAIL: Final = {"detail": "Nothing is known of what you asked for. Try it again.", "problems": ()}
+Handler = Callable[[Visit], Awaitable[Answer]]
+
+
+def _found(method: str, path: str) -> tuple[Handler, dict[str, str]]:
+    """The page of a path, and the names in it. Raises `NotFound`."""
+    parts = path.removeprefix(ROOT).strip("/").split("/")
+    for page in pages.PAGES:
+        wanted = page.path.strip("/").split("/")
+        if page.method != method or len(wanted) != len(parts):
+            continue
+        if all(one.startswith("{") or one == other for one, other in zip(wanted, parts, strict=True)):
+            named = {
+                one[1:-1]: unquote(other) for one, other in zip(wanted, parts, strict=True) if one[:1] == "{"
+            }
+            return page.handler, named
+    raise NotFound("the console has no such page")
+
+
+def _refusal(error: UserError) -> Html:
+    data = {"detail": error.detail, "problems": error.problems}
+    return Html(template="error.html", title=error.title, data=data, status=error.status)

@@ -1,0 +1,80 @@
+"""One request for a page, and what a page answers with. Values, and the port by which pages ask the API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from baton.console.sessions import Session
+
+
+class Calls(Protocol):
+    """The routes of the API, for the person who visits: their roles, checks and answers."""
+
+    @property
+    def roles(self) -> frozenset[str]: ...
+
+    @property
+    def tenant(self) -> str: ...
+
+    async def __call__(
+        self,
+        route: str,
+        path: Mapping[str, str] = ...,
+        query: Mapping[str, str] = ...,
+        body: Mapping[str, Any] | None = None,
+        key: str = "",
+    ) -> Any:
+        """The JSON that the route, named by its operation id, answers with. Raises `UserError`, `EngineFault`."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Visit:
+    """path: the names in the page's path. form: what was sent, each name with all its values, without the token.
+
+    now: epoch ms. token: a fresh random name. api: the address of the deployment.
+    """
+
+    session: Session
+    call: Calls
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    form: Mapping[str, Sequence[str]]
+    now: int
+    token: str
+    api: str
+
+    def said(self, name: str) -> str:
+        """The first value of a field of the form, or nothing."""
+        return next(iter(self.form.get(name, ())), "").strip()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Html:
+    """A page: a template and what it shows."""
+
+    template: str
+    title: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+    status: int = 200
+
+
+@dataclass(frozen=True)
+class Redirect:
+    """To another page of the console, by GET."""
+
+    to: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Download:
+    """A file that the browser keeps."""
+
+    name: str
+    kind: str
+    body: str
+
+
+Answer = Html | Redirect | Download

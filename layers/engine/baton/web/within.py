@@ -1,0 +1,93 @@
+"""The routes of the API, called by the pages of the console: the same table, roles and checks, without a request.
+
+Imported by the first request for a page: see Api._site in app.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from baton.runtime.parts import Engine
+from baton.runtime.queries import Queries
+from baton.runtime.rates import RateLimiter
+from baton.runtime.service import Service
+from baton.settings import ApiSettings
+from baton.web.ask import Ask
+from baton.web.identity import Identity, identity_of
+from baton.web.parameters import read_path, read_query
+from baton.web.requests import read_body
+from baton.web.routes import ROUTES
+
+_BY_ID = {route.id: route for route in ROUTES}
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The calls of one visit. `deadline` in epoch ms."""
+
+    engine: Engine
+    config: ApiSettings
+    identity: Identity
+    deadline: int
+
+    @property
+    def roles(self) -> frozenset[str]:
+        return self.identity.roles
+
+    @property
+    def tenant(self) -> str:
+        return self.identity.caller.tenant
+
+    async def __call__(
+        self,
+        route: str,
+        path: Mapping[str, str] = _NONE,
+        query: Mapping[str, str] = _NONE,
+        body: Mapping[str, Any] | None = None,
+        key: str = "",
+    ) -> Any:
+        """What the route answers with. Raises as its handler does, and `Forbidden` as dispatch does."""
+        row, caller = _BY_ID[route], self.identity.caller
+        self.identity.need(row.roles)
+        ask = Ask(
+            service=Service(self.engine, caller, self.deadline),
+            queries=Queries(self.engine, caller, self.deadline),
+            path=read_path(row.parameters, path),
+            query=read_query(row.query, query),
+            body=read_body(row.body, json.dumps(body or {})) if row.body is not None else None,
+            text="",
+            headers=_NONE,
+            is_json=True,
+            key=key,
+            intentions=self.config.intention_workflow,
+            describe=dict,
+        )
+        return (await row.handler(ask)).body
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Lets a person in who has signed in, as a token with the same claims would be. A page counts as one request."""
+
+    engine: Engine
+    config: ApiSettings
+    limiter: RateLimiter
+    deadline: Callable[[], int]
+
+    async def __call__(self, claims: Mapping[str, Any], event: Mapping[str, Any]) -> Within:
+        context = event.get("requestContext") or {}
+        shown = {
+            "headers": {},
+            "requestContext": {
+                "authorizer": {"jwt": {"claims": claims}},
+                "requestId": context.get("requestId", ""),
+            },
+        }
+        identity = identity_of(shown, self.config)
+        await self.limiter.admit(identity.caller.tenant, len(event.get("body") or ""))
+        return Within(self.engine, self.config, identity, self.deadline())

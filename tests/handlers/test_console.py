@@ -1,0 +1,252 @@
+"""The console over the api function: who gets in, what contains its pages, and that what people wrote is shown as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from baton.console.pages import PAGES
+from baton.core.log.events import Failure, SagaEnded, StepSucceeded, Value
+from tests.handlers.browsing import HOSTILE, SECRET, VARIABLE, Browser
+from tests.handlers.browsing import PARAMETERS as _PARAMETERS
+from tests.handlers.deployment import Deployment
+from tests.handlers.http import Http
+from tests.handlers.sagas import ADA, ECHO, GRACE, PARTY, SILENT, append, asking, begin
+
+PARAMETERS = _PARAMETERS
+SAGA = f"/console/sagas/{ADA.id}"
+
+
+@pytest.fixture(autouse=True)
+def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, SECRET)
+
+
+@pytest.fixture
+def browser(http: Http) -> Browser:
+    return Browser(http)
+
+
+def test_who_has_not_signed_in_sees_the_sign_in_and_nothing_else(http: Http) -> None:
+    begin(http.engine, ADA)
+    stranger = Browser(http, user=None)
+    for path in ("/console", "/console/sagas", SAGA, f"{SAGA}/log.json"):
+        seen = stranger.get(path)
+        assert (seen.status, ADA.id in seen.text) == (401, False)
+        assert f"/console/sign-in?to={path.replace('/', '%2F')}" in seen.html
+    assert stranger.post(f"{SAGA}/cancel").status == 401
+
+
+def test_a_cookie_that_was_changed_or_is_of_another_secret_signs_no_one_in(browser: Browser) -> None:
+    good = browser.session()
+    body, _, mac = good.partition(".")
+    for bad in (f"{body[:-2]}AA.{mac}", f"{body}.{mac[:-2]}AA", body, ".", "x.y", f"{good}=", "é"):
+        stranger = Browser(browser.http, user=None, more_cookies=[f"__Host-baton-session={bad}"])
+        assert stranger.get("/console").status == 401
+    assert browser.get("/console").status == 200
+
+
+def test_a_page_is_contained(browser: Browser) -> None:
+    headers = browser.get("/console").headers
+    policy = headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")
+
+
+def test_the_style_sheet_needs_no_sign_in_and_is_kept_under_its_name(http: Http, browser: Browser) -> None:
+    (link,) = re.findall(r'href="(/console/static/console.css\?v=\w+)"', browser.get("/console").html)
+    seen = Browser(http, user=None).get(link)
+    assert (seen.status, seen.headers["content-type"]) == (200, "text/css; charset=utf-8")
+    assert "immutable" in seen.headers["cache-control"]
+
+
+def test_no_page_has_script_or_style_in_it(http: Http, browser: Browser, pages: list[str]) -> None:
+    for path in pages:
+        for tag, attributes in browser.get(path).elements():
+            assert tag != "style", path
+            assert "style" not in attributes, path
+            assert not any(name.startswith("on") for name in attributes), path
+            assert tag != "script" or "src" in attributes, path
+
+
+def test_every_page_says_its_language_its_title_and_has_one_heading(
+    browser: Browser, pages: list[str]
+) -> None:
+    for path in pages:
+        seen = browser.get(path)
+        tags = [tag for tag, _ in seen.elements()]
+        assert seen.status == 200, (path, seen.text)
+        assert tags.count("h1") == tags.count("main") == tags.count("title") == 1, path
+        assert dict(seen.elements())["html"] == {"lang": "en"}
+        # A field has a label around it, or one that names it.
+        named = {attributes.get("for") for tag, attributes in seen.elements() if tag == "label"}
+        for tag, attributes in seen.elements():
+            if tag in ("input", "select", "textarea") and attributes.get("type") != "hidden":
+                assert attributes.get("id") in named or attributes.get("aria-label") or "<label" in seen.html
+
+
+def test_what_people_wrote_is_shown_as_text(browser: Browser, pages: list[str]) -> None:
+    shown = 0
+    for path in pages:
+        html = browser.get(path).html
+        assert "<script>alert(1)" not in html, path
+        assert "\x1b" not in html, path
+        assert "49" not in html.partition("thgir")[2][:80], path
+        shown += "&lt;script&gt;alert(1)" in html
+    assert shown >= 3
+
+
+def test_a_megabyte_is_cut_and_that_is_said(http: Http, browser: Browser) -> None:
+    begin(http.engine, ADA, ECHO, "x" * 1_000_000)
+    done = StepSucceeded(node="say", attempt=1, output=Value(v="y" * 150_000), **_AT)
+    append(http.engine, done)
+    found = [browser.get(path) for path in (SAGA, f"{SAGA}/log", f"{SAGA}/log/2")]
+    assert all(len(seen.html) < 150_000 for seen in found)
+    assert "characters)" in found[-1].text
+
+
+_AT: dict[str, Any] = {
+    "started_at": 0,
+    "ended_at": 1,
+    "tool": "trial.echo",
+    "tool_version": "",
+    "schema_hash": "",
+}
+
+
+@pytest.fixture
+def pages(http: Http) -> list[str]:
+    """A page of each kind, of a tenant in whose sagas everything is hostile."""
+    begin(http.engine, ADA, PARTY.replace("guests_changed", "changed"), {"words": HOSTILE}, user="ada")
+    asking(http.engine, GRACE, SILENT)
+    failure = Failure(code="out_of_stock", message=HOSTILE, node="guests", attempt=1, at=1)
+    append(http.engine, SagaEnded(status="failed", failure=failure))
+    return [
+        "/console",
+        "/console/sagas",
+        "/console/sagas?status=failed",
+        SAGA,
+        f"{SAGA}/log",
+        f"{SAGA}/log/1",
+        f"/console/sagas/{GRACE.id}",
+    ]
+
+
+def test_the_overview_says_in_five_numbers_whether_anything_needs_a_person(
+    http: Http, browser: Browser
+) -> None:
+    assert "There are no sagas yet" in browser.get("/console").text
+    begin(http.engine, ADA, PARTY)
+    asking(http.engine, GRACE, SILENT, escalated=True)
+    text = browser.get("/console").text
+    assert "At work 1 " in text or "At work 2 " in text
+    assert all(name in text for name in ("Waiting for you", "Parked", "Dead letters", "Spent today"))
+
+
+def test_a_number_that_the_callers_roles_do_not_show_is_none(http: Http) -> None:
+    text = Browser(http, roles=("read",)).get("/console").text
+    assert "Dead letters – your roles do not show it" in text
+
+
+def test_a_role_that_is_missing_is_named(http: Http) -> None:
+    begin(http.engine, ADA)
+    seen = Browser(http, roles=("answer",)).get(SAGA)
+    assert seen.status == 403
+    assert "needs the role `read`" in seen.text
+
+
+def test_a_saga_of_another_tenant_is_not_there(http: Http) -> None:
+    begin(http.engine, ADA)
+    assert Browser(http, tenant="globex").get(SAGA).status == 404
+
+
+def test_sagas_are_filtered_and_paged(http: Http, browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("baton.console.lists._PAGE", "1")
+    begin(http.engine, ADA, PARTY)
+    begin(http.engine, GRACE, SILENT)
+    found, path = set(), "/console/sagas?age=3600"
+    while path:
+        seen = browser.get(path)
+        found |= {name for name in (ADA.id, GRACE.id) if name in seen.text}
+        more = re.findall(r'href="([^"]*cursor=[^"]*)" rel="next"', seen.html)
+        path = more[0].replace("&amp;", "&") if more else ""
+        assert not path or "age=3600" in path
+    assert found == {ADA.id, GRACE.id}
+    assert "No saga fits this filter" in browser.get("/console/sagas", status="failed").text
+    assert ADA.id not in browser.get("/console/sagas", workflow="silent").text
+
+
+def test_a_filter_that_is_none_is_explained(browser: Browser) -> None:
+    seen = browser.get("/console/sagas", status="<nonsense>")
+    assert seen.status == 400
+    assert "&lt;nonsense&gt;" in seen.html or "<nonsense>" not in seen.html
+
+
+def test_the_log_is_a_download_of_json(http: Http, browser: Browser) -> None:
+    import json
+
+    begin(http.engine, ADA)
+    seen = browser.get(f"{SAGA}/log.json")
+    assert seen.headers["content-disposition"] == f'attachment; filename="{ADA.id}-log.json"'
+    found = json.loads(seen.html)
+    assert (found["saga"], found["next"], found["entries"][0]["version"]) == (ADA.id, None, 1)
+
+
+@pytest.mark.parametrize("version", ["0", "9", "x", "-1", "1" * 30])
+def test_a_version_that_is_not_in_the_log_is_not_there(version: str, http: Http, browser: Browser) -> None:
+    begin(http.engine, ADA)
+    assert browser.get(f"{SAGA}/log/{version}").status == 404
+
+
+def test_a_form_of_another_sign_in_does_nothing(browser: Browser) -> None:
+    for page in [page for page in PAGES if page.method == "POST"]:
+        path = "/console/" + re.sub(r"\{\w+\}", "x", page.path)
+        for token in ("", "of-another-session"):
+            seen = browser.post(path, csrf=token)
+            assert seen.status == 403
+            assert "Nothing was done" in seen.text
+
+
+def test_an_unknown_page_is_said(browser: Browser) -> None:
+    assert browser.get("/console/nonsense").status == 404
+    assert browser.get("/consoles").status != 200
+
+
+def test_pages_count_as_requests_of_the_tenant(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with deployment.function("api", BATON_TENANT_RATE_LIMIT="1") as module:
+        try:
+            statuses = [Browser(Http(module)).get("/console/sagas").status for _ in range(25)]
+        finally:
+            module._api._loop.close()
+    assert 429 in statuses
+
+
+def test_without_an_issuer_there_is_no_console(deployment: Deployment) -> None:
+    with deployment.function("api", BATON_CONSOLE_ISSUER="") as module:
+        try:
+            seen = Browser(Http(module)).get("/console")
+        finally:
+            module._api._loop.close()
+    assert seen.status == 404
+    assert "ConsoleIssuer" in seen.text
+
+
+def test_a_defect_is_a_page_and_is_logged(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    browser.get("/console")
+
+    def broken(*_: Any) -> Iterator[None]:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr("baton.console.site._found", broken)
+    seen = browser.get("/console")
+    assert (seen.status, "planted" in seen.text) == (500, False)
+    assert "console defect" in caplog.text
