@@ -228,12 +228,12 @@ def _stop(builder: DecisionBuilder) -> Decision:
     """A cancelled or failed saga starts nothing, lets running steps end, then ends itself; one that has its result stops them."""
     program, state, now = builder.program, builder.state, builder.now
     if state.undo.work is not None:
-        from baton.core.decide.undoing import undo  # few sagas undo anything
+        from baton.core.decide.undo_steps import undo  # few sagas undo anything
 
         return undo(builder)
     if builder.running:
         return _running_down(builder, state)
-    if has_to_undo(state) or (program.undoes and state.recovery.possibly_running):
+    if has_to_undo(state, undoes=program.undoes):
         from baton.core.decide.undoing import begun  # most sagas end without
 
         if (first := begun(builder, _cancelling)) is not None:

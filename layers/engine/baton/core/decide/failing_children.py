@@ -47,6 +47,6 @@ def handled(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> bo
             builder.note(event)
         return True
     failed = stopped(context, failure).on(ev.StepFailed(**ran))
-    may_undo = builder.state.undo.can > 0 or len(builder.state.children) > 1
+    may_undo = builder.state.undo.is_left or len(builder.state.children) > 1
     builder.note(replace(failed, stays=True) if may_undo and stays(context, failure) else failed)
     return True

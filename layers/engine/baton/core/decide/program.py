@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from msgspec.structs import replace
+
 from baton.core.conditions import names_of
 from baton.core.decide.readiness import FIRES, turn_of
 from baton.core.expressions import Path, Template, compile_template, parse
@@ -89,6 +91,8 @@ class Program:
         self._bit = {node.name: 1 << index for index, node in enumerate(graph.nodes)}
         self._tails = sum(self._bit[node.name] for node in graph.nodes if node.loop is not None)
         self._ahead = self._reach()
+        self.tells_batch = False
+        """Whether what catches a failure asks what became of each node before the join that has failed."""
         self.carried: dict[str, tuple[str, ...]] = {}
         """For each last node of a loop: the nodes whose outputs the next round reads as the previous ones."""
         self._readers = self._find_readers()
@@ -99,10 +103,14 @@ class Program:
         node = self.nodes[node_of(slot)[0]]
         if "#" not in slot:
             return node
-        if node.each is not None and is_index(item_of(slot)):
-            return node.each.do
         if state.undo.work is not None and slot in state.undo.work.steps:
-            undo = node.inverse(state.undo.work.steps[slot].tool, undone_item(item_of(slot)))
+            step = state.undo.work.steps[slot]
+            was = undone_item(item_of(slot))
+            if step.doubt:  # it is the step that may have happened that a person is asked about
+                acting = node.each.do if node.each is not None and is_index(was) else node
+                own = acting.output_schema if acting is not node or not was else None
+                return replace(acting, tool=step.tool, output_schema=own)
+            undo = node.inverse(step.tool, was)
             return node if undo is None else undo.step
         return self.kinds[node.kind].part(node, state.open.get(owner_of(slot)), item_of(slot))
 
@@ -196,7 +204,9 @@ class Program:
                             readers[first.node] |= self._bit[name]
                 elif path.node:
                     readers[path.node] |= self._bit[name]
-                elif path.root == "join" and path.steps[0] == "outputs":
+                elif path.root == "last_error" and path.steps[:1] == ("batch",):
+                    self.tells_batch = True
+                elif path.root == "join" and path.steps[0] in ("outputs", "batch"):
                     for before in node.before:
                         readers[before] |= self._bit[name]
         return readers

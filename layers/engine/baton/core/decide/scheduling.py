@@ -18,9 +18,10 @@ from baton.core.decide.context import LackingError
 from baton.core.decide.joins import join_failure
 from baton.core.decide.outcomes import Outcome, settle
 from baton.core.decide.readiness import FAILS, SKIPPED, WAITS
-from baton.core.decide.retries import go_on, may_try_again, next_attempt
+from baton.core.decide.retries import go_on, has_paused, may_try_again, next_attempt
 from baton.core.decide.settlement import RouteError
 from baton.core.decide.transitions import caught, check_output, done, skipped, stopped
+from baton.core.decide.undo_links import in_doubt, may_have_acted
 from baton.core.decide.unknown_outcomes import doubt_notice, is_in_doubt
 from baton.core.log import events as ev
 from baton.core.log.answers import tool_asked_about
@@ -124,7 +125,7 @@ def _schedule(builder: DecisionBuilder, slot: str, *, to_begin: bool) -> None:
     ) or slot in builder.running:
         return
     elif (
-        (not state.pauses or _has_paused(builder, slot))
+        (not state.pauses or has_paused(builder, slot))
         and _is_admitted(builder, at, to_begin=to_begin)
         and to_begin
         # A step that waits for its next attempt, or for an answer, is not running.
@@ -190,15 +191,6 @@ def _may_begin(builder: DecisionBuilder, at: Activation) -> bool:
     return answer == ""
 
 
-def _has_paused(builder: DecisionBuilder, slot: str) -> bool:
-    """Whether the pause before this round of its loop is over, or there is none."""
-    paused = builder.state.pauses.get(slot)
-    if paused is None or builder.now >= paused.until:
-        return True
-    builder.due_by(paused.until)
-    return False
-
-
 def _may_ask_again(builder: DecisionBuilder, slot: str) -> bool:
     """Whether a step that waits for a circuit breaker asks it again now."""
     until = builder.state.held[slot].until
@@ -255,7 +247,7 @@ def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> Non
         output=said.output,
         failure=None if said.failure is None else replace(said.failure, node=at.node.name),
         callback=said.callback,
-        kept=_kept(builder, at, failing) if said.output is not None and at.node.undo else None,
+        kept=_kept(builder, at, failing) if at.node.undo else None,
     )
     for event in list(settle(builder.program, builder.state, outcome, builder.found)):
         builder.note(event)
@@ -363,7 +355,11 @@ def fail(
     )
     context = builder.context(at.slot)
     settled = stopped(context, failure).on(failed)
-    if at.node.each is not None and (builder.state.undo.can or builder.state.children):
+    if failing is not None and may_have_acted(at.node, failing.failure):
+        # The last attempt may have happened, whatever the step has failed with since.
+        doubtful = replace(settled, failure=replace(failure, doubt=True, tool=failing.failure.tool))
+        settled = in_doubt(builder.program, builder.state, at.node, doubtful, failing.kept)
+    if at.node.each is not None and (builder.state.undo.is_left or builder.state.children):
         from baton.core.decide.failure_handling import stays  # few maps fail
 
         settled = replace(settled, stays=stays(context, failure))

@@ -1,4 +1,7 @@
-"""The events about child sagas, from the time that one is open; that it opens is in open_events.py."""
+"""What a saga's log says of its children: that they have ended, that their nodes are done, and that they were asked to stop.
+
+How a child is opened is in open_events.py, what undoing one comes to in undo_events.py.
+"""
 
 from __future__ import annotations
 

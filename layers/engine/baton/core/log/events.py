@@ -49,15 +49,15 @@ from baton.core.log.records import (
 )
 from baton.core.log.replans import AlternativeBegan, ReplanEnded
 from baton.core.log.settling import Gives, Settles
-from baton.core.log.undos import (
+from baton.core.log.undo_events import (
     ChildUndone,
-    NotUndone,
     UndoBegan,
-    Undone,
     UndoPassed,
-    UndoStep,
+    UndoSetAside,
     UndoStepBegan,
+    UndoTakenUp,
 )
+from baton.core.log.undos import NotUndone, Undone, UndoStep
 from baton.core.log.whole_events import GaveUp, LimitReached, Parked, Resumed, Revived
 from baton.core.models.usage import Usage
 
@@ -114,8 +114,10 @@ __all__ = [  # what is declared in rooms of its own
     "TurnBegan",
     "UndoBegan",
     "UndoPassed",
+    "UndoSetAside",
     "UndoStep",
     "UndoStepBegan",
+    "UndoTakenUp",
     "Undone",
     "Untold",
     "Value",
@@ -132,8 +134,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     `depth` counts the sagas above it; `scope` names its place in them whatever the branch they are in: what happens
     once there happens once in all branches. `counts` are the scopes whose limits are counted: nodes by name, the saga as an
     empty text. `handled`: a saga above goes on from this one's failure. `last`: what its deployment does in place of
-    a question (`escalate` or `fail`); empty: it asks. `ends_by`: until when it may last, and `expires`: when all that is
-    stored of it may be deleted (0: never).
+    a question (`escalate` or `fail`); empty: it asks. `ends_by`: until when it may last, and `expires`: when all of it may be deleted (0: never).
     """
 
     workflow: str
@@ -154,6 +155,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     last: str = ""
     ends_by: int = 0
     expires: int = 0
+    labels: dict[str, str] = {}  # noqa: RUF012  # msgspec copies it
 
 
 class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):
@@ -182,7 +184,8 @@ class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw
 
     With tokens to emit, a join tolerates it and the tokens carry it there; without, the saga fails with it. `by`: the key of
     the signal that brought the failure. `is_result`: of a call that a model has asked for, which is told of it; the saga goes on. `stays`: the rules for
-    the failure let the saga end without undoing what it has done.
+    the failure let the saga end without undoing what it has done. `prior` and `kept` are as those of a step that has succeeded: it may have
+    happened, and an undoing comes to it, too.
     """
 
     became = "failed"
@@ -201,6 +204,8 @@ class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw
     usage: tuple[Usage, ...] = ()
     assumed: int = 0
     stays: bool = False
+    prior: int | None = None
+    kept: Value | None = None
 
 
 class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
@@ -343,6 +348,8 @@ Event = (
     | UndoBegan
     | UndoStepBegan
     | UndoPassed
+    | UndoSetAside
+    | UndoTakenUp
     | ChildUndone
     | Forked
     | SagaEnded

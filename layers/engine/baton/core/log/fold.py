@@ -22,7 +22,6 @@ from baton.core.log.failure_folds import (
     notice_due,
     notices_sent,
     question_claimed,
-    question_closed,
     question_escalated,
     step_held,
     strategy_chosen,
@@ -30,6 +29,7 @@ from baton.core.log.failure_folds import (
 from baton.core.log.lost import carriers
 from baton.core.log.model_sums import with_models
 from baton.core.log.open_folds import (
+    admitted,
     alternative_began,
     call_failed,
     call_made,
@@ -40,6 +40,7 @@ from baton.core.log.open_folds import (
     child_reported,
     items_began,
     items_gathered,
+    join_fired,
     map_stopped,
     opened,
     replan_ended,
@@ -63,6 +64,9 @@ from baton.core.log.undo_folds import (
     doubtful,
     emptied,
     linked,
+    question_closed,
+    set_aside,
+    taken_up,
     undo_began,
     undo_passed,
     undo_step_began,
@@ -230,6 +234,7 @@ def _started(state: State, e: ev.SagaStarted) -> State:
             started_at=e.at,
             ends_by=e.ends_by,
             expires=e.expires,
+            labels=e.labels,
         ),
         used=dict.fromkeys(e.counts, Used()),
     )
@@ -267,8 +272,8 @@ def _failed(state: State, e: ev.StepFailed) -> State:
         state = callback_over(state, slot, e.callback, e.failure.code)
     if state.undo.work is not None and slot in state.undo.work.steps:
         return undone(state, slot, e.failure)
-    if e.failure.doubt or e.failure.code == UNKNOWN_OUTCOME:
-        state = doubtful(state, slot)
+    if e.failure.doubt or e.failure.code == UNKNOWN_OUTCOME or e.prior is not None:
+        state = doubtful(state, slot, e)
     if e.stays and state.failure is None:
         state = replace(state, undo=replace(state.undo, stays=True))
     if state.open and not e.item:
@@ -277,9 +282,11 @@ def _failed(state: State, e: ev.StepFailed) -> State:
         return call_failed(_consume(state, e, told(e.failure)), e)
     if e.emits:  # those of its node: what an item fails with is its node's failure
         return _consume(state, replace(e, item=""), None)
+    # What was cut off when the saga stopped is not what has stopped it.
+    is_reason = e.prior is None or not state.is_stopping
     return stopped(
         state,
-        failure=state.failure or e.failure,
+        failure=state.failure or (e.failure if is_reason else None),
         failing=without(state.failing, (slot,)),
         held=without(state.held, (slot,)),
         recovery=without_running(state.recovery, slot),
@@ -288,13 +295,6 @@ def _failed(state: State, e: ev.StepFailed) -> State:
 
 def _skipped(state: State, e: ev.NodeSkipped) -> State:
     return _consume(state, e, None)
-
-
-def _join_fired(state: State, e: ev.JoinFired) -> State:
-    slot = slot_of(e.node, e.iteration)
-    if slot not in state.tokens or slot in state.closed:
-        return state
-    return replace(state, closed={**state.closed, slot: e.unspoken})
 
 
 def _began(state: State, e: ev.NodeBegan) -> State:
@@ -306,12 +306,6 @@ def _began(state: State, e: ev.NodeBegan) -> State:
         return state
     first = {slot: e.at, **state.first_started_at}
     return replace(state, begun={**state.begun, slot: e.at}, first_started_at=first)
-
-
-def _admitted(state: State, e: ev.NodeAdmitted) -> State:
-    slot = slot_of(e.node, e.iteration, e.item)
-    is_news = slot in state.tokens and slot not in state.admitted
-    return replace(state, admitted=(*state.admitted, slot)) if is_news else state
 
 
 def _gave(state: State, e: ev.Gives) -> State:
@@ -356,8 +350,8 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.NoticesSent: notices_sent,
         ev.StepInterrupted: interrupted,
         ev.NodeSkipped: _skipped,
-        ev.JoinFired: _join_fired,
-        ev.NodeAdmitted: _admitted,
+        ev.JoinFired: join_fired,
+        ev.NodeAdmitted: admitted,
         ev.NodeBegan: _began,
         ev.NodePassed: _gave,
         ev.WaitOpened: opened,
@@ -392,6 +386,8 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.UndoBegan: undo_began,
         ev.UndoStepBegan: undo_step_began,
         ev.UndoPassed: undo_passed,
+        ev.UndoSetAside: set_aside,
+        ev.UndoTakenUp: taken_up,
         ev.ChildUndone: child_undone,
         ev.Forked: _forked,
         ev.SagaEnded: _ended,

@@ -1,4 +1,4 @@
-"""What opens work, and what is heard of it before it is closed; for the table of fold.py."""
+"""What lets a node begin, what opens work, and what is heard of it before it is closed; for the table of fold.py."""
 
 from __future__ import annotations
 
@@ -180,3 +180,16 @@ def with_batch(state: State, e: ev.StepFailed) -> ev.StepFailed:
         return e
     errors = tuple(replace(one, batch=work.batch) if one.node == e.node else one for one in e.errors)
     return replace(e, failure=replace(e.failure, batch=work.batch), errors=errors)
+
+
+def join_fired(state: State, e: ev.JoinFired) -> State:
+    slot = slot_of(e.node, e.iteration)
+    if slot not in state.tokens or slot in state.closed:
+        return state
+    return replace(state, closed={**state.closed, slot: e.unspoken})
+
+
+def admitted(state: State, e: ev.NodeAdmitted) -> State:
+    slot = slot_of(e.node, e.iteration, e.item)
+    is_news = slot in state.tokens and slot not in state.admitted
+    return replace(state, admitted=(*state.admitted, slot)) if is_news else state
