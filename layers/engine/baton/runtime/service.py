@@ -88,10 +88,7 @@ class Service:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
         if len(text.encode()) > MAX_DOCUMENT:
             raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
-        parts = self._parts
-        return await register(
-            parts.catalog, self._engine, parts.call, self._caller, text, json_only=json_only
-        )
+        return await register(self._parts, self._engine, self._caller, text, json_only=json_only)
 
     async def start(
         self, workflow: str, given: Any, key: str, *, said: Any = None, labels: Mapping[str, str] = NO_LABELS
