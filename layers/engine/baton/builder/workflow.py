@@ -58,6 +58,7 @@ class Workflow(Roots):
         compensate: str | None = None,
         risk: Sequence[Mapping[str, Any]] | None = None,
         failure_handler: str | Mapping[str, Any] | None = None,
+        schedule: str | Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
         self._origin = Origin(name)
@@ -79,6 +80,7 @@ class Workflow(Roots):
             "compensate": compensate,
             "risk": risk,
             "failure_handler": failure_handler,
+            "schedule": schedule,
         }
         self._head = {
             key: HEAD.get(key, Collector.value)(self._made, f"/{key}", value)
