@@ -55,6 +55,7 @@ from baton.errors import (
     UserError,
 )
 from baton.ports import Head, SagaRef, Wake
+from baton.ports.log import NO_LABELS
 from baton.runtime.catalog import Registered
 from baton.runtime.history import History
 from baton.runtime.incidents import IncidentDesk
@@ -87,18 +88,15 @@ class Service:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
         if len(text.encode()) > MAX_DOCUMENT:
             raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
-        parts = self._parts
-        return await register(
-            parts.catalog, self._engine, parts.call, self._caller, text, json_only=json_only
-        )
+        return await register(self._parts, self._engine, self._caller, text, json_only=json_only)
 
     async def start(
-        self, workflow: str, given: Any, key: str, *, said: Any = None
+        self, workflow: str, given: Any, key: str, *, said: Any = None, labels: Mapping[str, str] = NO_LABELS
     ) -> tuple[dict[str, Any], bool]:
-        """Start a saga; (its view, whether it is new). The same key and body give the same saga. `said`: what the body is, else both."""
+        """Start a saga; (its view, whether it is new). The same key and body give the same saga. `said`: what the body is, else all."""
         caller = self._caller
         ref = SagaRef(caller.tenant, self._new_id(key))
-        hashed = body_hash(said or [workflow, given])
+        hashed = body_hash(said or [workflow, given, *([labels] if labels else [])])
         head = await self._parts.call(self._engine.log.read_head, ref) if key else None
         if head is not None:
             refuse_another_body(head, hashed)
@@ -119,6 +117,7 @@ class Service:
             invocation=caller.request,
             traceparent=caller.traceparent or self._new_trace(),
             body_hash=hashed,
+            labels=labels,
         )
         is_new = await self._parts.starter.start(beginning)
         view = {"id": beginning.ref.id, "status": "pending", "workflow": definition.name, "version": 1}

@@ -41,7 +41,8 @@ async def register(ask: Ask[None]) -> Reply:
 
 
 async def start(ask: Ask[StartBody]) -> Reply:
-    view, is_new = await ask.service.start(ask.body.workflow, ask.body.input, ask.key)
+    body = ask.body
+    view, is_new = await ask.service.start(body.workflow, body.input, ask.key, labels=body.labels)
     status = HTTPStatus.CREATED if is_new else HTTPStatus.OK
     return Reply(status, view, {"Location": f"/sagas/{view['id']}"})
 

@@ -104,6 +104,11 @@ class StartBody(Body):
         min_length=1, max_length=128, description="A workflow's name, or name@version.", examples=["dinner"]
     )
     input: JsonValue = Field(None, description="Must match the workflow's input schema, if it has one.")
+    labels: dict[str, str] = Field(
+        default_factory=dict,
+        description="At most 10, by which lists find the saga.",
+        examples=[{"customer": "4711"}],
+    )
 
 
 class IntentionBody(Body):

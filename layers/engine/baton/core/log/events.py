@@ -133,8 +133,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     `depth` counts the sagas above it; `scope` names its place in them whatever the branch they are in: what happens
     once there happens once in all branches. `counts` are the scopes whose limits are counted: nodes by name, the saga as an
     empty text. `handled`: a saga above goes on from this one's failure. `last`: what its deployment does in place of
-    a question (`escalate` or `fail`); empty: it asks. `ends_by`: until when it may last, and `expires`: when all that is
-    stored of it may be deleted (0: never).
+    a question (`escalate` or `fail`); empty: it asks. `ends_by`: until when it may last, and `expires`: when all of it may be deleted (0: never).
     """
 
     workflow: str
@@ -155,6 +154,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     last: str = ""
     ends_by: int = 0
     expires: int = 0
+    labels: dict[str, str] = {}  # noqa: RUF012  # msgspec copies it
 
 
 class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):

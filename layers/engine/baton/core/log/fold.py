@@ -217,6 +217,7 @@ def _started(state: State, e: ev.SagaStarted) -> State:
             started_at=e.at,
             ends_by=e.ends_by,
             expires=e.expires,
+            labels=e.labels,
         ),
         used=dict.fromkeys(e.counts, Used()),
     )

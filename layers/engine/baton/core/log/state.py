@@ -198,6 +198,7 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Until when it may last. 0: as long as it takes."""
     expires: int = 0
     """When all that is stored of it may be deleted. 0: never."""
+    labels: dict[str, str] = {}
 
 
 class Lineage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
