@@ -246,7 +246,7 @@ def discard(
             click.confirm(f"Discard {len(letters)} dead letters?", abort=True, err=True)
         if not letters and not as_json:
             click.echo("no pending dead letter is so", err=True)
-    _each(shared, letters, partial(_discarded, reason=reason), _is_discarded, as_json=as_json)
+    _each(shared, letters, partial(_discarded, reason=reason or ""), _is_discarded, as_json=as_json)
 
 
 async def _redriven(api: Api, *, letter: str, force: bool) -> dict[str, Any]:
