@@ -31,6 +31,7 @@ NAMES = (
     "start",
     "load",
     "neighbours",
+    "schedule",
     "money",
     "scale",
 )

@@ -189,7 +189,7 @@ def _moves(program: Program, life: Life) -> Iterator[ev.Entry]:
     if state.lineage.branch == 0:
         for cut in (one for one in life.past.values() if one.undo.work is None):
             yield _entry(state, ev.Forked(cut=cut.version, branch=1, by="ann", at=state.last_at + SOON))
-        if state.ended is not None and (state.undo.can or state.undo.failed):
+        if state.ended is not None and state.undo.is_left:
             back = ev.Forked(cut=state.version, branch=1, by="ann", at=state.last_at + SOON, undo=True)
             yield _entry(state, back)
     if state.ended is None:

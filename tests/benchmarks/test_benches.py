@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import agent, growth, load, money, neighbours, overhead, shipped, start, tail
+from benchmarks import agent, growth, load, money, neighbours, overhead, schedule, shipped, start, tail
 from benchmarks.__main__ import NAMES
 from benchmarks.__main__ import load as bench_of
 from benchmarks.figures import Bench, Sample
@@ -44,6 +44,12 @@ def test_agents_read_what_they_wrote() -> None:
 
 def test_neighbours_has_a_figure_for_each_line() -> None:
     assert all_there(neighbours.measure(flood=40), neighbours.BENCH)
+
+
+def test_every_tick_of_schedules_is_started_once() -> None:
+    sample = schedule.measure(schedules=20)
+    assert all_there(sample, schedule.BENCH)
+    assert (sample["ticks"], sample["started"], sample["besides"]) == (40, 40, 0)
 
 
 @pytest.mark.parametrize(("invocations", "attempt_s"), [(20, 1), (100, 1), (100, 30)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -13,7 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from baton.cli import main
 from tests.kit.patience import PATIENCE_S
 
 pytestmark = pytest.mark.e2e
@@ -76,6 +79,14 @@ def run(project: Path, environment: dict[str, str], *arguments: str) -> subproce
     )
 
 
+def said(project: Path, environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same without a process for it: dozens of them would cost more than all that they ask for."""
+    unset = dict.fromkeys(os.environ.keys() - environment.keys())
+    with contextlib.chdir(project):
+        done = CliRunner(mix_stderr=False).invoke(main, list(arguments), env={**unset, **environment})
+    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+
+
 def test_up_runs_the_dinner_takes_up_a_change_and_leaves_nothing_but_the_data_that_it_keeps(
     up: subprocess.Popen[str], project: Path, environment: dict[str, str]
 ) -> None:
@@ -96,17 +107,17 @@ def test_up_runs_the_dinner_takes_up_a_change_and_leaves_nothing_but_the_data_th
     saga = json.loads(started.stdout.splitlines()[-1])
     assert (saga["status"], saga["steps"]) == ("completed", 14)
     assert saga["result"]["confirmation"].startswith("T-")
-    assert "order_snack" in run(project, environment, "events", saga["id"]).stdout
-    again = run(project, environment, "cancel", saga["id"])
+    assert "order_snack" in said(project, environment, "events", saga["id"]).stdout
+    again = said(project, environment, "cancel", saga["id"])
     assert (again.returncode, "(409)" in again.stderr) == (3, True)
 
     _another_user_is_asked(project, environment)
 
-    waiting = json.loads(run(project, environment, "start", "waits", "--json").stdout)["id"]
+    waiting = json.loads(said(project, environment, "start", "waits", "--json").stdout)["id"]
     (project / ANOTHER).write_text(WAITS.replace("1h", "2h"))
     assert up.stderr is not None
     assert any("Taken up: the code; registered: waits@2." in line for line in up.stderr)
-    versions = json.loads(run(project, environment, "workflows", "--json").stdout)["workflows"]
+    versions = json.loads(said(project, environment, "workflows", "--json").stdout)["workflows"]
     assert {found["name"]: found["version"] for found in versions}["waits"] == 2
 
     children = _descendants(up.pid)
@@ -122,24 +133,24 @@ def test_up_runs_the_dinner_takes_up_a_change_and_leaves_nothing_but_the_data_th
 
 def _another_user_is_asked(project: Path, environment: dict[str, str]) -> None:
     """A member of the group finds the question in the inbox, claims it and answers it; a user of no group finds nothing."""
-    saga = json.loads(run(project, environment, "start", "asks", "--json").stdout)["id"]
+    saga = json.loads(said(project, environment, "start", "asks", "--json").stdout)["id"]
     bob, eve = (
-        environment | {"BATON_TOKEN": run(project, environment, "token", *words).stdout.strip()}
+        environment | {"BATON_TOKEN": said(project, environment, "token", *words).stdout.strip()}
         for words in (("bob", "--group", "kitchen"), ("eve", "--group", "bar"))
     )
     until = time.monotonic() + PATIENCE_S / 4  # the inbox follows the log a moment later
-    while saga not in (listed := run(project, bob, "inbox").stdout) and time.monotonic() < until:
+    while saga not in (listed := said(project, bob, "inbox").stdout) and time.monotonic() < until:
         time.sleep(0.2)
     assert [listed.splitlines()[1].split()[n] for n in (0, 1, 5, 6)] == [saga, "0.cook", "group", "kitchen"]
-    assert run(project, eve, "inbox").stderr == "no question is open for you\n"
-    assert run(project, bob, "claim", saga).stdout == f"{saga}  claimed 0.cook\n"
-    assert "the caller is the user `eve`" in run(project, eve, "answer", saga, "approve").stderr
-    assert run(project, bob, "answer", saga, "approve").stdout == f"{saga}  was answered 0.cook: approve\n"
-    ended = run(project, bob, "show", saga, "--watch", "--every", "250ms")
+    assert said(project, eve, "inbox").stderr == "no question is open for you\n"
+    assert said(project, bob, "claim", saga).stdout == f"{saga}  claimed 0.cook\n"
+    assert "the caller is the user `eve`" in said(project, eve, "answer", saga, "approve").stderr
+    assert said(project, bob, "answer", saga, "approve").stdout == f"{saga}  was answered 0.cook: approve\n"
+    ended = said(project, bob, "show", saga, "--watch", "--every", "250ms")
     assert ended.returncode == 0, ended.stderr
-    again = run(project, bob, "answer", saga, "approve")
+    again = said(project, bob, "answer", saga, "approve")
     assert (again.returncode, again.stdout) == (0, f"{saga}  0.cook has this answer already: approve\n")
-    other = run(project, bob, "answer", saga, "reject")
+    other = said(project, bob, "answer", saga, "reject")
     assert (other.returncode, "(409)" in other.stderr) == (3, True)
 
 

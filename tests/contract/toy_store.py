@@ -5,7 +5,7 @@ Its table is in toy_table.py. The log, definitions, effects and rates are here, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +33,7 @@ from baton.ports import (
     Wake,
 )
 from baton.ports.effects import FREED
+from baton.ports.log import NO_LABELS
 from tests.contract.stores import SHARDS, LocalStores
 from tests.contract.toy_letters import ToyLetters
 from tests.contract.toy_records import ToyBudgets, ToyEntities, ToyIncidents, ToyLive, ToyQuestions
@@ -227,6 +228,7 @@ class ToyLog:
         since: int = 0,
         workflow: str = "",
         status: str = "",
+        labels: Mapping[str, str] = NO_LABELS,
         after: Place | None = None,
     ) -> tuple[Sequence[Listed], Place | None]:
         found = [
@@ -238,6 +240,7 @@ class ToyLog:
                 created=one.head.created,
                 changed=one.changed,
                 models=one.head.models,
+                labels=one.head.labels,
             )
             for one in self._heads(shard)
             if (one.head.ref.tenant, one.head.group) == (tenant, group)
@@ -248,6 +251,7 @@ class ToyLog:
         rows = [row for row in rows if after is None or row.place < after]
         page = rows[:limit]
         wanted = [row for row in page if workflow in ("", row.workflow) and status in ("", row.status)]
+        wanted = [row for row in wanted if labels.items() <= row.labels.items()]
         return wanted, page[-1].place if len(rows) > limit else None
 
 

@@ -14,6 +14,7 @@ from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, program, task
 from tests.core.graphs_of import again
 from tests.core.test_undoing import AT_ONCE, undoable
+from tests.core.undo_asking import say
 
 CANCEL = ev.CancelRequested(reason="", by="ada", at=0, grace_ms=0, undo=True)
 
@@ -52,11 +53,12 @@ def test_a_round_that_may_have_happened_keeps_its_key_when_others_of_its_node_ar
     saga.go(failed("a@1", UNKNOWN_OUTCOME))
     saga.put(CANCEL)
     saga.go()
+    say(saga, "a@1#undo", "fail")
     saga.go(done("a@0#undo"))
     saga.now += Limits().untold_end_ms  # people are told before the end, if they can be
     saga.go()
     assert status_of(saga.state) == "rollback_failed"
-    assert saga.state.undo.doubtful == ("a@1",)
+    assert saga.state.undo.in_doubt == ("a@1",)
     assert gone_through_again(saga) == [("a@0", 1), ("a@1", 0)]
 
 
@@ -70,9 +72,11 @@ def test_a_step_that_is_cut_off_each_time_and_could_have_been_undone_is_named(
     cut_off = ev.StepInterrupted(node="b", started_at=1, ended_at=2, budget_ms=1)
     saga.put(cut_off, cut_off, cut_off, CANCEL)
     saga.go()
+    if named:
+        say(saga, "b#undo", "fail")
     saga.go(done("a#undo"))
     assert saga.state.ended is not None
-    assert saga.state.ended.undone == ev.Undone(done=1, doubtful=named)
+    assert saga.state.ended.undone == ev.Undone(done=1, doubtful=named, doubts=len(named))
     assert status_of(saga.state) == ("rollback_failed" if named else "rolled_back")
 
 

@@ -8,10 +8,11 @@ from baton.core.decide.commands import CancelChildren
 from baton.core.decide.parking import takes_back
 from baton.core.failures.policy import ANY, Change
 from baton.core.log import events as ev
-from baton.core.log.state import ANSWER, FORK_KEY, State
+from baton.core.log.state import ANSWER, FORK_KEY, UNKNOWN_OUTCOME, State
 from baton.core.log.undos import Undoable
 from tests.core.build import Saga, child, done, failed, program, ready, task
 from tests.core.test_undoing import kinds, undoable
+from tests.core.undo_asking import expire
 
 
 def test_what_another_step_or_another_saga_has_done_is_not_undone_here() -> None:
@@ -49,15 +50,18 @@ def test_a_step_that_may_have_happened_is_named_and_the_rest_is_undone() -> None
     saga = Saga(program(undoable("a"), undoable("b", "a", effect="once")))
     saga.go(done("a"))
     saga.put(ev.CancelRequested(reason="", by="ada", at=saga.now, grace_ms=0, undo=True))
-    lost = ev.Failure("timeout", "no answer", "b", doubt=True)
+    lost = ev.Failure(UNKNOWN_OUTCOME, "no answer", "b", doubt=True)
     saga.go(replace(failed("b"), failure=lost))
-    assert saga.state.undo.doubtful == ("b",)
+    saga.go(replace(failed("b"), failure=lost, attempt=2))
+    assert saga.state.undo.work is not None
+    expire(saga)
+    assert saga.state.undo.in_doubt == ("b",)
     saga.go(done("a#undo"))
     saga.note_told()
     saga.go()
     end = saga.state.ended
     assert end is not None
-    assert end.undone == ev.Undone(done=1, doubtful=("b",))
+    assert end.undone == ev.Undone(done=1, doubtful=("b",), doubts=1)
     assert end.status == "rollback_failed"
 
 

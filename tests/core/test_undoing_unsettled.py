@@ -7,9 +7,11 @@ from msgspec.structs import replace
 
 from baton.core.decide.commands import StopSteps
 from baton.core.log import events as ev
+from baton.core.log.status import status_of
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, interrupted, program, ready, task
 from tests.core.test_undoing import undoable
+from tests.core.undo_asking import asked, expire, say
 
 
 def after_a_death() -> Saga:
@@ -46,6 +48,11 @@ def test_such_a_step_that_is_cut_off_again_and_again_does_not_hold_the_end_up() 
     for _ in range(3):
         assert ready(saga.decision) == ["a"]
         saga.go(interrupted("a"))
+    assert asked(saga) == ["a#undo"]
+    expire(saga)
+    assert status_of(saga.state) == "compensating", "the people on call are told before the end"
+    saga.note_told()
+    saga.go()
     assert saga.state.ended is not None
 
 
@@ -55,8 +62,9 @@ def test_such_a_step_that_kills_the_worker_that_calls_it_again_is_named_and_not_
     assert ready(saga.go()) == ["a"]
     saga.die()
     saga.go()
+    say(saga, "a#undo", "fail")
     assert saga.state.ended is not None
-    assert (saga.state.ended.status, saga.state.undo.doubtful) == ("rollback_failed", ("a",))
+    assert (saga.state.ended.status, saga.state.undo.in_doubt) == ("rollback_failed", ("a",))
 
 
 def test_after_a_crash_steps_are_called_again_one_at_a_time() -> None:
@@ -91,6 +99,8 @@ def test_an_idempotent_step_whose_last_call_says_nothing_is_named(code: str, kin
     saga = Saga(program(undoable("a"), undoable("b", "a")))
     saga.go(done("a"))
     saga.go(failed("b", code, kind))
+    if status == "rollback_failed":
+        say(saga, "b#undo", "fail")
     saga.go(done("a#undo"))
     end = saga.state.ended
     assert end is not None

@@ -15,6 +15,7 @@ from baton.core.read.views import graph_view
 from tests.core.build import Saga, done, failed, program, ready, task
 from tests.core.nodes.handing import compiled, hand_over, say
 from tests.core.test_undoing import two, undoable
+from tests.core.undo_asking import asked
 
 
 def needs(saga: Saga) -> list[str]:
@@ -68,8 +69,7 @@ def test_arguments_of_a_step_that_is_called_again_are_fetched_first() -> None:
 
 def test_a_step_that_cannot_be_called_again_is_named() -> None:
     saga = called_again_with(ev.Value(v={}), "${ctx.x.output.y}")
-    assert saga.state.ended is not None
-    assert saga.state.undo.doubtful == ("a",)
+    assert (asked(saga), saga.state.undo.work is None) == (["a#undo"], False)
 
 
 def test_a_step_is_undone_once_at_a_time_also_where_others_are_undone_beside_it() -> None:

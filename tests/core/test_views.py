@@ -57,7 +57,7 @@ def test_no_millisecond_is_lost(milliseconds: int) -> None:
 
 def test_a_saga_that_has_just_begun() -> None:
     assert view(Saga(chain(1))) == {
-        "id": "s1", "workflow": "w", "graph": "hash", "status": "running", "reason": None, "user": "ada",
+        "id": "s1", "workflow": "w", "graph": "hash", "status": "running", "reason": None, "user": "ada", "labels": {},
         "version": 1, "branch": 0, "created_at": AT, "updated_at": AT, "ends_by": None, "expires_at": None, "steps": 0,
         "most_steps": 1,
         "active": [{"node": "n0", "iteration": [], "state": "ready"}],

@@ -44,8 +44,9 @@ def test_what_stands_between_the_markers_is_replaced_and_nothing_else() -> None:
 
 def test_the_search_finds_every_kind_of_event() -> None:
     kinds = {str(kind.__struct_config__.tag) for kind in get_args(ev.Event)}
-    # A child that undoes something is in runtime/test_undoing.py.
-    assert {kind for kind, _ in find_transitions()} == kinds - {"child_undone"}
+    # A child that undoes something is in runtime/test_undoing_children.py, a hundred inverses that fail in core/test_undoing_asked.py.
+    many = {"undo_set_aside", "undo_taken_up"}
+    assert {kind for kind, _ in find_transitions()} == kinds - {"child_undone"} - many
 
 
 def test_only_a_fork_leads_out_of_an_end() -> None:

@@ -263,7 +263,8 @@ def test_a_saga_that_cannot_be_read_is_listed_by_the_command_line_and_goes_on_wh
     dynamodb.put_item(
         TableName=table, Item={**place, "d": {"B": b'{"format": 9, "events": [{"node": "pause"}]}'}}
     )
-    listed = until(lambda: dlq(everything, "list", "--saga", saga, "--json")["dead_letters"], "the letter")
+    until(lambda: saga in everything.request("GET", "/dead-letters").text, "the letter")
+    listed = dlq(everything, "list", "--saga", saga, "--json")["dead_letters"]
     assert [(one["saga"], one["node"], one["code"]) for one in listed] == [(saga, "pause", "unknown_entry")]
     dynamodb.delete_item(TableName=table, Key=place)
     assert dlq(everything, "redrive", saga, "--json")["dead_letters"][0]["redrives"] == 1

@@ -9,6 +9,7 @@ from baton.core.failures.retry import RetryChange
 from baton.core.graph.graph import Node, Undo
 from baton.core.log import events as ev
 from tests.core.build import Saga, child, done, failed, program, task
+from tests.core.undo_asking import say
 
 
 def undone() -> Saga:
@@ -50,4 +51,26 @@ def undone_child() -> Saga:
     return saga
 
 
-OF_UNDOING = {"undone": undone, "undone-child": undone_child}
+def set_aside() -> Saga:
+    """What could not be undone was set aside in the log, and is taken up again; of another step it is not known whether it has happened."""
+    retry = Change(last=FAIL, retry=RetryChange(max_attempts=1))
+    inverse = Node(
+        name="a", kind="task", tool="cancel", arguments={"id": "${step.output.id}"}, failures={ANY: retry}
+    )
+    a = replace(task("a"), undo={"t": Undo(step=inverse)})
+    b = replace(task("b", "a"), undo={"t": Undo(step=replace(inverse, name="b"), keeps=("city",))})
+    saga = Saga(program(a, b))
+    saga.go(done("a", {"id": "t-1"}))
+    saga.go(replace(failed("b", "timeout"), kept=ev.Value(v={"city": "Wien"})))
+    say(saga, "b#undo", "use", output={"id": "t-2"})
+    saga.go(failed("b#undo", "gone", "permanent"))
+    saga.put(ev.UndoSetAside(steps=saga.state.undo.failed))
+    saga.go(done("a#undo"))
+    again = ev.Forked(cut=saga.state.version, branch=1, by="ada", at=saga.now, undo=True, reason="once more")
+    saga.put(again, epoch=0, invocation="api")
+    saga.go()
+    say(saga, "b#undo", "retry")
+    return saga
+
+
+OF_UNDOING = {"undone": undone, "undone-child": undone_child, "undone-aside": set_aside}

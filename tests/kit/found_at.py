@@ -24,8 +24,9 @@ def first(name: str, runs: Sequence[T], shows: Callable[[T], bool]) -> int:
 
 def main() -> None:
     """Search for every bug from the beginning."""
+    from tests.kit.failure_bugs import FAILURE_BUGS
     from tests.kit.planted import PLANTED, found_in
-    from tests.simulation.test_failures import FAILURE_BUGS, found_by
+    from tests.simulation.test_failures import found_by
 
     FOUND_AT.clear()
     places = {name: len(found_in(planted)) - 1 for name, planted in PLANTED.items()}

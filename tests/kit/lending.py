@@ -21,7 +21,8 @@ from baton.core.log.events import (
     StepSucceeded,
 )
 from baton.core.log.state import slot_of
-from baton.core.log.undos import UndoStepBegan, is_undo, undo_item
+from baton.core.log.undo_events import UndoStepBegan
+from baton.core.log.undos import is_undo, undo_item
 from baton.tools.define import Registry
 from tests.kit.process import RUNS_IN, pause
 

@@ -149,10 +149,8 @@ class RememberingService(Service):
 
     world: World
 
-    async def start(
-        self, workflow: str, given: Any, key: str, *, said: Any = None
-    ) -> tuple[dict[str, Any], bool]:
-        view, is_new = await super().start(workflow, given, key, said=said)
+    async def start(self, workflow: str, given: Any, key: str, **more: Any) -> tuple[dict[str, Any], bool]:
+        view, is_new = await super().start(workflow, given, key, **more)
         self.world.acknowledged.append(Acknowledged("start", view["id"]))
         return view, is_new
 

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace as changed
 
 from baton import Context, StepFailure, tool
+from baton.core.log.answers import TRY_AGAIN, USE, Answer
 from baton.core.log.events import CancelRequested, Entry, Forked, SagaEnded, StepSucceeded
-from baton.core.log.state import slot_of
+from baton.core.log.state import item_of, node_of, slot_of
 from baton.core.log.undos import is_undo, undone_item
 from baton.errors import EngineFault, NotAllowedNow, UserError
 from baton.ports import Performer, StepContext
@@ -54,6 +56,8 @@ class Deeds:
     acted: dict[Place, set[str]] = field(default_factory=dict)
     back: dict[Place, set[str]] = field(default_factory=dict)
     in_force: set[Place] = field(default_factory=set)
+    outputs: dict[Place, Any] = field(default_factory=dict)
+    asked: list[Place] = field(default_factory=list)
     strange: list[str] = field(default_factory=list)
 
     def begins(self, place: Place) -> None:
@@ -124,6 +128,7 @@ class _Noting:
         result = await self._inner.perform(name, arguments, context)
         self._process.check()
         if acts:
+            self._deeds.outputs[place] = result
             self._deeds.acts(place, context.idempotency_key)
         elif name == INVERSE:
             self._deeds.take_back(place, context.idempotency_key)
@@ -156,6 +161,8 @@ def run(scenario: Scenario, fails_at: int = 0, closed: int = 0, plan: Plan | Non
         await _drive(world, scenario)
         for _ in range(TRIES):
             await world.settle()
+            while [saga for saga in _sagas(world) if await _answer(world, saga, deeds)]:
+                await world.settle()
             if not [saga for saga in _roots(world) if await _undo(world, saga)]:
                 break
             deeds.closed = 0
@@ -189,6 +196,24 @@ def _sagas(world: World) -> list[str]:
 def _roots(world: World) -> list[str]:
     """Sagas without a parent: children are undone by theirs."""
     return [saga for saga in _sagas(world) if "." not in saga]
+
+
+async def _answer(world: World, saga: str, deeds: Deeds) -> bool:
+    """Whether the saga has asked what was done by a step that is to be undone. A person looks, and says what is so."""
+    found = False
+    for question in (await world.queries_without_faults().show(saga))["questions"]:
+        slot = question["id"].partition(".")[2].rpartition(".")[0]
+        if not is_undo(slot):
+            continue
+        name, iteration = node_of(slot)
+        place = (saga, slot_of(name, iteration, undone_item(item_of(slot))))
+        deeds.asked.append(place)
+        happened = place in deeds.in_force
+        output = deeds.outputs[place] if happened else UNSET
+        answer = Answer(ask=question["id"], action=USE if happened else TRY_AGAIN, output=output)
+        await world.service_without_faults().answer(saga, answer, "")
+        found = True
+    return found
 
 
 async def _undo(world: World, saga: str) -> bool:

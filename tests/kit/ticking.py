@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -61,8 +61,8 @@ def endure(
     async def main() -> None:
         here = World(make_registry(Books()), plan=ordeal.plan, reconciler_on=False, **options)
         for name in names:
-            await patiently(here, partial(_register, DOCUMENTS[name]))
-        others = [asyncio.create_task(_sweeps(here, number * 0.02)) for number in range(reconcilers)]
+            await patiently(here, registered(DOCUMENTS[name]))
+        others = [asyncio.create_task(sweeps(here, number * 0.02)) for number in range(reconcilers)]
         await asyncio.sleep(minutes * MINUTE_S + LATE_S)
         for name in names:
             await patiently(here, partial(_pause, here, name))
@@ -76,15 +76,16 @@ def endure(
     return ordeal
 
 
-async def _register(document: str, service: Service) -> Any:
-    return await service.register(document, json_only=False)
+def registered(document: str) -> Callable[[Service], Awaitable[Any]]:
+    """What registers it."""
+    return lambda service: service.register(document, json_only=False)
 
 
 async def _pause(world: World, name: str, _: Service) -> Any:
     return await world.queries().schedules.pause(name)
 
 
-async def _sweeps(world: World, after_s: float) -> None:
+async def sweeps(world: World, after_s: float) -> None:
     """One of several reconcilers, each with processes of its own."""
     await asyncio.sleep(after_s)
     while True:

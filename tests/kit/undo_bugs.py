@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide import undoing
+from baton.core.decide import undo_steps, undoing
 from baton.core.log import fold, forks
 from baton.core.log.state import State
 from baton.core.log.undos import Undoable
@@ -72,10 +72,14 @@ def the_first_of_an_entry_is_the_only_one() -> Iterator[None]:
 
     def move(builder: Any, work: Any) -> Any:
         event = real(builder, work)
-        return event if event is None or event.below < 0 else replace(event, next=0, below=-1)
+        if not isinstance(event, ev.UndoStepBegan | ev.UndoPassed) or event.below < 0:
+            return event
+        return replace(event, next=0, below=-1)
 
-    real = undoing._next
-    with replaced(undoing, "_next", move):
+    from baton.core.log import events as ev
+
+    real = undo_steps._next
+    with replaced(undo_steps, "_next", move):
         yield
 
 
@@ -93,6 +97,6 @@ def the_step_that_failed_is_undone_too() -> Iterator[None]:
 
     from baton.core.log import events as ev
 
-    real = undoing._next
-    with replaced(undoing, "_next", move):
+    real = undo_steps._next
+    with replaced(undo_steps, "_next", move):
         yield

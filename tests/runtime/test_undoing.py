@@ -195,12 +195,14 @@ def test_a_saga_that_has_ended_is_undone_in_a_new_branch(stage: Stage) -> None:
         saga = (await view_of(world, DONE))["id"]
         plan = (await world.service().rollback_plan(saga, 0))["plan"]
         assert plan == {
+            "parent": None,
             "undoable": 2,
+            "doubtful": 0,
             "lasting": 1,
             "steps": [
-                {"step": "c", "version": 4, "by": None},
-                {"step": "b", "version": 3, "by": "trip.refund"},
-                {"step": "a", "version": 2, "by": "trip.cancel"},
+                {"step": "c", "version": 4, "by": None, "doubtful": False},
+                {"step": "b", "version": 3, "by": "trip.refund", "doubtful": False},
+                {"step": "a", "version": 2, "by": "trip.cancel", "doubtful": False},
             ],
         }
         asked = await world.service().rollback(saga, WANTED, "key-1")

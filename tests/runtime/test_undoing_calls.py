@@ -140,7 +140,7 @@ def test_an_inverse_that_is_risky_waits_for_its_approval(stage: Stage) -> None:
             saga = await start(world, VAULT, {}, "w")
             question = await asked(world, saga)
             assert question["details"]["arguments"] == {"amount": 600}
-            assert (await world.queries().show(saga))["status"] == "compensating"
+            assert (await world.queries().show(saga))["status"] == "suspended"
             assert done == ["lock 600"]
             await say(world, saga, action)
             await world.settle()

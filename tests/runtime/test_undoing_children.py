@@ -26,6 +26,12 @@ nodes:
 """
 
 
+def takes_of(world: World, saga: str) -> int:
+    """How often a worker has taken the saga."""
+    [head] = [head for head in world.log.heads() if head.ref.id == saga]
+    return head.epoch
+
+
 def test_a_child_that_has_ended_undoes_what_it_has_done_in_its_turn(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         add_ledger(world, ledger := Ledger())
@@ -177,5 +183,53 @@ def test_a_child_that_was_cancelled_without_is_asked_again_to_undo(stage: Stage)
         view = await view_of(world, PARENT[: PARENT.index("  c:")] + "  c: {tool: trip.off, after: a}\n")
         assert (view["status"], ledger.in_force) == ("rolled_back", {})
         assert (await world.queries().show(f"{view['id']}.0.b"))["status"] == "rolled_back"
+
+    stage(story)
+
+
+def test_a_child_that_is_rolled_back_alone_names_its_parent_which_goes_on_when_it_is_rolled_back_itself(
+    stage: Stage,
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        await world.service().register(CHILD, json_only=False)
+        done = PARENT.replace("  c: {tool: trip.fail, after: b}\n", "")
+        parent = (await view_of(world, done))["id"]
+        child = f"{parent}.0.b"
+        assert (await world.service().rollback(child, WANTED))["plan"]["parent"] == parent
+        await world.settle(600)
+        assert (await world.queries().show(parent))["status"] == "completed"
+        await world.service().rollback(parent, WANTED)
+        await world.settle(600)
+        assert ((await world.queries().show(parent))["status"], ledger.in_force) == ("rolled_back", {})
+        assert ledger.deeds.count("cancel car") == 1
+
+    stage(story)
+
+
+def test_a_parent_looks_at_a_child_that_asks_a_person_ever_less_often(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+
+        @tool("trip.rent", undo="trip.cancel", registry=world.registry)
+        async def rent(what: str) -> dict[str, str]:
+            raise StepFailure("timeout", "no answer")
+
+        world.tools = world.registry.specs()
+        in_doubt = CHILD.replace(
+            "nodes: {",
+            "nodes: {z: {tool: trip.rent, with: {what: x}, after: y, catch: q, on_failure: rollback}, q: {value: 1}, ",
+        )
+        await world.service().register(in_doubt, json_only=False)
+        saga = await start(world, PARENT, {}, "w")
+        await world.settle(600)
+        assert (await world.queries().show(f"{saga}.0.b"))["status"] == "suspended"
+        before = takes_of(world, saga)
+        await asyncio.sleep(20 * 3_600)
+        assert takes_of(world, saga) - before < 20
+        await asyncio.sleep(5 * 3_600)
+        await world.settle(90_000)
+        assert (await world.queries().show(saga))["status"] == "rollback_failed"
+        assert list(ledger.in_force.values()) == []
 
     stage(story)

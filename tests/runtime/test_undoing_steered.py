@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -161,5 +163,65 @@ def test_a_rollback_that_another_one_has_overtaken_as_a_whole_does_nothing(stage
         await world.settle(600)
         assert was_overtaken
         assert ((await world.queries().show(saga))["status"], ledger.in_force) == ("rolled_back", {})
+
+    stage(story)
+
+
+LOOP = """
+name: w
+nodes:
+  a: {tool: trip.book, with: {what: "room ${loop.iteration}"}, loop: {while: "loop.iteration < 2", max_iterations: 3}}
+  b: {tool: trip.pay, with: {what: deposit}, after: a}
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "left"),
+    [("a", 3), ("a@2", 3), ("a@0", 1)],
+)
+def test_a_rollback_goes_back_to_a_step_by_its_name(stage: Stage, step: str, left: int) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        saga = (await view_of(world, LOOP))["id"]
+        plan = (await world.service().rollback_plan(saga, 0, step))["plan"]
+        assert plan["undoable"] == 4 - left
+        await world.service().rollback(saga, WANTED, "k", step)
+        again = await world.service().rollback(saga, WANTED, "k", step)
+        assert again["changed"] is False
+        await world.settle(3_600)
+        assert len(ledger.in_force) == left
+        again = await world.service().rollback(saga, WANTED, "k", step)
+        assert again["changed"] is False, "also when it is over"
+
+    stage(story)
+
+
+def test_a_step_that_is_not_there_is_refused_with_those_that_are(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, Ledger())
+        saga = (await view_of(world, LOOP))["id"]
+        with pytest.raises(UserError, match=r"no step `c` .* the last that are left are b, a@2, a@1, a@0"):
+            await world.service().rollback_plan(saga, 0, "c")
+
+    stage(story)
+
+
+def test_a_plan_reads_only_the_entries_of_the_steps_that_it_names(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, Ledger())
+        many = LOOP.replace("< 2", "< 299").replace("max_iterations: 3", "max_iterations: 300")
+        saga = (await view_of(world, many, settle_s=90_000))["id"]
+        read: list[int] = []
+        real = world.log.read_tail
+
+        def read_tail(*place: Any) -> Any:
+            records = real(*place)
+            read.append(len(records))
+            return records
+
+        world.log.read_tail = read_tail  # type: ignore[method-assign,assignment]
+        plan = (await world.service().rollback_plan(saga, 0))["plan"]
+        assert (plan["undoable"], len(plan["steps"])) == (301, 100)
+        assert sum(read[1:]) == 200, "one page behind those that its state is made of"
 
     stage(story)

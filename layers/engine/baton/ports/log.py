@@ -6,7 +6,8 @@ All times are UTC epoch milliseconds.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -16,6 +17,7 @@ from baton.ports.limits import StoreLimits
 
 SCHEDULE = "~"
 """How an id begins by which the due index and messages call a schedule. No saga's id has one."""
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
 _CELL = re.compile(r"c([1-9][0-9]{0,3})\.")
 
 
@@ -114,6 +116,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     expires: int = 0
     watched: int = 0
     models: dict[str, tuple[int, int, int]] = {}
+    labels: dict[str, str] = {}
 
 
 class Appended(msgspec.Struct, frozen=True):
@@ -142,7 +145,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     writer has armed it since. `inbox`, likewise, is the count of what the holder has taken in, which is cleared; None leaves
     what is there. `group_at` is set only when the status group changes, because that moves an index.
     `clear_start`: entry 1 exists, so the head need not carry it any longer. `models` is set only when it has changed, for the
-    same reason as `group_at`.
+    same reason as `group_at`; `labels` are those of the saga, which stand beside.
     """
 
     folded: int
@@ -160,6 +163,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     wake: Wake | None = None
     clear_start: bool = True
     models: dict[str, tuple[int, int, int]] | None = None
+    labels: dict[str, str] = {}
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,6 +176,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     created: int
     changed: int
     models: dict[str, tuple[int, int, int]] = {}
+    labels: dict[str, str] = {}
 
     @property
     def place(self) -> Place:
@@ -299,11 +304,12 @@ class Log(Protocol):
         since: int = 0,
         workflow: str = "",
         status: str = "",
+        labels: Mapping[str, str] = NO_LABELS,
         after: Place | None = None,
     ) -> tuple[Sequence[Listed], Place | None]:
         """A tenant's sagas of a group in a shard, the latest change first, and where to go on (None: at its end).
 
-        It looks at `limit` of them at most, so with `workflow` or `status` it may find fewer, or none, and
+        It looks at `limit` of them at most, so with `workflow`, `status` or `labels` (all of which a saga has) it may find fewer, or none, and
         still have more to look at. Those with equal `changed` come in an order of the store's own, always
         the same. Eventually consistent.
         """

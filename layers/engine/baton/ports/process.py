@@ -145,7 +145,7 @@ class StepFailure(Exception):
 
     `kind` is one of the classes of core/failures/codes.py, where more is known than the code says; `status` that of an
     HTTP answer; `retry_after` the text of its header of that name. `happened`: whether what the tool does outside
-    may have happened all the same, where that is known; it matters to a tool with `effect="once"`.
+    may have happened all the same, where that is known; it matters to a tool with `effect="once"`, and to one that something undoes.
     """
 
     def __init__(

@@ -111,5 +111,5 @@ def report_of(child: State, slot: str) -> ChildReported | None:
         output=child.ended.output,
         failure=child.ended.failure,
         cost=child.money.spent,
-        undoable=bool(child.undo.can or child.undo.failed),
+        undoable=child.undo.is_left,
     )

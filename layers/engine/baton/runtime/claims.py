@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec import Struct
 
-from baton.core.decide.outcomes import SAGA, STEP
+from baton.core.decide.undo_links import SAGA, STEP
 from baton.core.effects.rows import Row
 from baton.core.log.events import Value
 from baton.ports import Effect, StepFailure

@@ -33,6 +33,7 @@ from baton.core.failures import quoted
 from baton.core.failures.doubts import leaves_doubt
 from baton.core.limits import DAY_MS
 from baton.core.log.events import Value
+from baton.core.log.undos import is_undo
 from baton.ports import Effect, NoRoom, StepContext, StepFailure
 from baton.ports.blobs import period_of
 from baton.ports.effects import COMPLETED, FAILED, FREED, IN_PROGRESS
@@ -189,12 +190,14 @@ class EffectClaims:
         window = one.spec.key.retry_window_ms or self._limits.effect_retry_ms
         if now - there.first <= window:
             return await self._take(one, there)
-        raise StepFailure(
-            there.code,
-            f"{there.message} (it failed at {iso(there.updated)}; its time to be tried again is over)",
-            kind=there.kind,
-            happened=False,
-        )
+        said = f"{there.message} (it failed at {iso(there.updated)}; its time to be tried again is over)"
+        if not is_undo(one.claim.slot):
+            raise StepFailure(there.code, said, kind=there.kind, happened=False)
+        if there.owner == one.decided:
+            return await self._take(one, replace(there, first=now))
+        # Those on whose service it acts may not know its key any more.
+        why = f"`{there.tool}` was to undo what was done, and is not called again before a person has looked whether it was undone since: {said}"
+        raise OfClaim(StepFailure("unknown_outcome", why), there.owner)
 
     async def _kept(self, one: _Try) -> Effect | None:
         """The earlier result of this place, if its key was used anew since. Read once: no other writer adds it."""

@@ -248,6 +248,7 @@ class Leases:
             wake=wake,
             clear_start=state.version > 0,
             models=state.money.models if state.money.models != lease.before.models else None,
+            labels=state.origin.labels,
         )
 
     async def give_up(self, ref: SagaRef, pause: int, until: int) -> bool:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import msgspec
@@ -60,6 +60,7 @@ class Listing:
     status: str = ""
     workflow: str = ""
     since: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.status and self.status not in LISTS:
@@ -76,7 +77,9 @@ class Listing:
 
     @property
     def fingerprint(self) -> str:
-        return body_hash([self.tenant, self.status, self.workflow, self.since])[:_FILTER_DIGITS]
+        return body_hash(
+            [self.tenant, self.status, self.workflow, self.since, *([self.labels] if self.labels else [])]
+        )[:_FILTER_DIGITS]
 
     async def page(
         self, log: Log, call: StoreRetrier, limit: int, cursor: str
@@ -89,7 +92,7 @@ class Listing:
         """
         parts = [(group, shard) for group in self.groups for shard in range(log.limits.status_shards)]
         before = self._before(cursor, len(parts))
-        look = limit if not (self.workflow or self.exact) else max(limit, LOOKED_AT)
+        look = limit if not (self.workflow or self.exact or self.labels) else max(limit, LOOKED_AT)
 
         async def read(group: str, shard: int, done: _Read) -> tuple[Sequence[Listed], Place | None]:
             if done.ended:
@@ -103,6 +106,7 @@ class Listing:
                 since=self.since,
                 workflow=self.workflow,
                 status=self.exact,
+                labels=self.labels,
                 after=done.place,
             )
             return [row for row in rows if row.changed <= before.newest], place

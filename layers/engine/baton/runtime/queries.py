@@ -16,6 +16,7 @@ from baton.core.decide.spending import shown as shown_day
 from baton.core.documents.definition import WORKFLOW_NAME
 from baton.core.documents.schema import document_schema, node_types
 from baton.core.effects.grants import tools_for
+from baton.core.labels import read_labels
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import Value
 from baton.core.log.references import SCHEME
@@ -27,6 +28,7 @@ from baton.core.read.views import entry_view, graph_view, saga_view, tool_view
 from baton.core.times import iso
 from baton.errors import UserError
 from baton.ports import Definition, Listed, Sums
+from baton.ports.log import NO_LABELS
 from baton.runtime.cost import cost_of
 from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor
 from baton.runtime.explaining import story_of
@@ -202,16 +204,27 @@ class Queries:
         return {"entries": entries, "next": None}
 
     async def sagas(
-        self, *, status: str = "", workflow: str = "", since: int = 0, limit: int = 50, cursor: str = ""
+        self,
+        *,
+        status: str = "",
+        workflow: str = "",
+        label: str = "",
+        since: int = 0,
+        limit: int = 50,
+        cursor: str = "",
     ) -> dict[str, Any]:
-        """A page of the tenant's sagas, the latest change first. `next` continues it.
+        """A page of the tenant's sagas, the latest change first. `next` continues it. `label`: `name=value`, or several with commas.
 
         What is shown is what the last release left: a saga that is being worked on is shown as it was taken;
         `show` is exact. It changed when it last began to run, began to wait or ended; `since`: then or later
         (epoch ms).
         """
         _check_limit(limit)
-        listing = Listing(tenant=self._tenant, status=status, workflow=workflow, since=since)
+        try:
+            labels = read_labels(label) if label else NO_LABELS
+        except ValueError as error:
+            raise UserError(str(error)) from None
+        listing = Listing(tenant=self._tenant, status=status, workflow=workflow, since=since, labels=labels)
         found, after = await listing.page(self._engine.log, self._parts.call, limit, cursor)
         return {"sagas": [_row(row) for row in found], "next": after}
 
@@ -296,6 +309,7 @@ def _row(row: Listed) -> dict[str, Any]:
         "user": row.user,
         "created_at": iso(row.created),
         "changed_at": iso(row.changed),
+        "labels": row.labels,
     }
 
 

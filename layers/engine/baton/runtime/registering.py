@@ -17,23 +17,21 @@ from baton.core.effects.grants import tools_for
 from baton.core.graph.graph import Graph
 from baton.errors import InvalidDefinition, NotFound
 from baton.runtime.catalog import Catalog, Registered
-from baton.runtime.parts import Engine
+from baton.runtime.parts import Engine, Parts
 from baton.runtime.request import Caller
 from baton.runtime.schedule_desk import follow
-from baton.runtime.store_retrier import StoreRetrier
 
 MOST_CHILDREN = 50  # that are looked up to say what is wrong with them
 
 
-async def register(
-    catalog: Catalog, engine: Engine, call: StoreRetrier, caller: Caller, text: str, *, json_only: bool
-) -> Registered:
+async def register(parts: Parts, engine: Engine, caller: Caller, text: str, *, json_only: bool) -> Registered:
     """Raises `MalformedDocument`, and `InvalidDefinition` also for what a version of a child does not take.
 
     A child that is named without a version may be another one tomorrow, and may be registered after its parent: what is
     wrong with it today is a note.
     """
 
+    catalog, call = parts.catalog, parts.call
     tools = tools_for(caller.tenant, engine.tools)
     # A store that is slow, or other processes that are busy, say nothing of the document.
     worked = engine.meter.worked if engine.meter else engine.clock.now

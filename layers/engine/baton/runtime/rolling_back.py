@@ -6,61 +6,85 @@ is decided then is in core/decide/undoing.py.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from msgspec.structs import replace
 
 from baton.core.decide.program import Program
-from baton.core.log.events import CancelRequested, Forked
+from baton.core.log.events import CancelRequested, Forked, StepFailed
 from baton.core.log.forks import lineage_to
 from baton.core.log.state import FORK_KEY, State, slot_of
 from baton.core.log.status import status_of
+from baton.core.log.undos import NAMED, Undoable
 from baton.errors import KeyReused, NotAllowedNow, UserError
-from baton.ports import Head, Wake
+from baton.ports import Head, SagaRef, Wake
 from baton.runtime.history import History
 from baton.runtime.request import Opened, Request, accepted
 
 LISTED = 100
 """The most steps that a plan names."""
+MOST_WALKED = 10_000
+"""The most steps among which one is looked for by its name."""
 Arm = Callable[[Head], Awaitable[int]]
 
 
 async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[str, Any]:
-    """What a rollback would undo, the newest first, and what nothing undoes. Reads the entries of these steps.
+    """What a rollback would undo, what it would ask about, and what nothing undoes; the newest of the steps by name.
 
+    What is counted is in the states at the two ends, so that only the entries are read whose steps are named.
     Raises `UserError` for a version that is not in the log.
     """
-    state = history.state
-    _check_version(state, back_to)
-    known: dict[int, Any] = {}
+    undo = history.state.undo
+    _check_version(history.state, back_to)
     steps: list[dict[str, Any]] = []
-    can = cannot = 0
-    for failed in state.undo.failed:
-        if failed.version > back_to:
-            can += 1
-            steps.append({"step": failed.slot, "version": failed.version, "by": failed.tool or None})
-    version, below = state.undo.head, state.undo.below
+    failed = [one for one in undo.failed if one.version > back_to]
+    steps += (
+        {"step": one.slot, "version": one.version, "by": one.tool or None, "doubtful": one.doubt}
+        for one in failed
+    )
+    doubtful = sum(one.doubt for one in failed)
+    can, cannot = len(failed) - doubtful + undo.set_aside, 0
+    if undo.head > back_to:
+        before = (await history.state_at(back_to)).undo if back_to else Undoable()
+        can += undo.can - before.can
+        cannot += undo.cannot - before.cannot
+        doubtful += max(undo.doubts - before.doubts, 0)
+        async for version, event in _listed(history, back_to):
+            if len(steps) >= LISTED:
+                break
+            slot, in_doubt = slot_of(event.node, event.iteration, event.item), isinstance(event, StepFailed)
+            if not in_doubt or version > undo.redone.get(slot, -1):
+                by = _by(program, event)
+                steps.append({"step": slot, "version": version, "by": by, "doubtful": in_doubt})
+    parent = SagaRef.parse(of).id if (of := history.state.origin.parent) else None
+    return {
+        "parent": parent,
+        "undoable": can,
+        "doubtful": doubtful,
+        "lasting": cannot,
+        "steps": steps[:LISTED],
+    }
+
+
+async def _listed(history: History, back_to: int) -> AsyncIterator[tuple[int, Any]]:
+    """The steps that an undoing comes to, the newest first, with their versions. Reads a page at a time, as far as it is asked for."""
+    known: dict[int, Any] = {}
+    version, below = history.state.undo.head, history.state.undo.below
     while version > back_to:
         if version not in known:
             known = {one.version: one for one in await history.entries_to(version)}
         events = known[version].events if below < 0 else known[version].events[:below]
         links = [event for event in events if getattr(event, "prior", None) is not None]
         for event in reversed(links):
-            by = _by(program, event)
-            can, cannot = can + (by is not None), cannot + (by is None)
-            if len(steps) < LISTED:
-                steps.append(
-                    {"step": slot_of(event.node, event.iteration, event.item), "version": version, "by": by}
-                )
+            yield version, event
         version, below = links[0].prior, -1
-    return {"undoable": can, "lasting": cannot, "steps": steps[:LISTED]}
 
 
 def _by(program: Program, event: Any) -> str | None:
     """The tool that undoes it; None: nothing does."""
     node = program.nodes.get(event.node)
-    if node is None or event.lasting:
+    if node is None or getattr(event, "lasting", False):
         return None
     if hasattr(event, "child"):
         return str(event.child)
@@ -68,10 +92,37 @@ def _by(program: Program, event: Any) -> str | None:
     return None if undo is None else undo.step.tool
 
 
+async def plan_to(history: History, program: Program, back_to: int, step: str) -> dict[str, Any]:
+    """The plan of a rollback to a version, or to a `step` where one is named. Raises `UserError`."""
+    return await plan_of(history, program, await version_of(history, step) if step else back_to)
+
+
+async def version_of(history: History, step: str) -> int:
+    """The version at which a step was done last, of those that a rollback comes to. A loop's node has the round behind it, `NODE@ROUND`.
+
+    Raises `UserError`.
+    """
+    names: dict[str, None] = {}
+    walked = 0
+    async for version, event in _listed(history, 0):
+        slot = slot_of(event.node, event.iteration, event.item)
+        if step in (slot, event.node):
+            return version
+        walked += 1
+        if len(names) < NAMED:
+            names[slot] = None
+        if walked >= MOST_WALKED:
+            raise UserError(
+                f"no step `{step[:80]}` is among the last {MOST_WALKED} that can be undone; name its version"
+            )
+    known = f"the last that are left are {', '.join(names)}" if names else "nothing is left to undo"
+    raise UserError(f"no step `{step[:80]}` is among what can be undone; {known}")
+
+
 async def roll_back(
-    request: Request, opened: Opened, arm: Arm, wanted: CancelRequested, key: str = ""
+    request: Request, opened: Opened, arm: Arm, wanted: CancelRequested, key: str = "", step: str = ""
 ) -> dict[str, Any]:
-    """Have the saga undo what it has done. Repeated with the same key, a no-op.
+    """Have the saga undo what it has done; where a `step` is named, since that was done. Repeated with the same key, a no-op.
 
     Raises `NotAllowedNow` where nothing is left to undo, or it is being undone.
     """
@@ -79,12 +130,15 @@ async def roll_back(
     remembered = FORK_KEY + key
     armed = 0
     while True:
-        plan = await plan_of(
-            history, opened.program, wanted.back_to
-        )  # anew: another rollback may have come before
         state, now = history.state, request.engine.clock.now()
-        if key and remembered in state.keys:
-            await _check_key(history, int(state.keys[remembered]), wanted)
+        is_known = bool(key) and remembered in state.keys
+        if step and not is_known:
+            wanted = replace(wanted, back_to=await version_of(history, step))
+        # Anew: another rollback may have come before.
+        plan = await plan_of(history, opened.program, wanted.back_to)
+        if is_known:
+            if not step:  # a step that was undone is not in the list any more
+                await _check_key(history, int(state.keys[remembered]), wanted)
             return accepted(opened, changed=False) | {"plan": plan}
         _check_possible(state, plan, wanted)
         is_asked = state.ended is None and _is_asked(state)
@@ -118,6 +172,11 @@ def _event(state: State, wanted: CancelRequested, key: str, now: int) -> CancelR
 def check_cut(state: State, at_cut: State) -> None:
     """Raises `UserError` for a version from which no saga goes on: what was done there is undone, or was being undone."""
     cut = at_cut.version
+    if state.undo.is_crowded:
+        raise UserError(
+            "so many steps of it could not be undone that it is not known of each whether its effect still stands; "
+            "roll it back again, or start another saga"
+        )
     for first, last in state.undo.spans:
         if first <= cut <= last:
             raise UserError(
@@ -183,7 +242,12 @@ def _check_possible(state: State, plan: dict[str, Any], wanted: CancelRequested)
         raise NotAllowedNow(f"the saga is being rolled back {_until(known)}; ask again once that is over")
     if state.undo.work is not None:
         raise NotAllowedNow("the saga undoes what it has done already")
-    if plan["undoable"] or (state.ended is None and not state.undo.cannot):
+    if wanted.back_to and state.undo.set_aside:
+        count = len(state.undo.failed) + state.undo.set_aside
+        raise NotAllowedNow(
+            f"{count} steps could not be undone; so many are taken up again only by a rollback as a whole"
+        )
+    if plan["undoable"] or plan["doubtful"] or (state.ended is None and not state.undo.cannot):
         return
     lasting = f"; nothing undoes what {plan['lasting']} of its steps have done" if plan["lasting"] else ""
     raise NotAllowedNow(f"nothing that can be undone is left: the saga is {status_of(state)}{lasting}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from baton.core.documents.definition import WORKFLOW_NAME
@@ -21,6 +21,7 @@ from baton.core.schedules.record import (
 from baton.core.times import iso
 from baton.errors import NotFound
 from baton.ports import Definition
+from baton.ports.log import NO_LABELS
 from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor
 from baton.runtime.parts import Engine
 from baton.runtime.request import Request
@@ -31,7 +32,7 @@ class Starts(Protocol):
     """`Service.start`."""
 
     async def __call__(
-        self, workflow: str, given: Any, key: str, *, said: Any = None
+        self, workflow: str, given: Any, key: str, *, said: Any = None, labels: Mapping[str, str] = NO_LABELS
     ) -> tuple[dict[str, Any], bool]: ...
 
 
@@ -96,7 +97,9 @@ class ScheduleDesk:
         (The saga's view, whether it is new.) The same key gives the same saga.
         """
         there, now = await self._there(workflow), self._clock.now()
-        view, is_new = await start(workflow, given_at(there, now), key, said=["trigger", workflow])
+        assert there.schedule is not None
+        said, labels = ["trigger", workflow], there.schedule.labels
+        view, is_new = await start(workflow, given_at(there, now), key, said=said, labels=labels)
         saga = str(view["id"])
 
         def change(there: ScheduleRecord, now: int) -> ScheduleRecord | None:

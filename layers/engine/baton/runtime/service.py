@@ -55,6 +55,7 @@ from baton.errors import (
     UserError,
 )
 from baton.ports import Head, SagaRef, Wake
+from baton.ports.log import NO_LABELS
 from baton.runtime.catalog import Registered
 from baton.runtime.history import History
 from baton.runtime.incidents import IncidentDesk
@@ -87,18 +88,15 @@ class Service:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
         if len(text.encode()) > MAX_DOCUMENT:
             raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
-        parts = self._parts
-        return await register(
-            parts.catalog, self._engine, parts.call, self._caller, text, json_only=json_only
-        )
+        return await register(self._parts, self._engine, self._caller, text, json_only=json_only)
 
     async def start(
-        self, workflow: str, given: Any, key: str, *, said: Any = None
+        self, workflow: str, given: Any, key: str, *, said: Any = None, labels: Mapping[str, str] = NO_LABELS
     ) -> tuple[dict[str, Any], bool]:
-        """Start a saga; (its view, whether it is new). The same key and body give the same saga. `said`: what the body is, else both."""
+        """Start a saga; (its view, whether it is new). The same key and body give the same saga. `said`: what the body is, else all."""
         caller = self._caller
         ref = SagaRef(caller.tenant, self._new_id(key))
-        hashed = body_hash(said or [workflow, given])
+        hashed = body_hash(said or [workflow, given, *([labels] if labels else [])])
         head = await self._parts.call(self._engine.log.read_head, ref) if key else None
         if head is not None:
             refuse_another_body(head, hashed)
@@ -119,6 +117,7 @@ class Service:
             invocation=caller.request,
             traceparent=caller.traceparent or self._new_trace(),
             body_hash=hashed,
+            labels=labels,
         )
         is_new = await self._parts.starter.start(beginning)
         view = {"id": beginning.ref.id, "status": "pending", "workflow": definition.name, "version": 1}
@@ -325,21 +324,23 @@ class Service:
                 return accepted(opened, changed=True)
             await history.catch_up()
 
-    async def rollback(self, saga: str, wanted: CancelRequested, key: str = "") -> dict[str, Any]:
-        """Undo what the saga has done since version `wanted.back_to`. What runs is stopped; what has ended goes on in a new branch."""
+    async def rollback(
+        self, saga: str, wanted: CancelRequested, key: str = "", step: str = ""
+    ) -> dict[str, Any]:
+        """Undo what the saga has done since version `wanted.back_to`, or since a step was done. What runs is stopped; what has ended goes on in a new branch."""
         from baton.runtime.rolling_back import roll_back  # few sagas are undone by hand
 
         by_caller = msgspec.structs.replace(wanted, by=self._caller.by)
-        done = await roll_back(self._request, await self._request.open(saga), self._arm, by_caller, key)
+        done = await roll_back(self._request, await self._request.open(saga), self._arm, by_caller, key, step)
         await self._incidents.resolve_all(saga, self._caller.by)
         return done
 
-    async def rollback_plan(self, saga: str, back_to: int) -> dict[str, Any]:
+    async def rollback_plan(self, saga: str, back_to: int, step: str = "") -> dict[str, Any]:
         """What a rollback would undo. Nothing is done."""
-        from baton.runtime.rolling_back import plan_of
+        from baton.runtime.rolling_back import plan_to
 
         opened = await self._request.open(saga)
-        return standing(opened) | {"plan": await plan_of(opened.history, opened.program, back_to)}
+        return standing(opened) | {"plan": await plan_to(opened.history, opened.program, back_to, step)}
 
     async def _check_cut(self, history: History, cut: int) -> None:
         last = history.state.version
@@ -347,7 +348,7 @@ class Service:
             raise UserError(f"version {cut} is not in the log; its last is {last}")
         at_cut = await history.state_at(cut)
         is_undone = at_cut.undo.work is not None or (at_cut.cancel is not None and at_cut.cancel.undo)
-        if history.state.undo.spans or is_undone:
+        if history.state.undo.spans or history.state.undo.is_crowded or is_undone:
             from baton.runtime.rolling_back import check_cut
 
             check_cut(history.state, at_cut)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from baton.core.conditions.schema import input_violations
 from baton.core.failures.policy import ASK
 from baton.core.graph.graph import Graph
+from baton.core.labels import label_problems
 from baton.core.limits import DAY_MS
 from baton.core.log.codec import encode_entry
 from baton.core.log.events import Entry, SagaStarted, Token, Value
@@ -44,6 +46,7 @@ class Beginning:
     scope: str = ""
     handled: bool = False
     expires: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def body_hash(body: Any) -> str:
@@ -93,6 +96,8 @@ class Starter:
             if problems:
                 first = problems[0]
                 raise InvalidInput(f"at {first.path}: {first.message}", problems)
+        if problems := tuple(label_problems(beginning.labels)):
+            raise InvalidInput(f"at {problems[0].path}: {problems[0].message}", problems)
         now = self._clock.now()
         ends_by = now + self._limits.saga_days * DAY_MS
         kept = ends_by + self._limits.retention_days * DAY_MS
@@ -120,6 +125,7 @@ class Starter:
             last="" if self._limits.on_failure == ASK else self._limits.on_failure,
             ends_by=ends_by,
             expires=expires,
+            labels=dict(beginning.labels),
         )
         entry = Entry(
             version=1,
@@ -138,6 +144,7 @@ class Starter:
             start=encode_entry(entry),
             due_at=now + self._limits.start_due_ms,
             expires=expires,
+            labels=dict(beginning.labels),
         )
 
     async def _value(self, tenant: str, given: Any, period: str) -> Value:

@@ -41,6 +41,7 @@ from baton.runtime.ledger import Ledger
 from baton.runtime.live import LiveShow
 from baton.runtime.paying import Paying, foreseen
 from baton.runtime.step_keys import key_for
+from baton.runtime.undo_inputs import kept_of
 from baton.runtime.values import Values
 from baton.runtime.watch import because_of, own_ms
 
@@ -84,7 +85,8 @@ class Steps:
     def timeout(self, step: RunStep) -> int:
         """Milliseconds that one attempt of this step may take."""
         usual = TIMEOUT_MS if step.node.tool == MODEL else self._limits.step_timeout_ms
-        return step.node.timeout_ms or usual
+        whole = step.node.timeout_ms or usual
+        return min(whole, step.within_ms) if step.within_ms else whole
 
     async def run(
         self,
@@ -237,17 +239,10 @@ class Steps:
             retry_after_ms=retry_after_ms,
             usage=tuple(one.usage),
             digest=step.digest if output is not None else "",
-            kept=await self._kept(one) if output is not None and step.node.undo else None,
+            kept=await kept_of(self._values, one, failure) if step.node.undo else None,
             done_by=one.done_by,
             notices=await self._ledger.settle(one.state, step, cost),
         )
-
-    async def _kept(self, one: AttemptInput) -> Value | None:
-        """What undoes the step needs of its arguments."""
-        undo = one.step.node.undo.get(tool_called(one.step))
-        if undo is None or undo.keeps == ():
-            return None
-        return await self._values.value(one.state.origin, undo.needed(one.given or one.step.arguments))
 
     async def _attempt(
         self, one: AttemptInput
@@ -271,6 +266,7 @@ class Steps:
                 status=error.status,
                 doubt=one.doubt.after(error),
                 claim=error.claim if isinstance(error, OfClaim) else "",
+                refused=error.happened is False and bool(one.step.node.undo),
             )
             return None, failure, parse_retry_after(error.retry_after, self._clock.now()), ()
         if output is not None:

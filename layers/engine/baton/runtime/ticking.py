@@ -116,6 +116,7 @@ class Ticker:
                 traceparent=_trace_of(ref),
                 # Whatever version of the document starts it: the tick is the same.
                 body_hash=body_hash([there.workflow, opening.tick]),
+                labels=opening.labels,
             )
         )
 

@@ -74,6 +74,7 @@ class SagaRow(Answer):
     workflow: str
     status: Status
     user: str = Field(description="Who started it.")
+    labels: dict[str, str]
     created_at: Time
     changed_at: Time = Field(
         description="When it last began to run, began to wait, or ended; not when one kind of waiting became another."
@@ -218,6 +219,7 @@ class Saga(Answer):
     status: Status
     reason: str | None = Field(description="Why it is parked.")
     user: str = Field(description="Who started it.")
+    labels: dict[str, str] = Field(description="Given at the start; lists find it by them.")
     version: int = Field(ge=1, description="Version of its log.")
     branch: int = Field(ge=0)
     created_at: Time

@@ -21,10 +21,10 @@ from baton.web.requests import (
     OpenBreakerBody,
     RemindBody,
     ResumeBody,
-    RollbackBody,
     SignalBody,
     StartBody,
 )
+from baton.web.rollback_body import RollbackBody
 
 
 async def register(ask: Ask[None]) -> Reply:
@@ -41,7 +41,8 @@ async def register(ask: Ask[None]) -> Reply:
 
 
 async def start(ask: Ask[StartBody]) -> Reply:
-    view, is_new = await ask.service.start(ask.body.workflow, ask.body.input, ask.key)
+    body = ask.body
+    view, is_new = await ask.service.start(body.workflow, body.input, ask.key, labels=body.labels)
     status = HTTPStatus.CREATED if is_new else HTTPStatus.OK
     return Reply(status, view, {"Location": f"/sagas/{view['id']}"})
 
@@ -67,12 +68,12 @@ async def cancel(ask: Ask[CancelBody]) -> Reply:
 async def rollback(ask: Ask[RollbackBody]) -> Reply:
     body, saga = ask.body, ask.path["saga"]
     if body.dry_run:
-        plan = await ask.service.rollback_plan(saga, body.version)
+        plan = await ask.service.rollback_plan(saga, body.back_to, body.step)
         return Reply(HTTPStatus.OK, plan, {"Location": f"/sagas/{saga}"})
     wanted = CancelRequested(
-        reason=body.reason, by="", at=0, grace_ms=0, undo=True, back_to=body.version, together=body.parallel
+        reason=body.reason, by="", at=0, grace_ms=0, undo=True, back_to=body.back_to, together=body.parallel
     )
-    return Reply(HTTPStatus.ACCEPTED, await ask.service.rollback(saga, wanted, ask.key))
+    return Reply(HTTPStatus.ACCEPTED, await ask.service.rollback(saga, wanted, ask.key, body.step))
 
 
 async def signal(ask: Ask[SignalBody]) -> Reply:

@@ -58,7 +58,7 @@ def _grace(value: Any) -> int:
     return 0 if value == 0 and not isinstance(value, bool) else parse_duration(value)
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
     """JSON knows one kind of number: 1.0 is a whole one."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -104,6 +104,11 @@ class StartBody(Body):
         min_length=1, max_length=128, description="A workflow's name, or name@version.", examples=["dinner"]
     )
     input: JsonValue = Field(None, description="Must match the workflow's input schema, if it has one.")
+    labels: dict[str, str] = Field(
+        default_factory=dict,
+        description="At most 10, by which lists find the saga.",
+        examples=[{"customer": "4711"}],
+    )
 
 
 class IntentionBody(Body):
@@ -319,19 +324,8 @@ class OpenBreakerBody(Body):
 class ForkBody(Body):
     """Where to go on from, in a new branch."""
 
-    version: Annotated[int, BeforeValidator(_whole)] = Field(ge=1, description="A version of the log.")
+    version: Annotated[int, BeforeValidator(whole)] = Field(ge=1, description="A version of the log.")
     reason: str = Field("", max_length=500)
-
-
-class RollbackBody(Body):
-    """What is to be undone."""
-
-    version: Annotated[int, BeforeValidator(_whole)] = Field(
-        0, ge=0, description="What was done up to this version of the log stays; 0: everything is undone."
-    )
-    reason: str = Field("", max_length=500)
-    parallel: bool = Field(False, description="Steps are undone side by side.")
-    dry_run: bool = Field(False, description="Nothing is done; the answer says what would be.")
 
 
 def text_of(body: str, is_base64: bool, limit: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from baton.core.documents.definition import WORKFLOW_NAME
 from baton.core.failures.breakers import NAME_PATTERN as BREAKER_NAME
+from baton.core.labels import MOST, NAME, VALUE
 from baton.core.letters import STATUSES as LETTERS
 from baton.core.log.status import LISTS
 from baton.core.read.day_costs import BY
@@ -30,10 +31,10 @@ from baton.web.requests import (
     OpenBreakerBody,
     RemindBody,
     ResumeBody,
-    RollbackBody,
     SignalBody,
     StartBody,
 )
+from baton.web.rollback_body import RollbackBody
 from baton.web.route import (
     CALLBACKS,
     CONFIRMATIONS,
@@ -100,6 +101,13 @@ _OF_WORKFLOW = words(
     f"the name of a workflow, which matches {WORKFLOW_NAME}",
     "Only sagas of this workflow.",
 )
+_LABEL = words(
+    "label",
+    rf"{NAME}={VALUE}(,{NAME}={VALUE}){{0,{MOST - 1}}}",
+    "a label, written name=value; a comma stands between two",
+    "Only sagas with this label, or with all of several.",
+    example="customer=4711",
+)
 _OF_SAGA = words(
     "saga", SAGA_ID, "the id of a saga", "Only the questions of this saga, whomever they are for."
 )
@@ -148,7 +156,7 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="GET", path="/sagas", id="listSagas", handler=reads.list_sagas, roles=("read",),
         summary="Sagas, the latest change first.",
-        query=(_STATUS, _OF_WORKFLOW, _SINCE, LIMIT, CURSOR), answers={200: "SagaPage"},
+        query=(_STATUS, _OF_WORKFLOW, _LABEL, _SINCE, LIMIT, CURSOR), answers={200: "SagaPage"},
     ),
     Route(
         method="POST", path="/sagas", id="startSaga", handler=commands.start, roles=("run",),

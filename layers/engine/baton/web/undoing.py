@@ -49,7 +49,16 @@ class Undoing(Answer):
     failed: list[NotUndone] = Field(
         description="What could not be undone; another rollback takes it up again."
     )
-    doubtful: list[str] = Field(description="Steps that have failed, and may have happened all the same.")
+    doubtful: list[str] = Field(
+        description="Steps that may have happened. A rollback asks whether they have, of those that something undoes."
+    )
+    more_failed: int = Field(
+        ge=0,
+        description="More steps that could not be undone; entries `undo_set_aside` of the log name them.",
+    )
+    more_doubtful: int = Field(
+        ge=0, description="More steps that may have happened; entries `step_failed` of the log name them."
+    )
     under_way: UnderWay | None
     done: WasUndone | None
 
@@ -62,12 +71,17 @@ class PlannedStep(Answer):
     by: str | None = Field(
         description="The tool that undoes it, or the child saga that does; null: nothing does."
     )
+    doubtful: bool = Field(description="It may have happened: a person is asked before it is undone.")
 
 
 class Plan(Answer):
     """What a rollback undoes, the newest first."""
 
+    parent: str | None = Field(
+        description="The saga that has started this one. It is not told: what it has made of this one's output stays."
+    )
     undoable: int = Field(ge=0)
+    doubtful: int = Field(ge=0, description="Steps that may have happened: a person is asked about each.")
     lasting: int = Field(ge=0, description="Steps that nothing undoes.")
     steps: list[PlannedStep] = Field(description="The first 100 of both.")
 

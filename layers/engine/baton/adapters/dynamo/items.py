@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from baton.adapters.dynamo.labels import models_in, models_text
+from baton.adapters.dynamo.labels import labels_in, labels_text
 from baton.adapters.dynamo.limits import ITEM_BYTES
 from baton.adapters.rules import pack, shard_of, unpack
 from baton.core.effects.rows import Row
@@ -100,7 +100,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "ask_key": "partition of InboxIndex: tenant, shard, whom the question is for; absent: it is not open any more (also of a dead letter: tenant, status)",
     "ask_at": "sort key of InboxIndex: when the question expires (also since when a dead letter is pending)",
     "seq": "what a write of the question must not be below: twice the log's version, and one more once it was told (also how often a dead letter has changed)",
-    "labels": "of a head: JSON of what lists show besides; `models`: by name, tokens read and written, micro-dollars",
+    "labels": "of a head: JSON of what lists show besides; `models`: by name, tokens read and written, micro-dollars; `own`: its labels",
     "parent": "of a head: not written yet, but projected, because a projection cannot be changed",
 }
 
@@ -306,8 +306,8 @@ def head_item(head: Head, limits: StoreLimits) -> Item:
         item["wake"] = text(wake_text(head.wake))
     if head.expires:
         item["ttl"] = ttl(head.expires)
-    if head.models:
-        item["labels"] = text(models_text(head.models))
+    if head.models or head.labels:
+        item["labels"] = text(labels_text(head.models, head.labels))
     return _packed(item, "start", head.start) if head.start else item
 
 
@@ -340,7 +340,7 @@ def head_of(item: StoredItem) -> Head:
             wake=msgspec.json.decode(item["wake"]["S"], type=Wake) if "wake" in item else None,
             expires=expires(item),
             watched=_count(item, "watched"),
-            models=models_in(item),
+            **labels_in(item),
         )
     except (KeyError, IndexError, ValueError, CorruptLog) as error:
         raise CorruptLog(f"head {item.get('pk')} cannot be read: {error!r}") from error
@@ -370,7 +370,7 @@ def listed_of(item: StoredItem) -> Listed:
             user=item["user"]["S"],
             created=int(item["created"]["N"]),
             changed=int(item["st_at"]["N"]),
-            models=models_in(item),
+            **labels_in(item),
         )
     except (KeyError, ValueError) as error:
         raise CorruptLog(f"head {item.get('pk')} cannot be listed: {error!r}") from error

@@ -10,17 +10,32 @@ import msgspec
 
 class _Labels(msgspec.Struct, omit_defaults=True):
     models: dict[str, tuple[int, int, int]] = {}
+    own: dict[str, str] = {}
 
 
 _decode = msgspec.json.Decoder(_Labels).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def models_text(models: Mapping[str, tuple[int, int, int]]) -> str:
-    """As it is stored."""
-    return _encode(_Labels(dict(models))).decode()
+def labels_text(models: Mapping[str, tuple[int, int, int]], own: Mapping[str, str]) -> str:
+    """As it is stored: of models, and the saga's own labels."""
+    return _encode(_Labels(dict(models), dict(own))).decode()
 
 
-def models_in(item: Mapping[str, Any]) -> dict[str, tuple[int, int, int]]:
-    """What an item says of models; nothing where it says nothing. Raises `ValueError`."""
-    return _decode(item["labels"]["S"]).models if "labels" in item else {}
+def row_filter(equal: Mapping[str, str], own: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """The terms of a filter, and their values, for rows whose attributes are these (empty: any) and who have these labels."""
+    values = {f":{name}": value for name, value in equal.items() if value}
+    terms = [f"#{name[1:]} = {name}" for name in values]
+    for number, (name, value) in enumerate(own.items()):
+        # It stands so in the attribute of no other saga: a quote inside of a text is escaped.
+        values[f":label{number}"] = f"{_encode(name).decode()}:{_encode(value).decode()}"
+        terms.append(f"contains(#labels, :label{number})")
+    return terms, values
+
+
+def labels_in(item: Mapping[str, Any]) -> dict[str, Any]:
+    """What an item says, as fields of a head. Raises `ValueError`."""
+    if "labels" not in item:
+        return {}
+    found = _decode(item["labels"]["S"])
+    return {"models": found.models, "labels": found.own}

@@ -14,7 +14,7 @@ from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.clock import SystemClock
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import names_in, number, saga_pk, text
-from baton.adapters.dynamo.labels import models_text
+from baton.adapters.dynamo.labels import labels_text, row_filter
 from baton.adapters.dynamo.limits import limits
 from baton.adapters.dynamo.live import watched
 from baton.adapters.dynamo.requests import query
@@ -22,6 +22,7 @@ from baton.adapters.rules import is_over, shard_of
 from baton.core.effects.rows import Row
 from baton.errors import NotFound, RowsRefused
 from baton.ports import WORK, Appended, Clock, Due, Head, Listed, Place, Record, Release, SagaRef, Wake
+from baton.ports.log import NO_LABELS
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -148,7 +149,7 @@ class DynamoLog:
         if release.clear_start:
             changes["start"] = None
         if release.models is not None:
-            changes["labels"] = text(models_text(release.models))
+            changes["labels"] = text(labels_text(release.models, release.labels))
         if release.group_at is not None:
             changes["st_key"] = text(
                 items.status_key(ref.tenant, release.group, shard_of(ref.id, self.limits.status_shards))
@@ -332,21 +333,22 @@ class DynamoLog:
         since: int = 0,
         workflow: str = "",
         status: str = "",
+        labels: Mapping[str, str] = NO_LABELS,
         after: Place | None = None,
     ) -> tuple[Sequence[Listed], Place | None]:
         key = text(items.status_key(tenant, group, shard))
-        wanted = {name: text(value) for name, value in (("wf", workflow), ("st", status)) if value}
+        terms, values = row_filter({"wf": workflow, "st": status}, labels)
         request: dict[str, Any] = {
             "IndexName": items.STATUS_INDEX,
             "KeyConditionExpression": _LISTED,
-            "ExpressionAttributeNames": names_in(_LISTED, *(f"#{name}" for name in wanted)),
+            "ExpressionAttributeNames": names_in(_LISTED, *terms),
             "ExpressionAttributeValues": {":key": key, ":since": number(since)}
-            | {f":{name}": value for name, value in wanted.items()},
+            | {name: text(value) for name, value in values.items()},
             "ScanIndexForward": False,
             "Limit": limit,
         }
-        if wanted:
-            request["FilterExpression"] = " AND ".join(f"#{name} = :{name}" for name in wanted)
+        if terms:
+            request["FilterExpression"] = " AND ".join(terms)
         if after is not None:
             # A position, not an item: it may have moved on since.
             pk = saga_pk(SagaRef(tenant, after[1]))

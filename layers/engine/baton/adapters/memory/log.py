@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -19,6 +19,7 @@ from baton.adapters.memory.limits import ITEM_BYTES, limits
 from baton.adapters.rules import is_over, pack, shard_of
 from baton.core.effects.rows import Row
 from baton.ports import TIMER, WORK, Appended, Clock, Due, Head, Listed, Place, Record, Release, SagaRef, Wake
+from baton.ports.log import NO_LABELS
 
 _Row: TypeAlias = tuple[int, str, SagaRef]  # of the due index, in its order
 _TTL = 6  # bytes of a number of ten digits
@@ -270,6 +271,7 @@ class MemoryLog:
         since: int = 0,
         workflow: str = "",
         status: str = "",
+        labels: Mapping[str, str] = NO_LABELS,
         after: Place | None = None,
     ) -> tuple[Sequence[Listed], Place | None]:
         with self._lock:
@@ -282,6 +284,7 @@ class MemoryLog:
                     created=head.created,
                     changed=self._changed[ref],
                     models=head.models,
+                    labels=head.labels,
                 )
                 for ref, head in self._heads.items()
                 if (ref.tenant, head.group, shard_of(ref.id, self._shards)) == (tenant, group, shard)
@@ -290,7 +293,13 @@ class MemoryLog:
         found.sort(key=lambda row: row.place, reverse=True)
         looked_at = [row for row in found if row.changed >= since and (after is None or row.place < after)]
         page = looked_at[:limit]
-        wanted = [row for row in page if workflow in ("", row.workflow) and status in ("", row.status)]
+        wanted = [
+            row
+            for row in page
+            if workflow in ("", row.workflow)
+            and status in ("", row.status)
+            and labels.items() <= row.labels.items()
+        ]
         return wanted, page[-1].place if len(looked_at) > limit else None
 
     def settle_index(self) -> None:

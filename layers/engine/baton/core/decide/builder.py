@@ -36,7 +36,7 @@ class RunStep(Struct, frozen=True):
     `decided`: the claim of the attempt about which a person has said that it has not happened, or what came of it
     (`given`). `digest` names the call, where a model may plan an equal one. `correction`: what was wrong about the last answer of a
     model. `cap`: what the whole saga may cost by its document, and `tokens`: what its models may read and write. `undoes`: it takes back what another step has done. `generation`: how
-    often what it does was undone before.
+    often what it does was undone before. `within_ms`: the attempt may last no longer, whatever its timeout; 0: as long as that says.
     """
 
     slot: str
@@ -59,6 +59,7 @@ class RunStep(Struct, frozen=True):
     tokens: Cap | None = None
     undoes: bool = False
     generation: int = 0
+    within_ms: int = 0
 
 
 def activation(program: Program, state: State, slot: str) -> Activation:

@@ -214,12 +214,12 @@ def _stop(builder: DecisionBuilder) -> Decision:
     """A cancelled or failed saga starts nothing, lets running steps end, then ends itself; one that has its result stops them."""
     program, state, now = builder.program, builder.state, builder.now
     if state.undo.work is not None:
-        from baton.core.decide.undoing import undo  # few sagas undo anything
+        from baton.core.decide.undo_steps import undo  # few sagas undo anything
 
         return undo(builder)
     if builder.running:
         return _running_down(builder, state)
-    if has_to_undo(state) or (program.undoes and state.recovery.possibly_running):
+    if has_to_undo(state, undoes=program.undoes):
         from baton.core.decide.undoing import begun  # most sagas end without
 
         if (first := begun(builder, _cancelling)) is not None:
@@ -316,7 +316,7 @@ def _complete(builder: DecisionBuilder) -> Decision:
 
 def _unfinished(state: State, failure: ev.Failure) -> Decision:
     """The saga has failed although all its nodes have ended; what it has done may have to be undone first."""
-    if state.undo.can:
+    if state.undo.is_left:
         return Decision(record=(ev.LimitReached(failure=failure),))
     return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
 

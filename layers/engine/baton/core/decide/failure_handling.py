@@ -52,7 +52,11 @@ def handle_failure(
         failure.code,
         class_,
         node.domain,
-        _rules(failure.code, *(() if is_undo(context.slot) else (graph.failures,)), node.failures),
+        _rules(
+            failure.code,
+            *(() if is_undo(context.slot) and not in_doubt else (graph.failures,)),
+            node.failures,
+        ),
         is_handled=not in_doubt and (context.state.origin.handled or is_handled(context, failure)),
         last=ASK if in_doubt else context.state.origin.last or ASK,
     )
@@ -82,8 +86,8 @@ def handle_failure(
         # Whatever is done about it, first it has to be known whether it has happened.
         step, policy, arguments = LOOK.before(step), None, {}
     strategy = of(step.strategy)
-    if strategy.ends:
-        return
+    if strategy.ends or (strategy.parks and is_undo(context.slot)):
+        return  # a saga that undoes what it has done is not parked for one of its steps
     message = (policy.message if policy is not None else "") or entry.message
     ask = _ask(context, strategy, entry, failing, message, now) if strategy.asks else None
     yield ev.StrategyChosen(

@@ -10,22 +10,20 @@ from msgspec.structs import replace
 
 from baton.core.decide.builder import activation
 from baton.core.decide.context import NOTHING, EvaluationContext, Found
+from baton.core.decide.parking import takes_back
 from baton.core.decide.program import Program
 from baton.core.decide.transitions import RouteError, check_output, done, stopped
-from baton.core.decide.unknown_outcomes import doubt_notice, unanswered
+from baton.core.decide.undo_links import in_doubt, linked
+from baton.core.decide.unknown_outcomes import doubt_notice
 from baton.core.effects.approvals import Request
 from baton.core.effects.rows import Row
-from baton.core.effects.toolspec import PURE
 from baton.core.failures.codes import class_of
-from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.callbacks import callback_of, is_elsewhere, said_of
-from baton.core.log.replans import Replanning
 from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, Held, State, item_of, node_of
 from baton.core.log.undos import is_undo
 from baton.core.models.usage import Usage
 
-STEP, SAGA = "step", "saga"  # which other one has done what an attempt was given
 MONEY, STOPPED, APPROVAL = "money", "stopped", "approval"  # why an attempt comes no further; or FAULT
 HELD = "held"  # why there was none
 
@@ -171,7 +169,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
             succeeded = ev.StepSucceeded(
                 **ran, recorded=outcome.recorded, output=outcome.output, digest=outcome.digest
             )
-            succeeded = _linked(program, state, node, succeeded, outcome)
+            succeeded = linked(program, state, node, succeeded, outcome.kept, outcome.done_by)
             yield done(context, outcome.cost).on(succeeded)
             return
     assert failure is not None
@@ -185,26 +183,10 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
     yield from _failed(EvaluationContext(program, state, found, slot), outcome, failure, ran)
 
 
-def _linked(
-    program: Program, state: State, node: Node, succeeded: ev.StepSucceeded, outcome: Outcome
-) -> ev.StepSucceeded:
-    """With its place in the list of what would have to be undone. What a model has put in its place is there by its own calls."""
-    slot, tool = outcome.slot, succeeded.tool
-    if not (program.undoes or state.undo.head) or is_undo(slot):
-        return succeeded
-    if (node.effect == PURE and tool == node.tool) or isinstance(state.open.get(slot), Replanning):
-        return succeeded
-    if outcome.done_by == STEP:
-        return succeeded  # it is undone where it was done
-    undo = None if outcome.done_by == SAGA or node.stays else node.undo.get(tool)
-    kept = outcome.kept if undo is not None else None
-    return replace(succeeded, prior=state.undo.head, lasting=undo is None, kept=kept)
-
-
 def _held(program: Program, state: State, outcome: Outcome, found: Found) -> Iterator[ev.Event]:
     """The wait for a circuit breaker; or a failure, about which the document says what is done. Raises `LackingError`."""
     held, slot = outcome.held, outcome.slot
-    is_bounded = is_undo(slot) or (state.is_stopping and state.undo.can > 0)
+    is_bounded = is_undo(slot) or (state.is_stopping and state.undo.is_left)
     if held is None or (state.is_stopping and not is_bounded) or not _is_awaited(program, state, outcome):
         return
     # Loaded with the first: most steps meet none.
@@ -247,27 +229,29 @@ def _failed(
     before = failing or Failing(attempts=0, failure=failure)
     failing = replace(before, attempts=outcome.attempt, failure=failure, ask=None)
     # A saga that ends anyway is not held up.
-    is_over = state.is_stopping and (not is_undo(slot) or failure.code == UNKNOWN_OUTCOME)
+    is_over = state.is_stopping and not is_undo(slot)
     handling = [] if is_over else _handling(context, failing, outcome)
-    if handling:
-        yield ev.AttemptFailed(failure=failure, **ran)
+    node, undoes = context.program.node_at(state, slot), takes_back(state)
+    is_news = before.attempts == 0 or not before.failure.doubt
+    if handling or (is_over and failure.doubt and undoes and node.undo and is_news):
+        # Where the saga undoes what it has done, `verify` looks first.
+        yield ev.AttemptFailed(failure=failure, kept=outcome.kept, **ran)
         yield from handling
         return
-    if failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME):
+    failed = stopped(context, failure).on(ev.StepFailed(failure=failure, **ran))
+    failed = in_doubt(context.program, state, node, failed, outcome.kept)
+    is_asked = failed.prior is not None and undoes
+    if not is_asked and (failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME)):
         # Only where the saga ends anyway: otherwise `verify` looks first, or a person is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
-    told = unanswered(context.program.node_at(state, slot), failure)
-    failed = stopped(context, failure).on(ev.StepFailed(failure=told, **ran))
-    yield (
-        replace(failed, stays=True)
-        if _may_undo(state) and not is_over and not failed.is_result and _stays(context, failure)
-        else failed
-    )
+    may_undo = failed.prior is not None or _may_undo(state)
+    is_end = not is_over and not failed.is_result
+    yield replace(failed, stays=True) if may_undo and is_end and _stays(context, failure) else failed
 
 
 def _may_undo(state: State) -> bool:
     """Whether something of the saga can be undone, or may be: a child that runs may have done something."""
-    return state.undo.can > 0 or bool(state.children)
+    return state.undo.is_left or bool(state.children)
 
 
 def _stays(context: EvaluationContext, failure: ev.Failure) -> bool:

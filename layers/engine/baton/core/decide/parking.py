@@ -75,7 +75,10 @@ def takes_back(state: State) -> bool:
     return not state.undo.stays
 
 
-def has_to_undo(state: State) -> bool:
-    """Whether a saga may have to undo something: what it has done itself, or a child that has told it of its end."""
-    undo = state.undo
-    return bool(undo.can or undo.failed) or any(child.undoable for child in state.children.values())
+def has_to_undo(state: State, *, undoes: bool) -> bool:
+    """Whether a saga may have to undo something: what it has done itself or a child that has told it of its end, and, where something
+    `undoes` a step of it, what was cut off.
+    """
+    if undoes and (state.recovery.possibly_running or state.open or state.failing):
+        return True
+    return state.undo.is_left or any(child.undoable for child in state.children.values())

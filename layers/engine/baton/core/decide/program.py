@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from msgspec.structs import replace
+
 from baton.core.conditions import names_of
 from baton.core.decide.readiness import FIRES, turn_of
 from baton.core.expressions import Path, Template, compile_template, parse
@@ -92,7 +94,13 @@ class Program:
         if node.each is not None and is_index(item_of(slot)):
             return node.each.do
         if state.undo.work is not None and slot in state.undo.work.steps:
-            undo = node.inverse(state.undo.work.steps[slot].tool, undone_item(item_of(slot)))
+            step = state.undo.work.steps[slot]
+            was = undone_item(item_of(slot))
+            if step.doubt:  # it is the step that may have happened that a person is asked about
+                acting = node.each.do if node.each is not None and is_index(was) else node
+                own = acting.output_schema if acting is not node or not was else None
+                return replace(acting, tool=step.tool, output_schema=own)
+            undo = node.inverse(step.tool, was)
             return node if undo is None else undo.step
         return self.kinds[node.kind].part(node, state.open.get(owner_of(slot)), item_of(slot))
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from baton.core.decide.builder import DecisionBuilder, RunStep, activation
 from baton.core.decide.spending import afresh
 from baton.core.decide.transitions import done, stopped
-from baton.core.decide.unknown_outcomes import unanswered
+from baton.core.decide.undo_links import in_doubt
 from baton.core.failures.strategies.base import ESCALATED
 from baton.core.log import events as ev
 from baton.core.log.answers import CANCEL, EXPIRED, GIVE_UP, TRY_AGAIN, USE, WHOLE, about_parking
@@ -182,7 +182,7 @@ def _give_up(builder: DecisionBuilder, at: Activation, failing: Failing) -> None
         iteration=at.iteration,
         item=at.item,
         attempt=failing.attempts,
-        failure=unanswered(at.node, failing.failure),
+        failure=failing.failure,
         started_at=builder.now,
         ended_at=builder.now,
         tool=at.node.tool,
@@ -191,7 +191,9 @@ def _give_up(builder: DecisionBuilder, at: Activation, failing: Failing) -> None
     )
     context = builder.context(at.slot)
     failed = stopped(context, failing.failure).on(failed)
-    if (builder.state.undo.can or builder.state.children) and not failed.is_result:
+    failed = in_doubt(builder.program, builder.state, at.node, failed, failing.kept)
+    may_undo = failed.prior is not None or builder.state.undo.is_left or builder.state.children
+    if may_undo and not failed.is_result:
         from baton.core.decide.failure_handling import stays
 
         failed = replace(failed, stays=stays(context, failing.failure))

@@ -20,6 +20,7 @@ from baton.core.decide.outcomes import Outcome, settle
 from baton.core.decide.readiness import FAILS, SKIPPED, WAITS
 from baton.core.decide.retries import go_on, may_try_again, next_attempt
 from baton.core.decide.transitions import RouteError, caught, check_output, done, skipped, stopped
+from baton.core.decide.undo_links import in_doubt, may_have_acted
 from baton.core.decide.unknown_outcomes import doubt_notice, is_in_doubt
 from baton.core.log import events as ev
 from baton.core.log.answers import tool_asked_about
@@ -244,7 +245,7 @@ def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> Non
         output=said.output,
         failure=None if said.failure is None else replace(said.failure, node=at.node.name),
         callback=said.callback,
-        kept=_kept(builder, at, failing) if said.output is not None and at.node.undo else None,
+        kept=_kept(builder, at, failing) if at.node.undo else None,
     )
     for event in list(settle(builder.program, builder.state, outcome, builder.found)):
         builder.note(event)
@@ -345,7 +346,11 @@ def fail(
     )
     context = builder.context(at.slot)
     settled = stopped(context, failure).on(failed)
-    if at.node.each is not None and (builder.state.undo.can or builder.state.children):
+    if failing is not None and may_have_acted(at.node, failing.failure):
+        # The last attempt may have happened, whatever the step has failed with since.
+        doubtful = replace(settled, failure=replace(failure, doubt=True, tool=failing.failure.tool))
+        settled = in_doubt(builder.program, builder.state, at.node, doubtful, failing.kept)
+    if at.node.each is not None and (builder.state.undo.is_left or builder.state.children):
         from baton.core.decide.failure_handling import stays  # few maps fail
 
         settled = replace(settled, stays=stays(context, failure))

@@ -1,7 +1,6 @@
-"""A saga that cannot go on takes back what it has done: when, in which order, and what comes of it.
+"""A saga that cannot go on takes back what it has done: whether, and what comes before.
 
-Loaded with the first saga that undoes something. Undoing a step is a step at a slot of an item; attempts, pauses, questions and money are those
-of any other. The list of what can be undone is in core/log/undos.py.
+Loaded with the first saga that undoes something. The steps of it are in undo_steps.py, the list of what can be undone in core/log/undos.py.
 """
 
 from __future__ import annotations
@@ -11,37 +10,35 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide.builder import DecisionBuilder, RunStep, activation, one_after_a_crash
-from baton.core.decide.commands import Decision, StopSteps, UndoChildren, missing, next_up
+from baton.core.decide.builder import DecisionBuilder, activation, one_after_a_crash
+from baton.core.decide.commands import Decision, StopSteps, missing, next_up
 from baton.core.decide.context import LackingError
 from baton.core.decide.parking import orphans_of
 from baton.core.decide.program import Program
-from baton.core.decide.retries import may_try_again, next_attempt
-from baton.core.decide.scheduling import fail, follow
+from baton.core.decide.retries import next_attempt
 from baton.core.decide.spending import is_told
+from baton.core.decide.undo_links import in_doubt, may_have_acted
 from baton.core.decide.unknown_outcomes import doubts, is_in_doubt
 from baton.core.effects.toolspec import ONCE, PURE
-from baton.core.expressions import ExpressionError, compile_template, lone_path
-from baton.core.graph.graph import Undo
+from baton.core.expressions import ExpressionError
+from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
 from baton.core.log.callbacks import is_elsewhere
-from baton.core.log.state import State, item_of, node_of, slot_of
-from baton.core.log.undos import NAMED, Undoing, undo_item, undone_item
+from baton.core.log.state import UNKNOWN_OUTCOME, State, node_of
+from baton.core.log.undos import NAMED
 from baton.core.log.work import Child
-from baton.core.nodes.base import Activation
-from baton.errors import CorruptLog
+from baton.core.nodes.base import Activation, Run, UnfitError
 
 Cancelling = Callable[..., Decision]
 """Has children stop, and undo what they have done."""
 
-SIDE_BY_SIDE = 10
-"""So many steps are undone at a time where the document lets them be."""
-LOOK_MS = 60_000
-"""So often it is looked whether a child has undone what it had done, should word of its end be lost."""
 MOST_INTERRUPTIONS = 3
 """So often a step that is called again to find out what it has done may be cut off by the end of an invocation."""
 MOST_CRASHES = 2
 """After so many deaths in a row without progress such a step is not called again: it may be the one that kills its workers."""
+_CUT_OFF = ev.Failure(
+    UNKNOWN_OUTCOME, "it was cut off, and its output did not come", kind=class_of(UNKNOWN_OUTCOME)
+)
 STOPPED = ev.Failure("cancelled", "the saga was stopped while the step ran")
 
 
@@ -60,7 +57,7 @@ def begun(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
         return looks
     heard = _to_hear_of(builder)
     has_ended = any(child.undoable for _, child in heard)
-    if not (state.undo.can or state.undo.failed or has_ended or _may_stand(builder)):
+    if not (state.undo.is_left or has_ended or _may_stand(builder)):
         return None
     told = [one for one in doubts(builder.program, state, builder.now) if not is_told(state, one.key)]
     if told:
@@ -69,7 +66,10 @@ def begun(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
         return cancelling(heard, undo=True, heard=True)
     if orphans := orphans_of(state):
         return cancelling(orphans, undo=True)
-    return Decision(record=(_beginning(builder),))
+    try:
+        return Decision(record=(*_in_doubt(builder), *_set_aside(state), _beginning(builder)))
+    except LackingError as error:
+        return Decision(commands=missing(error.needs, error.questions))
 
 
 def _to_hear_of(builder: DecisionBuilder) -> list[tuple[str, Child]]:
@@ -134,7 +134,7 @@ def _looks(builder: DecisionBuilder) -> Decision | None:
     for slot in state.tokens:
         at = activation(program, state, slot)
         failing = state.failing.get(slot)
-        if not at.node.undo or (failing is not None and failing.ask is not None):
+        if not at.node.undo or (failing is not None and failing.ask is not None) or slot in state.undo.unsure:
             continue
         is_looked_at = is_in_doubt(program, state, slot, ())
         if not is_looked_at and not _is_unsettled(program, state, slot):
@@ -152,7 +152,66 @@ def _looks(builder: DecisionBuilder) -> Decision | None:
 
 
 def _arguments_of(builder: DecisionBuilder, at: Activation) -> Any:
-    return builder.context(at.slot).render(builder.program.template(at.slot))
+    """Raises `ExpressionError` where there are none, `LackingError`."""
+    if not at.item or builder.program.is_one_of_many(at.slot):
+        return builder.context(at.slot).render(builder.program.template(at.slot))
+    # What undoes something, or finds out whether there is something to undo, is not held up by limits of money.
+    desk = DecisionBuilder(builder.program, builder.state, builder.now, builder.running, builder.found)
+    try:
+        said = builder.program.kinds[at.node.kind].begin(at, desk)
+    except UnfitError as error:
+        raise ExpressionError(error.failure.message) from error
+    if not isinstance(said, Run):
+        raise ExpressionError(f"`{at.slot}` cannot be called any more")
+    return said.arguments
+
+
+def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
+    """Of each step that was cut off, and that something undoes, that it has failed and may have happened: a person is asked when its turn
+    comes. Raises `LackingError`.
+    """
+    program, state = builder.program, builder.state
+    for slot in _cut_off(builder):
+        at, failing = activation(program, state, slot), state.failing.get(slot)
+        if not at.node.undo:
+            continue
+        failure = (
+            _CUT_OFF if failing is None or not may_have_acted(at.node, failing.failure) else failing.failure
+        )
+        failed = ev.StepFailed(
+            node=at.node.name,
+            iteration=at.iteration,
+            item=at.item,
+            attempt=1 if failing is None else failing.attempts,
+            failure=replace(failure, node=at.node.name),
+            started_at=builder.now,
+            ended_at=builder.now,
+            tool=at.node.tool,
+            tool_version=at.node.tool_version,
+            schema_hash=at.node.schema_hash,
+            is_result=program.keeps_failure(slot),
+        )
+        yield in_doubt(program, builder.state, at.node, failed, _kept(builder, at))
+
+
+def _kept(builder: DecisionBuilder, at: Activation) -> ev.Value | None:
+    """What undoes the step needs of its arguments, if they can be made once more. Raises `LackingError`."""
+    failing, undo = builder.state.failing.get(at.slot), at.node.undo.get(at.node.tool)
+    if failing is not None and failing.kept is not None:
+        return failing.kept
+    if undo is None or undo.keeps == ():
+        return None
+    try:
+        given = {**_arguments_of(builder, at), **({} if failing is None else failing.arguments)}
+    except ExpressionError:
+        return None
+    return ev.Value(v=undo.needed(given))
+
+
+def _set_aside(state: State) -> tuple[ev.UndoSetAside, ...]:
+    """Where some of what could not be undone is in the log, all of it but the first is: it is taken up in one order."""
+    rest = state.undo.failed[NAMED:] if state.undo.aside else ()
+    return (ev.UndoSetAside(steps=rest),) if rest else ()
 
 
 def _beginning(builder: DecisionBuilder) -> ev.UndoBegan:
@@ -160,6 +219,8 @@ def _beginning(builder: DecisionBuilder) -> ev.UndoBegan:
     state, cancel = builder.state, builder.state.cancel
     wanted = cancel if cancel is not None and cancel.undo else None
     failure = state.failure
+    program = builder.program
+    lost = tuple(slot for slot in _cut_off(builder) if not program.node_at(state, slot).undo)
     reason = wanted.reason if wanted is not None else f"{failure.code}: {failure.message}" if failure else ""
     return ev.UndoBegan(
         reason=reason[:500],
@@ -167,7 +228,8 @@ def _beginning(builder: DecisionBuilder) -> ev.UndoBegan:
         at=builder.now,
         back_to=0 if wanted is None else wanted.back_to,
         together=builder.program.graph.undo_together or (wanted is not None and wanted.together),
-        doubtful=tuple(_cut_off(builder))[:NAMED],
+        doubtful=lost[:NAMED],
+        doubts=len(lost),
     )
 
 
@@ -175,209 +237,13 @@ def _cut_off(builder: DecisionBuilder) -> Iterator[str]:
     """Steps that may have happened, and whose output did not come: there is nothing to undo them with."""
     program, state = builder.program, builder.state
     for slot in state.tokens:
+        if slot in state.undo.unsure:
+            continue
         is_begun = is_elsewhere(state, slot) or (
             slot in state.recovery.possibly_running and program.has_come(state, slot)
         )
-        if is_in_doubt(program, state, slot, ()) or (is_begun and program.node_at(state, slot).undo):
+        node, failing = program.node_at(state, slot), state.failing.get(slot)
+        # One that waits for its next attempt, or for an answer, is not tried again.
+        is_silent = failing is not None and may_have_acted(node, failing.failure)
+        if is_in_doubt(program, state, slot, ()) or is_silent or (is_begun and node.undo):
             yield slot
-
-
-# ---- step by step --------------------------------------------------------------------------------------------------------
-
-
-def undo(builder: DecisionBuilder) -> Decision:
-    """What is to be done for an undoing under way."""
-    for slot in _work(builder).steps:
-        try:
-            _schedule(builder, slot)
-        except LackingError as error:
-            builder.lacks(error)
-    if builder.state.undo.head > builder.state.version:
-        return Decision(behind=True)  # what is to be undone is in the entry that is being made
-    if not builder.record and not builder.entries:
-        try:
-            _move(builder)
-        except LackingError as error:
-            builder.lacks(error)
-    if builder.record:
-        return Decision(record=tuple(builder.record))
-    run = one_after_a_crash(builder, builder.run)
-    commands = (*missing(builder.needs, builder.questions, builder.entries), *next_up(run, ()))
-    if builder.undoing:
-        commands = (*commands, UndoChildren(tuple(builder.undoing)))
-    return Decision(commands=commands, again=builder.again, due=builder.due)
-
-
-def _work(builder: DecisionBuilder) -> Undoing:
-    work = builder.state.undo.work
-    assert work is not None, "the caller has looked"
-    return work
-
-
-def _move(builder: DecisionBuilder) -> None:
-    """The next steps begin, those that nothing undoes are passed, and it ends when none is left. Raises `LackingError`."""
-    while True:
-        work = _work(builder)
-        if work.steps and (not work.together or len(work.steps) >= SIDE_BY_SIDE):
-            return
-        event = _next(builder, work)
-        if event is None:
-            if not work.steps:
-                builder.note(_end(builder.state, work))
-            return
-        if isinstance(event, ev.UndoStepBegan) and _slot(event) in work.steps:
-            return
-        builder.note(event)
-
-
-def _slot(event: ev.UndoStepBegan) -> str:
-    return slot_of(event.node, event.iteration, event.item)
-
-
-def _next(builder: DecisionBuilder, work: Undoing) -> ev.UndoStepBegan | ev.UndoPassed | None:
-    """What comes next: first what has failed before, then the list. Raises `LackingError`."""
-    state = builder.state
-    if work.again:
-        first = work.again[0]
-        name, iteration = node_of(first.slot)
-        child = {"child": first.child}
-        by = child if first.child else _done_by(_event(builder, first.version, first.index))
-        return ev.UndoStepBegan(
-            node=name,
-            iteration=iteration,
-            item=undo_item(item_of(first.slot)),
-            at=builder.now,
-            version=first.version,
-            index=first.index,
-            **by,
-            again=not first.child or bool(first.code),
-        )
-    version, below = state.undo.head, state.undo.below
-    if version <= work.back_to:
-        return None
-    entry = _entry(builder, version)
-    links: list[tuple[int, Any]] = [
-        (index, event)
-        for index, event in enumerate(entry.events)
-        if getattr(event, "prior", None) is not None and (below < 0 or index < below)
-    ]
-    index, event = links[-1]
-    is_first = len(links) == 1
-    place: dict[str, Any] = {
-        "node": event.node,
-        "iteration": event.iteration,
-        "version": version,
-        "index": index,
-        "next": event.prior if is_first else version,
-        "below": -1 if is_first else index,
-    }
-    by = _done_by(event)
-    if event.lasting or not _can_undo(builder, event):
-        node = builder.program.nodes.get(event.node)
-        stands = node is not None and node.undoes
-        return ev.UndoPassed(item=event.item, tool=by.get("tool", ""), **place, stands=stands)
-    return ev.UndoStepBegan(item=undo_item(event.item), at=builder.now, **by, **place)
-
-
-def _done_by(event: Any) -> dict[str, Any]:
-    return {"child": event.child} if hasattr(event, "child") else {"tool": event.tool}
-
-
-def _can_undo(builder: DecisionBuilder, event: Any) -> bool:
-    node = builder.program.nodes.get(event.node)
-    return node is not None and (hasattr(event, "child") or node.inverse(event.tool, event.item) is not None)
-
-
-def _entry(builder: DecisionBuilder, version: int) -> ev.Entry:
-    entry = builder.found.entries.get(version)
-    if entry is None:
-        raise LackingError(entries=(version,))
-    return entry
-
-
-def _event(builder: DecisionBuilder, version: int, index: int) -> Any:
-    return _entry(builder, version).events[index]
-
-
-def _schedule(builder: DecisionBuilder, slot: str) -> None:
-    """A step that undoes another: it runs now, waits for its next attempt, or for a person. Raises `LackingError`."""
-    state = builder.state
-    if slot in builder.running or (slot in state.failing and not may_try_again(builder, _at(builder, slot))):
-        return
-    step = _work(builder).steps[slot]
-    if step.child:
-        builder.undoing.append((slot, step.child))
-        builder.due_by(builder.now + LOOK_MS)
-        return
-    at = _at(builder, slot)
-    work = state.open.get(slot)
-    if work is not None:
-        said = builder.program.kinds[at.node.kind].resume(at, work, builder)
-        if said is None:
-            builder.due_by(builder.now + LOOK_MS if work.due is None else work.due)
-        else:
-            follow(builder, at, said)
-        return
-    event = _event(builder, step.version, step.index)
-    found = builder.program.nodes[at.node.name].inverse(step.tool, undone_item(at.item))
-    if found is None:
-        fail(
-            builder,
-            at,
-            ev.failed_with("tool_missing", f"nothing undoes `{step.tool}` any more", at.node.name),
-        )
-        return
-    try:
-        arguments = _arguments(builder, slot, found, event)
-    except (ExpressionError, CorruptLog) as error:
-        fail(builder, at, ev.failed_with("input_unbound", str(error), at.node.name))
-        return
-    builder.run.append(_run(builder, at, arguments))
-
-
-def _at(builder: DecisionBuilder, slot: str) -> Activation:
-    return activation(builder.program, builder.state, slot)
-
-
-def _run(builder: DecisionBuilder, at: Activation, arguments: Any) -> RunStep:
-    was = slot_of(at.node.name, at.iteration, undone_item(at.item))
-    generation = builder.state.undo.generation(at.node.name, at.iteration, was)
-    step = next_attempt(builder, at, arguments)
-    return replace(step, digest="", undoes=True, generation=generation)
-
-
-def _arguments(builder: DecisionBuilder, slot: str, found: Undo, event: Any) -> dict[str, Any]:
-    """An argument that is an expression for what may be missing is left out where it is. Raises `ExpressionError`, `LackingError`."""
-    values = {"output": event.output if event.full is None else event.full}
-    if event.kept is not None:
-        values["input"] = event.kept
-    context = replace(builder.context(slot), undone=values)
-    given: dict[str, Any] = found.step.arguments
-    rendered: dict[str, Any] = context.render(compile_template(given))
-    return {
-        name: value
-        for name, value in rendered.items()
-        if value is not None or not ((path := lone_path(given[name])) is not None and path.optional)
-    }
-
-
-# ---- how it ends ---------------------------------------------------------------------------------------------------------
-
-
-def _end(state: State, work: Undoing) -> ev.SagaEnded:
-    left = state.undo.failed
-    report = ev.Undone(
-        done=work.done,
-        fails=len(left),
-        lasts=work.lasts,
-        failed=left[:NAMED],
-        lasting=work.lasting,
-        doubtful=state.undo.doubtful,
-        back_to=work.back_to,
-    )
-    is_done = not left and not state.undo.doubtful
-    why = work.reason or (f"rolled back by {work.by}" if work.by else "")
-    failure = state.failure or ev.Failure("cancelled", why)
-    return ev.SagaEnded(
-        status="rolled_back" if is_done else "rollback_failed", failure=failure, undone=report
-    )

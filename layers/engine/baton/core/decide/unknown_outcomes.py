@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
+from baton.core.decide.parking import takes_back
 from baton.core.decide.program import Program
 from baton.core.effects.toolspec import ONCE, PURE
-from baton.core.failures.codes import UNKNOWN, class_of
+from baton.core.failures.doubts import leaves_doubt
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.callbacks import is_elsewhere
@@ -38,20 +39,23 @@ def is_in_doubt(program: Program, state: State, slot: str, running: Collection[s
 
 def unanswered(node: Node, failure: ev.Failure) -> ev.Failure:
     """The same failure, of a step that has failed for good; in doubt where something undoes the step, and its last call had no answer or
-    ended in a way that says nothing.
+    one that says nothing, such as a status 5xx.
 
-    Such a step may have acted, and what it gave, which its inverse needs, is unknown: the end of an undoing names it.
+    Such a step may have acted, and what it gave, which its inverse needs, is unknown: a person is asked when the saga is undone.
     """
-    if not node.undo or node.effect in {PURE, ONCE}:
+    if not node.undo or node.effect in {PURE, ONCE} or failure.refused:
         return failure
-    says_nothing = failure.code == "timeout" or (failure.kind or class_of(failure.code)) == UNKNOWN
-    return replace(failure, doubt=True) if says_nothing else failure
+    says_nothing = failure.code == "timeout" or failure.status >= 500  # whatever its class
+    return (
+        replace(failure, doubt=True) if says_nothing or leaves_doubt(failure.code, failure.kind) else failure
+    )
 
 
 def doubts(program: Program, state: State, now: int) -> Iterator[ev.Notice]:
-    """The notices about steps in doubt of a saga that ends now."""
+    """The notices about steps in doubt of a saga that ends now; where it undoes them first, people are asked then."""
+    undoes = takes_back(state)
     for slot in state.tokens:
-        if is_in_doubt(program, state, slot, ()):
+        if is_in_doubt(program, state, slot, ()) and not (undoes and program.node_at(state, slot).undo):
             yield doubt_notice(state, slot, now)
 
 

@@ -49,6 +49,8 @@ MAX_HINTS = 1_000
 # Keys are short: with less in common, the nearest would be one by chance.
 _NEAR = 0.6
 
+# What has fields of its own beside the key of the kind.
+_PARTS: Mapping[str, type[BaseModel]] = {"map": MapModel, "join": JoinModel, "loop": LoopModel}
 # What stands under a key of a node or of the document, or in a list there.
 INSIDE: Mapping[str, type[BaseModel]] = {
     **{kind.key: kind.model for kind in NODE_TYPES if kind.model},
@@ -144,7 +146,7 @@ def meant(location: Sequence[Any]) -> str:
 def belongs(location: Sequence[Any], node: Mapping[str, Any]) -> tuple[str, ...]:
     """Where in its node the last step of the location belongs, if that is known and not where it stands; empty otherwise.
 
-    A field of the node can stand below the key of its kind, one of the kind beside that, and a limit at either place.
+    A field of the node can stand below the key of its kind, one of the kind or of `map` beside that, and a limit at either place.
     """
     below = tuple(location[2:-1])
     word = plainly(str(location[-1]))
@@ -157,6 +159,9 @@ def belongs(location: Sequence[Any], node: Mapping[str, Any]) -> tuple[str, ...]
     if not below and inside and (inside == word or not beside):
         held = node[kind.key]
         return () if isinstance(held, dict) and inside in held else (kind.key, inside)
+    for key, model in () if below else _PARTS.items():
+        if key in node and (field := _key(word, model)) and (field == word or not beside):
+            return (key, field)
     limit = _key(word, LimitsModel)
     return ("limits", limit) if limit and not beside else ()
 

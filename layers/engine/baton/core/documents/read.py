@@ -175,7 +175,7 @@ def _elsewhere(location: Sequence[Any], document: Any) -> str:
     home, below = _home(location, document), location[2:-1]
     if not home:
         return ""
-    if home[0] in BY_KEY:
+    if home[0] in BY_KEY or (home[0] != "limits" and home[1:]):
         return f"write `{home[1]}` below `{home[0]}`"
     what = f"`limits: {{{home[1]}: …}}`" if home[1:] else f"`{home[0]}`"
     return f"write {what} beside `{below[0]}`, as a field of the node" if below else f"write {what}"

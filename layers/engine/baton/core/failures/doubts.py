@@ -21,6 +21,9 @@ BY_CODE: Mapping[str, bool] = {
     "deadlock": False,
     "file_locked": False,
     "element_not_found": False,
+    # No call was made.
+    "breaker_open": False,
+    "in_progress": False,
     # The tool did return: only what it returned is of no use.
     "result_invalid": True,
     "result_too_large": True,

@@ -17,7 +17,7 @@ OVERLAPS = (SKIP, QUEUE, ALLOW)
 class Schedule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """Ticks by a cron expression of five fields, or (`rate`, in ms) one after so long.
 
-    `catch_up`: of ticks that are overdue, so many are started, the newest ones. `input` is a template.
+    `catch_up`: of ticks that are overdue, so many are started, the newest ones. `input` is a template. `labels` are those of its sagas.
     """
 
     cron: str = ""
@@ -26,3 +26,4 @@ class Schedule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, fo
     overlap: str = SKIP
     catch_up: int = 1
     input: Any = None
+    labels: dict[str, str] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from baton.core.log.agents import AgentClosed, Called, CallsBegan, TurnBegan
+from baton.core.log.child_events import ChildClosed, ChildrenAbandoned, ChildReported
 from baton.core.log.failure_events import (
     AttemptFailed,
     NoticeDue,
@@ -48,15 +49,15 @@ from baton.core.log.records import (
 )
 from baton.core.log.replans import AlternativeBegan, ReplanEnded
 from baton.core.log.settling import Gives, Settles
-from baton.core.log.undos import (
+from baton.core.log.undo_events import (
     ChildUndone,
-    NotUndone,
     UndoBegan,
-    Undone,
     UndoPassed,
-    UndoStep,
+    UndoSetAside,
     UndoStepBegan,
+    UndoTakenUp,
 )
+from baton.core.log.undos import NotUndone, Undone, UndoStep
 from baton.core.log.whole_events import GaveUp, LimitReached, Parked, Resumed, Revived
 from baton.core.models.usage import Usage
 
@@ -71,8 +72,11 @@ __all__ = [  # what is declared in rooms of its own
     "CallbackOpened",
     "Called",
     "CallsBegan",
+    "ChildClosed",
     "ChildOpened",
+    "ChildReported",
     "ChildUndone",
+    "ChildrenAbandoned",
     "Failure",
     "GaveUp",
     "Gives",
@@ -109,8 +113,10 @@ __all__ = [  # what is declared in rooms of its own
     "TurnBegan",
     "UndoBegan",
     "UndoPassed",
+    "UndoSetAside",
     "UndoStep",
     "UndoStepBegan",
+    "UndoTakenUp",
     "Undone",
     "Untold",
     "Value",
@@ -127,8 +133,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     `depth` counts the sagas above it; `scope` names its place in them whatever the branch they are in: what happens
     once there happens once in all branches. `counts` are the scopes whose limits are counted: nodes by name, the saga as an
     empty text. `handled`: a saga above goes on from this one's failure. `last`: what its deployment does in place of
-    a question (`escalate` or `fail`); empty: it asks. `ends_by`: until when it may last, and `expires`: when all that is
-    stored of it may be deleted (0: never).
+    a question (`escalate` or `fail`); empty: it asks. `ends_by`: until when it may last, and `expires`: when all of it may be deleted (0: never).
     """
 
     workflow: str
@@ -149,6 +154,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     last: str = ""
     ends_by: int = 0
     expires: int = 0
+    labels: dict[str, str] = {}  # noqa: RUF012  # msgspec copies it
 
 
 class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):
@@ -177,7 +183,8 @@ class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw
 
     With tokens to emit, a join tolerates it and the tokens carry it there; without, the saga fails with it. `by`: the key of
     the signal that brought the failure. `is_result`: of a call that a model has asked for, which is told of it; the saga goes on. `stays`: the rules for
-    the failure let the saga end without undoing what it has done.
+    the failure let the saga end without undoing what it has done. `prior` and `kept` are as those of a step that has succeeded: it may have
+    happened, and an undoing comes to it, too.
     """
 
     became = "failed"
@@ -196,6 +203,8 @@ class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw
     usage: tuple[Usage, ...] = ()
     assumed: int = 0
     stays: bool = False
+    prior: int | None = None
+    kept: Value | None = None
 
 
 class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):
@@ -229,34 +238,6 @@ class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_o
 
     became = "waited"
     by: str
-
-
-class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True, kw_only=True):
-    """A child ended; its parent's worker puts this, several in one entry. `cost` is all it spent. `undoable`: it has done what can be undone."""
-
-    slot: str
-    child: str
-    status: str
-    output: Value = Value()
-    failure: Failure | None = None
-    cost: int = 0
-    undoable: bool = False
-
-
-class ChildClosed(Gives, frozen=True, tag="child_closed", omit_defaults=True, kw_only=True):
-    """The workflow node whose child reported success is done; or its cancelled child did, and `by` is the signal that called it off. `prior` and `lasting` are as those of a step that has succeeded."""
-
-    child: str
-    by: str = ""
-    prior: int | None = None
-    lasting: bool = False
-
-
-class ChildrenAbandoned(Root, frozen=True, tag="children_abandoned", omit_defaults=True, kw_only=True):
-    """Children that a fork or a join left behind were asked to stop, or some of a saga that is about to end. `undo`: it undoes what it has done, and hears first what they have undone."""
-
-    children: tuple[str, ...]
-    undo: bool = False
 
 
 class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=True, kw_only=True):
@@ -363,6 +344,8 @@ Event = (
     | UndoBegan
     | UndoStepBegan
     | UndoPassed
+    | UndoSetAside
+    | UndoTakenUp
     | ChildUndone
     | Forked
     | SagaEnded

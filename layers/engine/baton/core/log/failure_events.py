@@ -13,7 +13,7 @@ from baton.core.models.usage import Usage
 
 
 class AttemptFailed(About, frozen=True, tag="attempt_failed", omit_defaults=True, kw_only=True):
-    """An attempt failed that is not the step's last word: what is done about it follows in the same entry."""
+    """An attempt failed that is not the step's last word: what is done about it follows in the same entry. `kept`: the arguments that what undoes it needs, where it may have happened all the same."""
 
     attempt: int
     failure: Failure
@@ -27,6 +27,7 @@ class AttemptFailed(About, frozen=True, tag="attempt_failed", omit_defaults=True
     callback: str = ""
     usage: tuple[Usage, ...] = ()
     assumed: int = 0
+    kept: Value | None = None
 
 
 class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=True, kw_only=True):

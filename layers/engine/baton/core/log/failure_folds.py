@@ -40,6 +40,7 @@ from baton.core.log.state import (
     slot_of,
     without,
 )
+from baton.core.log.undos import is_undo
 from baton.core.log.workflow_limits import pay
 from baton.core.models.tool import REFUSED
 
@@ -65,6 +66,8 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         way=None if before is None else before.way,
         arguments={} if before is None else before.arguments,
         correction=correction,
+        kept=e.kept,
+        began=_began(before, e) if is_undo(slot) else 0,
     )
     return replace(
         with_models(pay(state, slot, e.cost), slot, e.usage, e.assumed),
@@ -76,6 +79,11 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
             interruptions={key: count for key, count in state.recovery.interruptions.items() if key != slot},
         ),
     )
+
+
+def _began(before: Failing | None, e: ev.AttemptFailed) -> int:
+    """When the attempts began that share the time of an inverse; anew once a person has decided."""
+    return before.began if before is not None and before.began else e.started_at
 
 
 def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
@@ -117,7 +125,8 @@ def step_held(state: State, e: ev.StepHeld) -> State:
     if failing is None or not failing.history.since:
         return after
     history = replace(failing.history, since=failing.history.since + e.until - e.at)
-    return replace(after, failing={**state.failing, slot: replace(failing, history=history)})
+    began = failing.began and failing.began + e.until - e.at
+    return replace(after, failing={**state.failing, slot: replace(failing, history=history, began=began)})
 
 
 def question_closed(state: State, e: ev.QuestionClosed) -> State:
@@ -146,6 +155,7 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
         # The claim that was asked about, and no other: which of two was later, no two clocks agree on.
         decided=failing.failure.claim if is_doubt else "",
         given=e.output,
+        began=0,
     )
     if not e.by and e.action != EXPIRED:
         state = _closed_by_itself(state, e)

@@ -22,7 +22,6 @@ from baton.core.log.failure_folds import (
     notice_due,
     notices_sent,
     question_claimed,
-    question_closed,
     question_escalated,
     step_held,
     strategy_chosen,
@@ -62,6 +61,9 @@ from baton.core.log.undo_folds import (
     doubtful,
     emptied,
     linked,
+    question_closed,
+    set_aside,
+    taken_up,
     undo_began,
     undo_passed,
     undo_step_began,
@@ -215,6 +217,7 @@ def _started(state: State, e: ev.SagaStarted) -> State:
             started_at=e.at,
             ends_by=e.ends_by,
             expires=e.expires,
+            labels=e.labels,
         ),
         used=dict.fromkeys(e.counts, Used()),
     )
@@ -252,8 +255,8 @@ def _failed(state: State, e: ev.StepFailed) -> State:
         state = callback_over(state, slot, e.callback, e.failure.code)
     if state.undo.work is not None and slot in state.undo.work.steps:
         return undone(state, slot, e.failure)
-    if e.failure.doubt or e.failure.code == UNKNOWN_OUTCOME:
-        state = doubtful(state, slot)
+    if e.failure.doubt or e.failure.code == UNKNOWN_OUTCOME or e.prior is not None:
+        state = doubtful(state, slot, e)
     if e.stays and state.failure is None:
         state = replace(state, undo=replace(state.undo, stays=True))
     if state.open and not e.item:
@@ -262,9 +265,11 @@ def _failed(state: State, e: ev.StepFailed) -> State:
         return call_failed(_consume(state, e, told(e.failure)), e)
     if e.emits:  # those of its node: what an item fails with is its node's failure
         return _consume(state, replace(e, item=""), None)
+    # What was cut off when the saga stopped is not what has stopped it.
+    is_reason = e.prior is None or not state.is_stopping
     return stopped(
         state,
-        failure=state.failure or e.failure,
+        failure=state.failure or (e.failure if is_reason else None),
         failing=without(state.failing, (slot,)),
         held=without(state.held, (slot,)),
         recovery=without_running(state.recovery, slot),
@@ -376,6 +381,8 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.UndoBegan: undo_began,
         ev.UndoStepBegan: undo_step_began,
         ev.UndoPassed: undo_passed,
+        ev.UndoSetAside: set_aside,
+        ev.UndoTakenUp: taken_up,
         ev.ChildUndone: child_undone,
         ev.Forked: _forked,
         ev.SagaEnded: _ended,

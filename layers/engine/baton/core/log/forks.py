@@ -98,14 +98,18 @@ def _undoable(before: Undoable, at_cut: Undoable, cut: int, waiting: Collection[
 
     Steps in doubt that are done again, because they are `waiting` at the cut, are met again.
     """
-    doubtful = at_cut.doubtful
-    if not (before.rounds or before.standing or before.spans or at_cut.stays or doubtful):
+    doubtful, unsure = at_cut.doubtful, at_cut.unsure
+    if not (before.rounds or before.standing or before.spans or at_cut.stays or doubtful or unsure):
         return at_cut
+    anew = {slot: cut for slot in unsure if slot in waiting}
     return replace(
         at_cut,
         work=None,
         stays=False,
         doubtful=tuple(slot for slot in doubtful if slot not in waiting),
+        unsure=tuple(slot for slot in unsure if slot not in anew),
+        doubts=at_cut.doubts - len(anew),
+        redone={**at_cut.redone, **anew},
         failed=tuple(one for one in before.failed if one.version <= cut and not at_cut.has(one)),
         rounds=before.rounds,
         standing=before.standing,

@@ -64,7 +64,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a step or a saga failed: a code for programs, a message for people, the node if there is one.
 
     Of an attempt of a tool also the class, the HTTP status if there was one, which tool and attempt it was, and when.
-    `doubt`: what may happen only once may have happened; `claim` is the owner of the claim that it is about. `errors`:
+    `doubt`: it may have happened all the same; `refused`: the tool itself says that it has not; `claim` is the owner of the claim that it is about. `errors`:
     the first of the failures that a join has failed for, or that of a child. `handled`: on an edge, the nodes at which `catch` goes on from
     this failure; the edge is lost by it, and not failed. `batch`: of a map that has failed, what became of each item.
     """
@@ -82,6 +82,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     errors: tuple[Blamed, ...] = ()
     handled: tuple[str, ...] = ()
     batch: Value | None = None
+    refused: bool = False
 
     def __hash__(self) -> int:
         return hash((self.code, self.message, self.node, self.attempt, self.at))

@@ -115,7 +115,8 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     `history` and `policies` (uses by name) are what was done since it began; the rest is what `StrategyChosen` said.
     `decided`: the owner of the claim of which a person has said what became of it; `given`: what has come of it.
     `handovers`: how often what was handed over elsewhere has ended without success. `correction`: what was wrong about the last
-    answer of a model that was refused.
+    answer of a model that was refused. `kept`: what would undo the last attempt needs of its arguments. `began`: when the
+    first attempt of an inverse began, later by the time that it was held back.
     """
 
     attempts: int
@@ -134,6 +135,8 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     given: Value | None = None
     handovers: int = 0
     correction: str = ""
+    kept: Value | None = None
+    began: int = 0
 
 
 class Held(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -195,6 +198,7 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Until when it may last. 0: as long as it takes."""
     expires: int = 0
     """When all that is stored of it may be deleted. 0: never."""
+    labels: dict[str, str] = {}
 
 
 class Lineage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

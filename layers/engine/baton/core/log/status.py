@@ -5,7 +5,7 @@ Derived from a state, and never stored in one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from baton.core.log.state import Failing, State
@@ -34,7 +34,7 @@ def status_of(state: State, turns: Turns | None = None) -> str:
     if state.parked is not None:
         return "parked"
     if state.undo.work is not None:
-        return "compensating"
+        return "suspended" if _all_ask(state, state.undo.work.steps) else "compensating"
     if state.is_stopping:
         return "running"
     if not state.open and not state.failing and not state.held:
@@ -46,6 +46,15 @@ def status_of(state: State, turns: Turns | None = None) -> str:
     asks = any(failing.ask is not None for failing in state.failing.values())
     asks = asks or any(work.ask is not None for work in state.open.values())
     return "suspended" if asks else "waiting"
+
+
+def _all_ask(state: State, slots: Collection[str]) -> bool:
+    """Whether each of these steps waits for a person."""
+    return bool(slots) and all(
+        (slot in state.failing and state.failing[slot].ask is not None)
+        or (slot in state.open and state.open[slot].ask is not None)
+        for slot in slots
+    )
 
 
 def _is_held(failing: Failing | None) -> bool:

@@ -6,10 +6,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
+from baton.core.log.answers import TRY_AGAIN, USE
+from baton.core.log.failure_folds import question_closed as answered
 from baton.core.log.recovery_folds import progressed
-from baton.core.log.state import State, item_of, node_of, slot_of, without
-from baton.core.log.undos import NAMED, NotUndone, Undoing, undo_item, undone_item
+from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, item_of, node_of, slot_of, without
+from baton.core.log.undos import KEYS_KEPT, NAMED, NotUndone, Undoable, Undoing, undo_item, undone_item
 from baton.core.log.workflow_limits import pay
 
 
@@ -29,10 +32,28 @@ def linked(state: State, e: ev.StepSucceeded | ev.ChildClosed) -> State:
     )
 
 
-def doubtful(state: State, slot: str) -> State:
-    """A step has failed that may have happened."""
+def doubtful(state: State, slot: str, e: ev.StepFailed) -> State:
+    """A step has failed that may have happened. One that an undoing comes to is in the list."""
     undo = state.undo
-    return replace(state, undo=replace(undo, doubtful=(*undo.doubtful, slot)[-NAMED:]))
+    if e.prior is None:
+        return replace(state, undo=_named(undo, (slot,)))
+    has_room, stays = len(undo.unsure) < NAMED, not e.emits and not e.is_result
+    undo = replace(
+        undo,
+        head=state.version + 1,
+        below=-1,
+        doubts=undo.doubts + 1,
+        unsure=(*undo.unsure, slot) if has_room or stays else undo.unsure,
+        failed=tuple(one for one in undo.failed if one.slot != slot) if undo.failed else (),
+    )
+    return replace(state, undo=undo)
+
+
+def _named(undo: Undoable, slots: tuple[str, ...], more: int = 0) -> Undoable:
+    """With steps that may have happened and that nothing undoes."""
+    known = tuple(dict.fromkeys((*undo.doubtful, *slots)))
+    more += max(len(known) - NAMED, 0)
+    return replace(undo, doubtful=known[:NAMED], more_doubtful=undo.more_doubtful + more)
 
 
 def emptied(state: State) -> dict[str, Any]:
@@ -69,10 +90,12 @@ def undo_began(state: State, e: ev.UndoBegan) -> State:
         together=e.together,
         first=state.version + 1,
         again=tuple(one for one in state.undo.failed if one.version > e.back_to),
+        aside=state.undo.aside,
+        set_aside=state.undo.set_aside,
     )
     left = tuple(one for one in state.undo.failed if one.version <= e.back_to)
-    doubtful = tuple(dict.fromkeys((*state.undo.doubtful, *e.doubtful)))[-NAMED:]
-    undo = replace(state.undo, work=work, failed=left, doubtful=doubtful)
+    undo = _named(state.undo, e.doubtful, max(e.doubts - len(e.doubtful), 0))
+    undo = replace(undo, work=work, failed=left, aside=(), set_aside=0)
     return replace(state, **emptied(state), undo=undo)
 
 
@@ -80,17 +103,86 @@ def undo_step_began(state: State, e: ev.UndoStepBegan) -> State:
     slot, work = slot_of(e.node, e.iteration, e.item), state.undo.work
     if work is None or slot in work.steps:
         return state
-    step = ev.UndoStep(version=e.version, index=e.index, tool=e.tool, child=e.child, again=e.again)
+    step = ev.UndoStep(
+        version=e.version, index=e.index, tool=e.tool, child=e.child, again=e.again, doubt=bool(e.doubt)
+    )
     steps = {**work.steps, slot: step}
-    undo = state.undo
+    undo, was = state.undo, slot_of(e.node, e.iteration, undone_item(e.item))
+    if e.doubt:
+        state = replace(state, failing={**state.failing, slot: _unknown(e)})
     if e.again or e.index < 0:
-        was = slot_of(e.node, e.iteration, undone_item(e.item))
         begun = (e.version, e.index, was)
         again = tuple(one for one in work.again if (one.version, one.index, one.slot) != begun)
         undo = replace(undo, work=replace(work, steps=steps, again=again))
+    elif e.doubt:
+        undo = _settled(replace(undo, head=e.next, below=e.below, work=replace(work, steps=steps)), was)
     else:
         undo = replace(undo, head=e.next, below=e.below, can=undo.can - 1, work=replace(work, steps=steps))
     return replace(state, undo=undo, tokens={**state.tokens, slot: {e.node: True}})
+
+
+def _unknown(e: ev.UndoStepBegan) -> Failing:
+    """The failure that a person is asked about."""
+    failure = ev.Failure(
+        UNKNOWN_OUTCOME, e.doubt, e.node, kind=class_of(UNKNOWN_OUTCOME), tool=e.tool, at=e.at
+    )
+    return Failing(attempts=0, failure=failure)
+
+
+def _settled(undo: Undoable, slot: str) -> Undoable:
+    """One step in doubt fewer."""
+    left = tuple(one for one in undo.unsure if one != slot)
+    return replace(undo, doubts=undo.doubts - 1, unsure=left)
+
+
+def question_closed(state: State, e: ev.QuestionClosed) -> State:
+    """A person says whether a step in doubt has happened: it is undone then, or there is nothing to undo."""
+    after, work = answered(state, e), state.undo.work
+    slot = slot_of(e.node, e.iteration, e.item)
+    if work is None or after is state or slot not in work.steps or not work.steps[slot].doubt:
+        return after
+    if e.action == USE:
+        step = replace(work.steps[slot], doubt=False, given=e.output)
+        undo = replace(after.undo, work=replace(work, steps={**work.steps, slot: step}))
+        return replace(after, undo=undo, failing=without(after.failing, (slot,)))
+    if e.action == TRY_AGAIN:
+        return _gone(after, slot)
+    return after
+
+
+def _gone(state: State, slot: str, **undo: Any) -> State:
+    """The saga is done with the step at this slot, which undoes another."""
+    work = undo.pop("work", state.undo.work)
+    news: dict[str, Any] = {
+        name: without(getattr(state, name), (slot,))
+        for name in ("tokens", "open", "approved", "begun", "first_started_at", "failing", "held")
+    }
+    work = replace(work, steps=without(work.steps, (slot,)))
+    return replace(
+        state,
+        **news,
+        undo=replace(state.undo, work=work, **undo),
+        recovery=progressed(state.recovery, (slot,)),
+    )
+
+
+def set_aside(state: State, e: ev.UndoSetAside) -> State:
+    gone = {(one.version, one.index, one.slot) for one in e.steps}
+    left = tuple(one for one in state.undo.failed if (one.version, one.index, one.slot) not in gone)
+    undo = state.undo
+    if len(left) + len(e.steps) != len(undo.failed):
+        return state
+    aside, count = (*undo.aside, state.version + 1), undo.set_aside + len(e.steps)
+    return replace(state, undo=replace(undo, failed=left, aside=aside, set_aside=count))
+
+
+def taken_up(state: State, e: ev.UndoTakenUp) -> State:
+    undo, work = state.undo, state.undo.work
+    if work is None or e.version not in work.aside:
+        return state
+    aside = tuple(version for version in work.aside if version != e.version)
+    again, left = (*e.steps, *work.again), work.set_aside - len(e.steps)
+    return replace(state, undo=replace(undo, work=replace(work, aside=aside, set_aside=left, again=again)))
 
 
 def undo_passed(state: State, e: ev.UndoPassed) -> State:
@@ -99,9 +191,12 @@ def undo_passed(state: State, e: ev.UndoPassed) -> State:
     if work is None or undo.head != e.version or (undo.below >= 0 and e.index >= undo.below):
         return state
     slot, standing = slot_of(e.node, e.iteration, e.item), undo.standing
+    if e.redone:
+        return replace(state, undo=replace(undo, head=e.next, below=e.below))
     work = replace(work, lasting=(*work.lasting, slot)[:NAMED], lasts=work.lasts + 1)
     if e.stands:
         work = replace(work, rounds=_since(work.rounds, e.node, e.iteration))
+        undo = replace(undo, crowded=_crowded(undo, slot))
         standing = _kept(standing, slot)
     cannot = max(undo.cannot - 1, 0)
     undo = replace(undo, head=e.next, below=e.below, cannot=cannot, work=work, standing=standing)
@@ -118,7 +213,14 @@ def _since(rounds: Rounds, node: str, iteration: tuple[int, ...]) -> Rounds:
 
 def _kept(standing: dict[str, int], slot: str) -> dict[str, int]:
     """The slot is not undone when the rounds of its node are: it keeps its key."""
+    if slot not in standing and len(standing) >= KEYS_KEPT:
+        return standing
     return {**standing, slot: standing.get(slot, 0) + 1}
+
+
+def _crowded(undo: Undoable, slot: str) -> bool:
+    """Whether there is no room to know that the slot keeps its key."""
+    return undo.crowded or (slot not in undo.standing and len(undo.standing) >= KEYS_KEPT)
 
 
 def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
@@ -127,11 +229,10 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
     assert work is not None, "the caller has looked"
     step, (name, iteration) = work.steps[slot], node_of(slot)
     was = slot_of(name, iteration, undone_item(item_of(slot)))
-    work = replace(work, steps=without(work.steps, (slot,)))
     rounds = work.rounds
     if not step.again:
         rounds = _since(rounds, name, iteration)
-    standing, failed = undo.standing, undo.failed
+    standing, failed, crowded = undo.standing, undo.failed, undo.crowded
     if failure is None:
         lowest = min(step.version, work.lowest or step.version)
         work = replace(work, done=work.done + 1, rounds=rounds, lowest=lowest)
@@ -141,7 +242,7 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
     else:
         work = replace(work, rounds=rounds)
         if not step.again:
-            standing = _kept(standing, was)
+            standing, crowded = _kept(standing, was), _crowded(undo, was)
         told = NotUndone(
             slot=was,
             version=step.version,
@@ -150,18 +251,10 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
             code=failure.code,
             message=failure.message[:500],
             child=step.child if step.index < 0 else "",
+            doubt=step.doubt,
         )
         failed = (*failed, told)
-    news: dict[str, Any] = {
-        name: without(getattr(state, name), (slot,))
-        for name in ("tokens", "open", "approved", "begun", "first_started_at", "failing", "held")
-    }
-    return replace(
-        state,
-        **news,
-        undo=replace(undo, work=work, failed=failed, standing=standing),
-        recovery=progressed(state.recovery, (slot,)),
-    )
+    return _gone(state, slot, work=work, failed=failed, standing=standing, crowded=crowded)
 
 
 def child_undone(state: State, e: ev.ChildUndone) -> State:
@@ -179,17 +272,19 @@ def after_undoing(state: State) -> State:
     undo, work = state.undo, state.undo.work
     if work is None:
         return state
-    standing = undo.standing
-    for slot in undo.doubtful:
+    standing, crowded = undo.standing, undo.crowded
+    for slot in (*undo.doubtful, *undo.unsure):
         name, iteration = node_of(slot)
         if name in work.rounds and work.rounds[name] <= iteration:
+            crowded = _crowded(replace(undo, standing=standing, crowded=crowded), slot)
             standing = _kept(standing, slot)
     rounds = {
         **undo.rounds,
         **{node: (*undo.rounds.get(node, ()), first) for node, first in work.rounds.items()},
     }
     spans = (*undo.spans, (work.lowest, work.first)) if work.lowest else undo.spans
-    return replace(state, undo=replace(undo, work=None, rounds=rounds, standing=standing, spans=spans))
+    undo = replace(undo, work=None, rounds=rounds, standing=standing, spans=spans, crowded=crowded)
+    return replace(state, undo=undo)
 
 
 __all__ = [
@@ -198,6 +293,9 @@ __all__ = [
     "doubtful",
     "emptied",
     "linked",
+    "question_closed",
+    "set_aside",
+    "taken_up",
     "undo_began",
     "undo_item",
     "undo_passed",

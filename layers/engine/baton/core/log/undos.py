@@ -1,19 +1,23 @@
-"""Undoing: which steps can be undone, what is under way, and the events of it.
+"""Undoing: which steps can be undone, and what is under way.
 
 Each step that can be undone names the entry of the one before it, so that a state holds the newest alone. Undoing goes back
-along these entries. The folds are in undo_folds.py, what is decided in core/decide/undoing.py.
+along these entries. The events are in undo_events.py, their folds in undo_folds.py, what is decided in core/decide/undoing.py.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from baton.core.log.records import About, Failure, Root
+from baton.core.log.records import Value
 
 UNDO = "undo"
 """The item of a node whose work is undone; of an item, `undo-ITEM`."""
 NAMED = 20
 """The most steps of one fate that the end of an undoing names."""
+LISTED = 100
+"""So many more that could not be undone are in a state before they are set aside in the log."""
+KEYS_KEPT = 500
+"""So many slots are known by name that keep their keys although other work of their nodes was undone."""
 
 
 def undo_item(item: str) -> str:
@@ -35,7 +39,7 @@ class NotUndone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A step that could not be undone: its slot and its place in the log, the tool that was to undo it, and why it failed.
 
     A `child` that was open when its parent stopped has the place at which it was asked to stop, with the index -1. It has
-    no `code` before its undoing has failed.
+    no `code` before its undoing has failed. `doubt`: it is not known whether it has happened.
     """
 
     slot: str
@@ -45,13 +49,14 @@ class NotUndone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     code: str = ""
     message: str = ""
     child: str = ""
+    doubt: bool = False
 
 
 class Undone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What came of an undoing: how many steps are undone, which are not, those that nothing undoes, and those of which it is not known whether
     they have happened.
 
-    `failed`, `lasting` and `doubtful` name the first; `fails` and `lasts` count all. `back_to`: the version that it went back to.
+    `failed`, `lasting` and `doubtful` name the first; `fails`, `lasts` and `doubts` count all. `back_to`: the version that it went back to.
     """
 
     done: int = 0
@@ -61,20 +66,27 @@ class Undone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     lasting: tuple[str, ...] = ()
     doubtful: tuple[str, ...] = ()
     back_to: int = 0
+    doubts: int = 0
 
 
 class UndoStep(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A step that is being undone: its place in the log, the tool that has done it, or the child saga that has. `again`: it had failed before."""
+    """A step that is being undone: its place in the log, the tool that has done it, or the child saga that has. `again`: it had failed before.
+
+    `doubt`: a person is asked whether it has happened; `given`: the output that the person has named.
+    """
 
     version: int
     index: int = 0
     tool: str = ""
     child: str = ""
     again: bool = False
+    doubt: bool = False
+    given: Value | None = None
 
 
 class Undoing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """An undoing under way: why, who wants it, how far back, and how far it is. `again`: what has failed before, and comes first.
+    """An undoing under way: why, who wants it, how far back, and how far it is. `again`: what has failed before, and comes first; `aside`: entries
+    with `set_aside` more of these.
 
     `rounds`: by node, the first round of it that is undone. `first`: the version at which it began; `lowest`: that of the
     earliest step that is undone.
@@ -93,6 +105,8 @@ class Undoing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     lasts: int = 0
     rounds: dict[str, tuple[int, ...]] = {}
     lowest: int = 0
+    aside: tuple[int, ...] = ()
+    set_aside: int = 0
 
 
 class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -109,7 +123,7 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     stays: bool = False
     """Whether the saga ends without undoing anything, by the rules for its failure."""
     doubtful: tuple[str, ...] = ()
-    """Slots of steps that have failed, and may have happened all the same."""
+    """Slots of steps that have failed, may have happened all the same, and that nothing undoes: the first."""
     work: Undoing | None = None
     failed: tuple[NotUndone, ...] = ()
     """What could not be undone, the newest first."""
@@ -119,6 +133,46 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """By slot, how often it was not undone when the rounds of its node were."""
     spans: tuple[tuple[int, int], ...] = ()
     """The versions, first and last, of what was undone and of its undoing: no saga goes on from there."""
+    more_doubtful: int = 0
+    """How many more there are."""
+    unsure: tuple[str, ...] = ()
+    """Slots of steps in doubt that a person is asked about when the saga is undone: the first, and those that still hold their tokens."""
+    doubts: int = 0
+    """How many of these there are."""
+    aside: tuple[int, ...] = ()
+    """Entries that hold what could not be undone and had no room in `failed`, the newest first."""
+    set_aside: int = 0
+    """How many steps these entries hold."""
+    crowded: bool = False
+    """Whether more slots keep their keys than are known in `standing`."""
+    redone: dict[str, int] = {}
+    """Slots of steps that were in doubt and are done again since a fork, with its cut: what they did before is not asked about."""
+
+    @property
+    def fails(self) -> int:
+        """How many steps could not be undone, and are not in doubt."""
+        return sum(not one.doubt for one in self.failed) + self.set_aside
+
+    @property
+    def unknown(self) -> int:
+        """Of how many it is not known whether they have happened."""
+        unasked = self.doubts + len(self.doubtful) + self.more_doubtful
+        return unasked + sum(one.doubt for one in self.failed)
+
+    @property
+    def in_doubt(self) -> tuple[str, ...]:
+        """The slots of the first of these."""
+        return (*self.unsure, *self.doubtful, *(one.slot for one in self.failed if one.doubt))
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether it is not known of each step that could not be undone that it keeps its key: then no saga goes on from an earlier version."""
+        return self.crowded or bool(self.set_aside)
+
+    @property
+    def is_left(self) -> bool:
+        """Whether there is something to undo, or a person to be asked about."""
+        return bool(self.can or self.doubts or self.failed or self.set_aside)
 
     def has(self, one: NotUndone) -> bool:
         """Whether the list from `head` on has this step."""
@@ -130,55 +184,3 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         """How often what is done there was undone."""
         undone = sum(first <= iteration for first in self.rounds.get(node, ()))
         return max(undone - self.standing.get(slot, 0), 0) if undone else 0
-
-
-class UndoBegan(Root, frozen=True, tag="undo_began", omit_defaults=True, kw_only=True):
-    """The saga stops, and takes back what it has done since version `back_to`, the last first or `together`.
-
-    `doubtful`: steps that were cut off, and of which it could not be found out whether they have happened.
-    """
-
-    reason: str
-    at: int
-    by: str = ""
-    back_to: int = 0
-    together: bool = False
-    doubtful: tuple[str, ...] = ()
-
-
-class UndoStepBegan(About, frozen=True, tag="undo_step_began", omit_defaults=True, kw_only=True):
-    """A step is undone: what `tool` or `child` has done by event `index` of entry `version`. Then comes entry `next`.
-
-    Of that entry, only the events before `below` are left; -1: all. `again`: its undoing had failed before.
-    """
-
-    at: int
-    version: int
-    index: int = 0
-    tool: str = ""
-    child: str = ""
-    next: int = 0
-    below: int = -1
-    again: bool = False
-
-
-class ChildUndone(About, frozen=True, tag="child_undone", omit_defaults=True, kw_only=True):
-    """A child saga has undone what it had done, or (`failure`) not all of it. `cost` is what that has cost."""
-
-    child: str
-    failure: Failure | None = None
-    cost: int = 0
-
-
-class UndoPassed(About, frozen=True, tag="undo_passed", omit_defaults=True, kw_only=True):
-    """Nothing undoes what this step has done, by event `index` of entry `version`: it stays. `next` and `below` are as those of a step that is undone.
-
-    `stands`: other work of its node can be undone, and this keeps its key all the same.
-    """
-
-    version: int
-    index: int = 0
-    tool: str = ""
-    next: int = 0
-    below: int = -1
-    stands: bool = False

@@ -74,7 +74,7 @@ class Reasons:
             (found.done, "{} undone"),
             (found.fails, "{} could not be undone"),
             (found.lasts, "{} that nothing undoes"),
-            (len(found.doubtful), "{} in doubt"),
+            (max(found.doubts, len(found.doubtful)), "{} in doubt"),
         ]
         return (
             some(words.format(counted(number, "step")) for number, words in parts if number)

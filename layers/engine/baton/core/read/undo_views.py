@@ -13,7 +13,7 @@ from baton.core.times import iso
 OF_UNDOING = frozenset(
     {
         *("prior", "lasting", "kept", "stays", "undo", "back_to", "together"),
-        *("undoable", "undone", "again", "child", "doubtful", "stands"),
+        *("undoable", "undone", "again", "child", "doubtful", "stands", "doubts", "doubt", "redone"),
     }
 )
 """Fields of events that are shown where something is undone, or can be."""
@@ -25,12 +25,14 @@ def undo_view(state: State, program: Program) -> dict[str, Any] | None:
     report = None if state.ended is None else state.ended.undone
     if not (program.undoes or undo.head or work is not None or report is not None):
         return None
-    failed: Iterable[NotUndone] = undo.failed
+    failed: Iterable[NotUndone] = (one for one in undo.failed if not one.doubt)
     shown: dict[str, Any] = {
         "undoable": undo.can,
         "lasting": undo.cannot,
         "failed": [_failed(one) for one in failed],
-        "doubtful": list(undo.doubtful),
+        "doubtful": list(undo.in_doubt),
+        "more_failed": undo.set_aside,
+        "more_doubtful": undo.unknown - len(undo.in_doubt),
         "under_way": None,
         "done": None,
     }
@@ -41,8 +43,8 @@ def undo_view(state: State, program: Program) -> dict[str, Any] | None:
             "by": work.by or None,
             "back_to": work.back_to or None,
             "undone": work.done,
-            "failed": len(undo.failed),
-            "left": undo.can + len(work.again) + len(work.steps),
+            "failed": undo.fails,
+            "left": undo.can + undo.doubts + len(work.again) + work.set_aside + len(work.steps),
         }
     if report is not None:
         shown["done"] = {

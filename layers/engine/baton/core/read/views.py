@@ -66,6 +66,7 @@ def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _N
         "status": status_of(state, program),
         "reason": _reason(state),
         "user": state.origin.user,
+        "labels": state.origin.labels,
         "version": state.version,
         "branch": state.lineage.branch,
         "created_at": iso(state.origin.started_at),

@@ -53,6 +53,7 @@ class Opening(msgspec.Struct, frozen=True, omit_defaults=True):
     tick: int
     given: Any = None
     why: str = ""
+    labels: dict[str, str] = {}
 
 
 class ScheduleRecord(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -165,7 +166,9 @@ def decided(there: ScheduleRecord, at_work: tuple[str, ...], now: int) -> Schedu
         return _put(there, next=kept[0], due=now + AGAIN_MS)
     if kept and not at_work:
         following = next_tick(schedule, there.anchor, kept[0])
-        return _put(there, next=following, opening=Opening(kept[0], given_at(there, kept[0])))
+        return _put(
+            there, next=following, opening=Opening(kept[0], given_at(there, kept[0]), labels=schedule.labels)
+        )
     following = next_tick(schedule, there.anchor, overdue[-1])
     there = replace(there, next=following, due=following)
     if not kept:

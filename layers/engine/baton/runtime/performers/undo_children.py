@@ -54,14 +54,14 @@ class ChildUndoer:
         await history.load(head)
         while True:
             state = history.state
-            left = bool(state.undo.can or state.undo.failed)
+            left = state.undo.is_left
             if state.ended is not None and (not left or FORK_KEY + key in state.keys):
                 failure = None
-                if left:
+                if state.undo.can or state.undo.fails:
                     text = f"the child saga {child} ended {state.ended.status}: `baton rollback {child}` takes it up again"
                     failure = Failure("child_failed", text, node)
-                elif state.undo.doubtful:
-                    named = ", ".join(f"`{one}`" for one in state.undo.doubtful[:3])
+                elif state.undo.unknown:
+                    named = ", ".join(f"`{one}`" for one in state.undo.in_doubt[:3])
                     text = (
                         f"it is not known whether {named} of the child saga {child} has happened: look there"
                     )
@@ -95,7 +95,7 @@ async def take_back(parts: Parts, ref: SagaRef, by: str, key: str) -> None:
     await history.load(head)
     while True:
         state = history.state
-        left = bool(state.undo.can or state.undo.failed)
+        left = state.undo.is_left
         if state.ended is None or not left or FORK_KEY + key in state.keys:
             return
         event = _next(state, by, key, parts.clock.now())

@@ -10,6 +10,7 @@ import msgspec
 from baton.core.conditions.schema import input_violations
 from baton.core.expressions import SCHEDULE, ExpressionError, expressions_in
 from baton.core.graph.schedule import SKIP
+from baton.core.labels import label_problems
 from baton.core.schedules.record import ScheduleRecord, given_at
 from baton.errors import Problem
 
@@ -39,6 +40,7 @@ def check(source: Source) -> Iterator[Problem]:
         )
     if len(msgspec.json.encode(model.input)) > MOST_BYTES:
         yield Problem("/schedule/input", f"the input of a schedule has at most {MOST_BYTES:,} bytes")
+    yield from label_problems(model.labels, "/schedule/labels")
     wrong = list(_expressions(source))
     yield from wrong or _input(source)
 

@@ -88,6 +88,10 @@ class ScheduleModel(Model):
         examples=[{"day": "${schedule.time}"}],
     )
 
+    labels: dict[str, str] = Field(
+        default_factory=dict, description="Labels of each saga, at most 10.", examples=[{"team": "books"}]
+    )
+
     def schedule(self) -> Schedule:
         """As the graph has it."""
         usual = QUEUED if self.overlap == QUEUE else 1
@@ -98,4 +102,5 @@ class ScheduleModel(Model):
             overlap=self.overlap,
             catch_up=usual if self.catch_up is None else self.catch_up,
             input=self.input,
+            labels=self.labels,
         )

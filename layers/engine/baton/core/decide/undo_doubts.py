@@ -1,0 +1,91 @@
+"""What a person is asked about a step in doubt, when an undoing comes to it: whether it has happened.
+
+The question is that of any step whose outcome is unknown. Nothing is called again: what the answers come to is in core/log/undo_folds.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.decide.builder import DecisionBuilder
+from baton.core.decide.failure_handling import handle_failure
+from baton.core.decide.retries import may_try_again
+from baton.core.decide.scheduling import fail
+from baton.core.decide.unknown_outcomes import doubt_notice
+from baton.core.failures.strategies.registry import STRATEGIES
+from baton.core.log import events as ev
+from baton.core.log.answers import GIVE_UP, TRY_AGAIN, USE
+from baton.core.log.records import Option
+from baton.core.log.state import UNKNOWN_OUTCOME, State, slot_of
+from baton.core.log.undos import undone_item
+from baton.core.nodes.base import Activation
+
+OPTIONS = (
+    Option(
+        id=TRY_AGAIN,
+        label="It has not happened",
+        description="There is nothing to undo, and nothing is called.",
+    ),
+    Option(
+        id=USE, label="It has happened", description="It is undone, with the output that you give as its own."
+    ),
+    Option(
+        id=GIVE_UP,
+        label="Leave it",
+        description="It is not undone and stays in doubt; a later rollback asks again.",
+    ),
+)
+REPEATING = [name for name, strategy in STRATEGIES.items() if strategy.repeats][-1]
+"""Nothing is called again: only strategies that come after this one are left."""
+
+
+def why(event: Any) -> str:
+    """Why it is not known whether a step has happened; empty for one that has."""
+    if not isinstance(event, ev.StepFailed):
+        return ""
+    slot, failure = slot_of(event.node, event.iteration, event.item), event.failure
+    said = (
+        f"`{event.tool}` at `{slot}` ended with {failure.code}: {failure.message[:500]}. "
+        "The saga undoes what it has done. Look whether this has happened"
+    )
+    return (
+        f"{said}: answer `use` with its output if it has, `retry` if it has not, `fail` to leave it as it is"
+    )
+
+
+def ask(builder: DecisionBuilder, at: Activation) -> None:
+    """The person is asked, or what the answer comes to is noted. Raises `LackingError`."""
+    failing, known = builder.state.failing[at.slot], len(builder.record)
+    if failing.strategy:
+        may_try_again(builder, at)
+    elif found := list(handle_failure(builder.context(at.slot), failing, builder.now, above=REPEATING)):
+        for event in found:
+            builder.note(_worded(event))
+    else:
+        fail(builder, at, failing.failure)
+    tell(builder, at, known)
+
+
+def tell(builder: DecisionBuilder, at: Activation, known: int) -> None:
+    """The people on call are told of a step that has failed since the record was `known`, if no person has said what has happened."""
+    news = builder.record[known:]
+    is_said = any(isinstance(event, ev.QuestionClosed) and event.by for event in news)
+    failures = [event.failure for event in news if isinstance(event, ev.StepFailed)]
+    if not is_said and any(failure.code == UNKNOWN_OUTCOME for failure in failures):
+        builder.note(ev.NoticeDue(notice=_left(builder.state, at, builder.now)))
+
+
+def _worded(event: ev.Event) -> ev.Event:
+    if not isinstance(event, ev.StrategyChosen) or event.ask is None:
+        return event
+    return replace(event, ask=replace(event.ask, options=OPTIONS, may_change=()))
+
+
+def _left(state: State, at: Activation, now: int) -> ev.Notice:
+    slot = slot_of(at.node.name, at.iteration, undone_item(at.item))
+    notice = doubt_notice(state, slot, now)
+    return replace(
+        notice, message=f"`{slot}` is not undone, or may not be: no person has said what has happened"
+    )

@@ -1,0 +1,41 @@
+"""Labels of sagas: names and values that are given at the start and found again in lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from baton.errors import Problem
+
+MOST = 10
+LONGEST_NAME, LONGEST_VALUE = 63, 128
+NAME = rf"[A-Za-z][A-Za-z0-9._/-]{{0,{LONGEST_NAME - 1}}}"
+# No comma, which stands between the labels that a list is asked for; no control character.
+VALUE = rf"[^,\x00-\x1f\x7f]{{1,{LONGEST_VALUE}}}"
+_PAIR = re.compile(rf"({NAME})=({VALUE})")
+
+
+def label_problems(labels: Mapping[str, str], place: str = "/labels") -> list[Problem]:
+    """What is wrong with the labels that a saga is to have."""
+    if len(labels) > MOST:
+        return [Problem(place, f"a saga has at most {MOST} labels; these are {len(labels)}")]
+    found = []
+    for name, value in labels.items():
+        if not re.fullmatch(NAME, name):
+            message = f"`{name[:80]}` is no name of a label: at most {LONGEST_NAME} letters, digits, `.`, `_`, `/` and `-`, a letter first"
+            found.append(Problem(place, message))
+        elif not re.fullmatch(VALUE, value):
+            message = f"the value of label `{name}` has 1 to {LONGEST_VALUE} characters, none of them a comma or a line break"
+            found.append(Problem(f"{place}/{name.replace('/', '~1')}", message))
+    return found
+
+
+def read_labels(text: str) -> dict[str, str]:
+    """Those of `name=value,name=value`. Raises `ValueError` that says what would be right."""
+    labels = {}
+    for part in text.split(","):
+        found = _PAIR.fullmatch(part)
+        if found is None:
+            raise ValueError(f"`{part[:80]}` is no label; write name=value, and a comma between two")
+        labels[found[1]] = found[2]
+    return labels
