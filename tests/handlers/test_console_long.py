@@ -47,12 +47,12 @@ def test_the_first_views_are_small_and_quick(http: Http, monkeypatch: pytest.Mon
     browser = Browser(http)
     for path in ("", "/log", "/graph"):
         page = f"/console/sagas/{ADA.id}{path}"
-        took = []
-        for _ in range(6):  # the first one makes the template ready
+        seen, took = browser.get(page), []  # the first one makes the template ready
+        for _ in range(5):
             began = time.process_time()
             seen = browser.get(page)
             took.append(time.process_time() - began)
-            assert seen.status == 200, seen.text
+        assert seen.status == 200, seen.text
         assert len(seen.html.encode()) < MOST_BYTES, page
         # The processor's time, which is not that of others on this machine; moto's table is in it.
         assert min(took) < MOST_S, (page, took)
