@@ -134,6 +134,7 @@ def pages(http: Http) -> list[str]:
         f"{SAGA}/log",
         f"{SAGA}/log/1",
         f"{SAGA}/cost",
+        f"{SAGA}/time",
         f"{SAGA}/graph",
         f"{SAGA}/nodes/guests",
         f"{SAGA}/fork",

@@ -45,7 +45,7 @@ def test_the_first_views_are_small_and_quick(http: Http, monkeypatch: pytest.Mon
     begin(http.engine, ADA, PARTY)
     lengthen(http.engine)
     browser = Browser(http)
-    for path in ("", "/log", "/graph"):
+    for path in ("", "/log", "/graph", "/time"):
         page = f"/console/sagas/{ADA.id}{path}"
         seen, took = browser.get(page), []  # the first one makes the template ready
         for _ in range(5):

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from baton.console import acting, graphs, inbox, lists, overview, saga
+from baton.console import acting, graphs, inbox, lists, overview, saga, timeline
 from baton.console.visits import Answer, Visit
 
 
@@ -27,6 +27,7 @@ PAGES: Final = (
     Page("GET", "sagas/{saga}/log.json", saga.download),
     Page("GET", "sagas/{saga}/log/{version}", saga.entry),
     Page("GET", "sagas/{saga}/cost", saga.cost),
+    Page("GET", "sagas/{saga}/time", timeline.timeline),
     Page("GET", "sagas/{saga}/graph", graphs.graph),
     Page("GET", "sagas/{saga}/nodes/{node}", graphs.node),
     Page("GET", "inbox", inbox.inbox),
