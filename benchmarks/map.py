@@ -21,16 +21,18 @@ from baton.adapters.memory.queues import MemoryDeadLetters, MemoryInvoker
 from baton.adapters.memory.store import MemoryStore
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.core.limits import Limits
+from baton.core.log.events import Event, Value
 from baton.core.read.usage import units
 from baton.ports import Appended, Head, Message, Record, Release, SagaRef, Wake
 from baton.runtime.context import Invocation
-from baton.runtime.parts import Engine
+from baton.runtime.history import History
+from baton.runtime.parts import Engine, Parts
 from baton.runtime.relay import Relay, StreamItem
 from baton.runtime.request import Caller
 from baton.runtime.service import Service
 from baton.runtime.worker.worker import Delivery, Worker
 from baton.tools.perform import ToolPerformer
-from benchmarks.figures import Sample
+from benchmarks.figures import Bench, Figure, Sample
 from benchmarks.stage import HOUR_MS, NOTICES, REGISTRY, TENANT, USER
 from tests.kit.virtual import SeededEntropy, VirtualClock, run_virtual
 
@@ -183,13 +185,34 @@ async def _family(children: int) -> Sample:
     made = _Deployment()
     parent = await made.run([CHILD, PARENT], "parent", {"l": [*range(children)]})
     entries = made.log.entries[parent]
-    inbox = children  # an item for each end
+    ends = children  # an item of the inbox for each
     return {
         "entries": entries,
         "tries": made.log.tries[parent] / entries,
-        "units": (sum(made.log.units.values()) + inbox) / children,
+        "units": (sum(made.log.units.values()) + ends) / children,
+        "memory": await _memory(made, parent),
         "seconds": asyncio.get_running_loop().time(),
     }
+
+
+async def _memory(made: _Deployment, parent: SagaRef) -> float:
+    """Megabytes that a worker allocates to read the parent's whole log, its list and all results: more than any invocation of it has."""
+    now, head = made.engine.clock.now(), made.log.read_head(parent)
+    assert head is not None, "it has run"
+    parts = Parts(made.engine, Invocation("memory", now, now + HOUR_MS))
+    tracemalloc.start()
+    history = History(made.log, made.blobs, parts.call, parent)
+    entries = await history.load(msgspec.structs.replace(head, snapshot=0))
+    values = [value for entry in entries for event in entry.events for value in _values_of(event)]
+    content = [msgspec.json.decode(made.blobs.get(TENANT, value.ref)) for value in values if value.ref]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert content, "the list is a blob"
+    return peak / 1_048_576
+
+
+def _values_of(event: Event) -> list[Value]:
+    return [value for name in event.made if isinstance(value := getattr(event, name, None), Value)]
 
 
 async def _inline(items: int) -> float:
@@ -198,15 +221,21 @@ async def _inline(items: int) -> float:
     return made.log.entries[saga]
 
 
-def memory(children: int = 1_000) -> float:
-    """Megabytes that the whole deployment allocates for so many children: more than any invocation of it."""
-    tracemalloc.start()
-    run_virtual(_family(children))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return peak / 1_048_576
-
-
 def measure(children: int = CHILDREN, items: int = ITEMS) -> Sample:
-    found = run_virtual(_family(children))
-    return {**found, "inline": run_virtual(_inline(items))}
+    return {**run_virtual(_family(children)), "inline": run_virtual(_inline(items))}
+
+
+BENCH = Bench(
+    "map",
+    f"{CHILDREN:,} children of one map, {SHARDS} relays at once, and {ITEMS:,} items of one saga",
+    {
+        "entries": Figure("entries of the parent", "", CHILDREN / 50, digits=0),
+        "tries": Figure("tries of an append of the parent, for each entry", "", 1.2, digits=2),
+        "units": Figure("write units for each child, the parent's included", "", 14, digits=1),
+        "memory": Figure("memory for all that the parent's log names", "MB", 256, digits=0),
+        "seconds": Figure("from the start to the end, in virtual time", "s", digits=0),
+        "inline": Figure(f"entries of {ITEMS:,} pure items", "", 30, digits=0),
+    },
+    measure,
+    runs=1,
+)

@@ -50,5 +50,7 @@ def test_a_map_is_drawn_as_what_is_done_for_each_and_is_no_kind_of_a_document() 
         == "workflow w for each of [1], 1 at a time"
     )
     assert summary("map", of="wait", over=[1], at_once=1) == "wait for each of [1], 1 at a time"
+    node = NodeModel.model_validate({"map": [1], "value": 1})
+    assert [place for place, _ in kind_named("map").values(node)] == ["/map"]
     with pytest.raises(NotImplementedError):
         kind_named("map").compile(cast("Compiler", None), "a", NodeModel.model_validate({"tool": "t"}))

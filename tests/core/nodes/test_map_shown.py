@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from baton.core.decide.commands import FetchValues
 from baton.core.log import events as ev
 from baton.core.read.explain import explain
 from baton.core.read.views import graph_view, saga_view
@@ -55,3 +56,28 @@ def test_a_value_is_read_where_it_is_large() -> None:
     assert [step.arguments["x"] for step in steps_of(saga.decision)] == ["a", "b"]
     saga.go(done("m#0", ref="cas://o"), done("m#1", 2), blobs={"cas://l": ["a", "b"], "cas://o": "large"})
     assert outcome(saga) == ["large", 2]
+
+
+def test_results_that_were_put_together_are_fetched_when_it_is_done() -> None:
+    saga = begun(map_of(at_once=3), ["a", "b", "c"])
+    saga.put(
+        ev.StepSucceeded(
+            node="m",
+            item="0",
+            attempt=1,
+            started_at=1,
+            ended_at=2,
+            tool="t",
+            tool_version="",
+            schema_hash="",
+            output=ev.Value(v=1),
+        )
+    )
+    saga.put(ev.ItemsGathered(node="m", items=(0,), results=ev.Value(ref="cas://part", size=9)))
+    decision = saga.go(done("m#1", 2), done("m#2", 3))
+    fetch = decision.of(FetchValues)
+    assert fetch is not None
+    assert fetch.refs == {"cas://part"}
+    row = {"index": 0, "status": "succeeded", "output": 1}
+    saga.go(done("m#1", 2), done("m#2", 3), blobs={"cas://part": [row]})
+    assert outcome(saga) == [1, 2, 3]

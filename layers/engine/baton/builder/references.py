@@ -202,6 +202,11 @@ class JoinFields:
         """The failures that were tolerated: `node`, `code`, `message` of each."""
         return Reference(self.origin, "join.errors")
 
+    @property
+    def batch(self) -> Reference:
+        """What became of each node before it: `succeeded`, `failed`, `stopped`, `not_begun`, and `results` by name."""
+        return Reference(self.origin, "join.batch")
+
 
 class Roots:
     """What values of a workflow can refer to, besides its nodes."""

@@ -11,8 +11,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from baton.cli import map_words
 from baton.client.text import counted, cut, one_line
 from baton.core.log.agents import Called, calls_words, is_turn, item_words, turn_item
+from baton.core.log.maps import is_index
 
 Event: TypeAlias = Mapping[str, Any]
 Said: TypeAlias = tuple[str, frozenset[str]]
@@ -66,7 +68,9 @@ class AgentWords:
             parts = [counted(event["turns"], "turn"), counted(used.get("calls", 0), "call")]
             words = f"answers after {', '.join(parts)} and {used.get('tokens', 0):,} tokens"
             return words, frozenset(("turns", "used", "output"))  # its last turn has the output
-        return self._of_item(event) if event.get("item") else None
+        if not event.get("item"):
+            return None
+        return map_words.of_item(event) if is_index(str(event["item"])) else self._of_item(event)
 
     def _of_item(self, event: Event) -> Said:
         item, output = str(event["item"]), event.get("output") or {}

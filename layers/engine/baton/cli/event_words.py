@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from baton.cli import undo_words
+from baton.cli import map_words, undo_words
 from baton.cli.agent_words import AgentWords, Event, Said
 from baton.client.text import counted, epoch_ms, one_line, span
 from baton.core.log.answers import EXPIRED
@@ -128,6 +128,7 @@ def _heartbeat(_: Event) -> Said:
 
 
 _WORDS: Mapping[str, Callable[[Event], Said]] = {
+    **map_words.WORDS,
     "question_opened": _opened,
     "question_escalated": _escalated,
     "question_claimed": _claimed,

@@ -6,6 +6,7 @@ Pure: documents in, rich renderables and text out. Lists are in tables.py.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -289,13 +290,22 @@ def _steps(saga: Mapping[str, Any]) -> str:
     return text + (f", at {', '.join(active)}" if active else "")
 
 
+_MOST_ITEMS = 5
+"""More items of one node are counted in place of being named."""
+
+
 def _active(saga: Mapping[str, Any]) -> list[str]:
     found = []
     active = saga.get("active") or ()
     # What a node does is shown in place of the node.
-    parted = {_slot(item) for item in active if item.get("item")}
+    parted = Counter(_slot(item) for item in active if item.get("item"))
     for item in active:
-        if not item.get("item") and _slot(item) in parted:
+        items = parted.get(_slot(item), 0)
+        if items > _MOST_ITEMS:  # of a map, say
+            if not item.get("item"):
+                found.append(f"{item.get('node')} ({items} items at work)")
+            continue
+        if not item.get("item") and items:
             continue
         state = item.get("state") if item.get("state") != "ready" else ""
         notes = ", ".join(filter(None, (rounds(item), item.get("label"), state)))

@@ -21,7 +21,8 @@ from baton.core.failures.codes import class_of
 from baton.core.failures.failover import Context
 from baton.core.log import events as ev
 from baton.core.log.lost import unrescued
-from baton.core.log.maps import Map
+from baton.core.log.maps import FAILED, NOT_BEGUN, STOPPED, SUCCEEDED, Map
+from baton.core.log.records import LONGEST_MESSAGE
 from baton.core.log.state import State, item_of, node_of, owner_of
 from baton.core.sizes import MOST_BYTES
 from baton.errors import CorruptLog
@@ -121,7 +122,7 @@ class EvaluationContext(Struct, frozen=True):
     def _values(self, path: Path) -> list[ev.Value]:
         """Every value that is looked into for a path."""
         if path.root == "join":
-            return list(self._arrived().values()) if path.steps[0] == "outputs" else []
+            return list(self._arrived().values()) if path.steps[0] in ("outputs", "batch") else []
         if path.root == "last_error" and path.steps[:1] == ("batch",):
             last = self.failure or next(iter(self._told()), None)
             return [] if last is None or last.batch is None else [last.batch]
@@ -209,9 +210,31 @@ class EvaluationContext(Struct, frozen=True):
         """The one field of `join` that is wanted: the others may cost a fetch."""
         if wanted == "errors":
             return {wanted: [_shown(failure) for failure in self._told()]}
+        if wanted == "batch":
+            return {wanted: self.batch(self._arrived())}
         if wanted == "arrived":
             return {wanted: self._alive()}
         return {wanted: {name: self.content(value) for name, value in self._arrived().items()}}
+
+    def batch(self, outputs: Mapping[str, ev.Value]) -> dict[str, Any]:
+        """What became of each node before the join at this slot: how many of each fate, and each by its name. Raises `LackingError`."""
+        name, _ = node_of(self.slot)
+        arrived, carried = self.state.tokens.get(self.slot, {}), self.state.errors.get(self.slot, {})
+        results: dict[str, dict[str, Any]] = {}
+        for src in self.program.nodes[name].before:
+            if src not in arrived:
+                results[src] = {"status": STOPPED}
+            elif arrived[src]:
+                given = {"output": self.content(outputs[src])} if src in outputs else {}
+                results[src] = {"status": SUCCEEDED, **given}
+            elif errors := carried.get(src):
+                error = {"code": errors[0].code, "message": errors[0].message[:LONGEST_MESSAGE]}
+                results[src] = {"status": FAILED, "error": error}
+            else:
+                results[src] = {"status": NOT_BEGUN}
+        fates = [one["status"] for one in results.values()]
+        counts = {fate: fates.count(fate) for fate in (SUCCEEDED, FAILED, STOPPED, NOT_BEGUN)}
+        return {**counts, "results": results}
 
     def _alive(self) -> list[str]:
         arrived = self.state.tokens.get(self.slot, {})

@@ -32,4 +32,6 @@ def join_failure(context: EvaluationContext, node: Node) -> ev.Failure:
     kept = (
         ev.Blamed(error.code, error.message[:LONGEST_MESSAGE], error.node) for error in errors[:ERRORS_KEPT]
     )
-    return replace(ev.failed_with("join_failed", f"{text}: {first}", node.name), errors=tuple(kept))
+    failure = replace(ev.failed_with("join_failed", f"{text}: {first}", node.name), errors=tuple(kept))
+    # The outputs are in the state, under their names.
+    return replace(failure, batch=ev.Value(v=context.batch({}))) if context.program.tells_batch else failure

@@ -81,6 +81,8 @@ class Program:
         self._bit = {node.name: 1 << index for index, node in enumerate(graph.nodes)}
         self._tails = sum(self._bit[node.name] for node in graph.nodes if node.loop is not None)
         self._ahead = self._reach()
+        self.tells_batch = False
+        """Whether what catches a failure asks what became of each node before the join that has failed."""
         self.carried: dict[str, tuple[str, ...]] = {}
         """For each last node of a loop: the nodes whose outputs the next round reads as the previous ones."""
         self._readers = self._find_readers()
@@ -91,8 +93,6 @@ class Program:
         node = self.nodes[node_of(slot)[0]]
         if "#" not in slot:
             return node
-        if node.each is not None and is_index(item_of(slot)):
-            return node.each.do
         if state.undo.work is not None and slot in state.undo.work.steps:
             step = state.undo.work.steps[slot]
             was = undone_item(item_of(slot))
@@ -186,7 +186,9 @@ class Program:
                     self.carried[tail] = known if path.node in known else (*known, path.node)
                 elif path.node:
                     readers[path.node] |= self._bit[name]
-                elif path.root == "join" and path.steps[0] == "outputs":
+                elif path.root == "last_error" and path.steps[:1] == ("batch",):
+                    self.tells_batch = True
+                elif path.root == "join" and path.steps[0] in ("outputs", "batch"):
                     for before in node.before:
                         readers[before] |= self._bit[name]
         return readers

@@ -22,7 +22,7 @@ STEP = "step"
 SCHEDULE = "schedule"
 """A root besides, for the input of a schedule alone: the tick for which a saga is started."""
 SAGA_FIELDS = ("id", "user", "tenant", "workflow")
-JOIN_FIELDS = ("outputs", "arrived", "errors")
+JOIN_FIELDS = ("outputs", "arrived", "errors", "batch")
 STEP_FIELDS = ("input", "output")
 SCHEDULE_FIELDS = ("time", "name")
 

@@ -112,16 +112,26 @@ def _of_items(given: Any, *, tells_all: bool) -> dict[str, Any]:
         return {"type": "array", "items": output}
     error = {"type": "object", "properties": {"code": _TEXT, "message": _TEXT}}
     result = {"index": {"type": "integer"}, "status": _TEXT, "output": output, "error": error}
-    counts = {key: {"type": "integer"} for key in (SUCCEEDED, FAILED, STOPPED, NOT_BEGUN)}
-    results = {"type": "array", "items": {"type": "object", "properties": result}}
-    return {"type": "object", "properties": {**counts, "results": results}}
+    return _batch({"type": "array", "items": {"type": "object", "properties": result}})
 
 
 def _join(names: tuple[str, ...]) -> dict[str, Any]:
     outputs = {"type": "object", "properties": {name: {} for name in names}}
     errors = {"type": "array", "items": {"type": "object", **_ERROR}}
     arrived = {"type": "array", "items": _TEXT}
-    return {"type": "object", "properties": {"outputs": outputs, "arrived": arrived, "errors": errors}}
+    result = {
+        "type": "object",
+        "properties": {"status": _TEXT, "output": {}, "error": {"type": "object", **_ERROR}},
+    }
+    batch = _batch({"type": "object", "properties": dict.fromkeys(names, result)})
+    inside = {"outputs": outputs, "arrived": arrived, "errors": errors, "batch": batch}
+    return {"type": "object", "properties": inside}
+
+
+def _batch(results: dict[str, Any]) -> dict[str, Any]:
+    """The schema of what became of several things."""
+    counts = {key: {"type": "integer"} for key in (SUCCEEDED, FAILED, STOPPED, NOT_BEGUN)}
+    return {"type": "object", "properties": {**counts, "results": results}}
 
 
 def _of_template(value: Any) -> Any:

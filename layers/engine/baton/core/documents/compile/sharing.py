@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 def shared_keys(graph: Graph, tools: Tools) -> Iterator[str]:
     """A sentence for each key that several steps of one saga have, whatever its values are."""
     groups: dict[bytes, list[Node]] = {}
+    mapped = {node.name for node in graph.nodes if node.each is not None}
     for node in graph.work:
         spec = tools.get(node.tool)
         if spec is None or spec.effect == PURE or spec.key.strategy == NODE:
@@ -39,6 +40,9 @@ def shared_keys(graph: Graph, tools: Tools) -> Iterator[str]:
         if len(nodes) > 1:
             names = ", ".join(f"`{node.name}`" for node in nodes)
             yield f"{names} share a key of `{spec.name}` ({_words(spec.key)}): one acts, the others get its result"
+        elif nodes[0].name in mapped and _is_same_for_each(spec, nodes[0]):
+            name = f"all items of `{nodes[0].name}`"
+            yield f"{name} share a key of `{spec.name}` ({_words(spec.key)}): one acts, the others get its result"
         elif _is_same_in_each_round(spec, nodes[0]):
             name = f"all rounds of `{nodes[0].name}`"
             yield f"{name} share a key of `{spec.name}` ({_words(spec.key)}): one acts, the others get its result"
@@ -57,6 +61,13 @@ def _is_same_in_each_round(spec: ToolSpec, node: Node) -> bool:
     if not node.loops or spec.key.strategy == SAGA:
         return False
     return not any(True for _ in expressions_in(_made_of(spec, node.arguments)))
+
+
+def _is_same_for_each(spec: ToolSpec, node: Node) -> bool:
+    if spec.key.strategy == SAGA:  # the index is in its keys
+        return False
+    roots = {getattr(path, "root", "") for _, path in expressions_in(_made_of(spec, node.arguments))}
+    return roots.isdisjoint(("item", "index"))
 
 
 def _words(rule: KeyRule) -> str:
