@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baton.console.forms import MOST_FIELDS, Field, data_of, fields_of, places
@@ -194,6 +194,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)  # others run on this machine
 @given(
     JSON,
     st.dictionaries(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baton.console.gantt import BREAKER, ELSEWHERE, HANDS_OVER, PERSON, RUNS, WAITS, Gantt, gantt
@@ -138,6 +138,7 @@ EVENTS = st.builds(
 )
 
 
+@settings(deadline=None)  # others run on this machine
 @given(st.lists(st.lists(EVENTS, max_size=4), min_size=1, max_size=8), st.booleans())
 def test_shares_are_never_more_than_the_whole_and_every_bar_is_drawn_inside(
     logged: list[list[dict[str, Any]]], is_over: bool

@@ -6,7 +6,7 @@ import time
 from itertools import combinations
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baton.console.drawing import Became, draw
@@ -41,6 +41,7 @@ def test_a_graph_of_no_node_is_drawn_as_nothing() -> None:
     assert of([], 0).places == {}
 
 
+@settings(deadline=None)  # others run on this machine
 @given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=30))
 def test_no_node_is_drawn_upon_another(pairs: list[tuple[int, int]]) -> None:
     check(of([(a, b) for a, b in pairs if a < b], 12))
