@@ -207,7 +207,7 @@ async def _memory(made: _Deployment, parent: SagaRef) -> float:
     content = [msgspec.json.decode(made.blobs.get(TENANT, value.ref)) for value in values if value.ref]
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert content, "the list is a blob"
+    del content
     return peak / 1_048_576
 
 

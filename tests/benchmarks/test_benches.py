@@ -8,6 +8,8 @@ from benchmarks import agent, growth, load, money, neighbours, overhead, schedul
 from benchmarks.__main__ import NAMES
 from benchmarks.__main__ import load as bench_of
 from benchmarks.figures import Bench, Sample
+from benchmarks.map import BENCH as OF_MAPS
+from benchmarks.map import measure as measure_maps
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +52,12 @@ def test_every_tick_of_schedules_is_started_once() -> None:
     sample = schedule.measure(schedules=20)
     assert all_there(sample, schedule.BENCH)
     assert (sample["ticks"], sample["started"], sample["besides"]) == (40, 40, 0)
+
+
+def test_a_parent_takes_in_many_children_with_an_entry() -> None:
+    sample = measure_maps(children=60, items=80)
+    assert all_there(sample, OF_MAPS)
+    assert (sample["tries"], sample["entries"] < 15, sample["inline"] < 10) == (1, True, True)
 
 
 @pytest.mark.parametrize(("invocations", "attempt_s"), [(20, 1), (100, 1), (100, 30)])

@@ -153,6 +153,13 @@ def test_a_long_wait_ends_at_its_time_or_by_a_signal() -> None:
     assert (result.output, office.calls, office.mails[-1]) == ("cancelled", [], "tester: Goodbye")
 
 
+def test_a_reminder_is_sent_with_the_time_of_its_tick() -> None:
+    office = Office()
+    result = office.run("monthly-reminder", {"month": "2026-12-01T09:00:00+01:00"})
+    assert result.status == "completed"
+    assert office.mails == ["books@example.com: The month before 2026-12-01T09:00:00+01:00 is to be closed"]
+
+
 def test_a_report_is_asked_for_until_it_is_ready_or_too_late() -> None:
     office = Office(ready_after=3)
     result = office.run("report", {"month": "May"})

@@ -37,12 +37,12 @@ VARIABLES = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "layers/engine
 Json = dict[str, Any]
 
 
-def until(ready: Callable[[], T], what: str) -> T:
+def until(ready: Callable[[], T], what: str, every_s: float = 0.05) -> T:
     """Ask again and again until the answer is truthy, and return it."""
     give_up = time.monotonic() + PATIENCE_S
     while not (value := ready()):
         assert time.monotonic() < give_up, f"{what} did not happen within {PATIENCE_S} s"
-        time.sleep(0.05)
+        time.sleep(every_s)
     return value
 
 
@@ -140,7 +140,7 @@ class Deployment:
             return latest if latest["status"] in wanted else None
 
         try:
-            found = until(ready, "it")
+            found = until(ready, "it", 0.25)  # each look is an invocation of the API's function
         except AssertionError as error:
             raise AssertionError(f"{saga} is not {wanted} after {PATIENCE_S} s: {latest}") from error
         assert found is not None

@@ -194,7 +194,7 @@ def test_a_parked_saga_is_left_alone_until_a_person_decides(cast: Cast) -> None:
     deployment, saga = cast.deployment, cast.endless
     deployment.wait_for(saga, "parked")
     # On a busy machine the notice of its parking is sent by a later look, or a worker yields once it is.
-    until(lambda: deployment.events(saga, "notices_sent"), "the notice")
+    until(lambda: deployment.events(saga, "notices_sent"), "the notice", 0.25)
     until(lambda: rests(deployment, saga), "the release")
     log, takes = deployment.log(saga), taken(deployment, saga)
     deployment.make_due(saga)

@@ -27,6 +27,8 @@ FEW = "2"
 EXAMPLES = os.environ.get("BATON_FUZZ_EXAMPLES", FEW)
 SEED = os.environ.get("BATON_FUZZ_SEED", "1")
 PHASES = "coverage,fuzzing" if EXAMPLES == FEW else "coverage,fuzzing,stateful"
+# In a short run a path is asked by one method that it does not have, and not by all of them.
+ONE_METHOD = '\n[phases.coverage]\nunexpected-methods = ["PUT"]\n'
 LIMIT_S = 2 * PATIENCE_S if EXAMPLES == FEW else 3_600
 
 DOCUMENTS = {
@@ -94,8 +96,11 @@ def test_a_fuzzer_that_reads_the_description_finds_nothing(
     token = everything.run.token(USER, TENANT)
     # One worker: hypothesis parses source, and `ast.parse` of CPython 3.11 is not safe in two threads (SystemError).
     options = f"--phases {PHASES} --max-examples {EXAMPLES} --seed {SEED} --workers 1"
+    settings = (ROOT / "tests/e2e/schemathesis.toml").read_text("utf-8")
+    config = tmp_path / "schemathesis.toml"
+    config.write_text(settings + (ONE_METHOD if EXAMPLES == FEW else ""), "utf-8")
     command: list[str | Path] = [
-        *(sys.executable, "-m", "schemathesis.cli", "--config-file", ROOT / "tests/e2e/schemathesis.toml"),
+        *(sys.executable, "-m", "schemathesis.cli", "--config-file", config),
         *("run", f"{everything.run.url}/openapi.json", *options.split(), "--continue-on-failure"),
         *("--generation-database", "none", "--no-color", "--request-timeout", "20"),
     ]

@@ -263,7 +263,7 @@ def test_a_saga_that_cannot_be_read_is_listed_by_the_command_line_and_goes_on_wh
     dynamodb.put_item(
         TableName=table, Item={**place, "d": {"B": b'{"format": 9, "events": [{"node": "pause"}]}'}}
     )
-    until(lambda: saga in everything.request("GET", "/dead-letters").text, "the letter")
+    until(lambda: saga in everything.request("GET", "/dead-letters").text, "the letter", 0.25)
     listed = dlq(everything, "list", "--saga", saga, "--json")["dead_letters"]
     assert [(one["saga"], one["node"], one["code"]) for one in listed] == [(saga, "pause", "unknown_entry")]
     dynamodb.delete_item(TableName=table, Key=place)
@@ -308,7 +308,7 @@ QUESTION = "name: question\nnodes: {how: {human: {title: How?, to: {group: hosts
 def test_a_question_is_told_by_every_channel_that_is_set_up(everything: Deployment) -> None:
     everything.register(QUESTION)
     saga = everything.start("question")
-    (event,) = until(lambda: everything.events(saga, "notices_sent"), "the notice")
+    (event,) = until(lambda: everything.events(saga, "notices_sent"), "the notice", 0.25)
     assert event["untold"] == []
     (sent,) = mails(everything, "hosts@lists.example")
     assert (sent["Source"], sent["Subject"]) == ("desk@lantern.example", "[medium] Question: How?")

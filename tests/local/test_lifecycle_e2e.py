@@ -51,7 +51,7 @@ def gone(run_dir: Path) -> bool:
     while family(run_dir):
         if time.monotonic() > give_up:
             return False
-        time.sleep(0.02)
+        time.sleep(0.1)
     return True
 
 
@@ -85,7 +85,7 @@ def test_nothing_stays_behind_whatever_ends_the_program(
     give_up = time.monotonic() + PATIENCE_S
     while len(family(tmp_path)) < 5:  # MiniStack, three functions, and what one of them has started
         assert time.monotonic() < give_up
-        time.sleep(0.02)
+        time.sleep(0.1)
     os.kill(program.pid, number)
     program.wait(timeout=PATIENCE_S)
     program.stdout.close()

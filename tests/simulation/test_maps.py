@@ -7,9 +7,12 @@ from functools import partial
 
 import pytest
 
+from baton.core.log.work import Child
+from tests.kit.bugs import replaced
 from tests.kit.corpus import Scenario, patiently, start
 from tests.kit.faults import EVERYTHING, Chaos, Plan
 from tests.kit.mapping import loans, loans_called_off
+from tests.kit.oracles import CHILDREN, LIVENESS
 from tests.kit.verdict import run
 
 pytestmark = pytest.mark.simulation
@@ -44,3 +47,10 @@ def test_a_family_ends_as_it_should_with_nothing_in_its_way(name: str) -> None:
 def test_a_family_ends_as_it_should_whatever_breaks(name: str, seed: int) -> None:
     verdict = run(FAMILIES[name], Chaos(seed=seed, kinds=EVERYTHING))
     assert (verdict.status, verdict.broken) == (FAMILIES[name].expected, ())
+
+
+def test_children_of_items_that_are_not_stopped_would_be_seen() -> None:
+    """A planted bug: what is dropped with its map leaves no child behind."""
+    with replaced(Child, "orphan", property(lambda self: None)):
+        verdict = run(FAMILIES["cancelled"], Plan())
+    assert any(CHILDREN in text or LIVENESS in text for text in verdict.broken), verdict.broken

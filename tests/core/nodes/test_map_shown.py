@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from baton.core.decide.commands import FetchValues
 from baton.core.log import events as ev
+from baton.core.nodes.map import HELD_BYTES
 from baton.core.read.explain import explain
 from baton.core.read.views import graph_view, saga_view
 from tests.core.asked import steps_of
@@ -81,3 +82,25 @@ def test_results_that_were_put_together_are_fetched_when_it_is_done() -> None:
     row = {"index": 0, "status": "succeeded", "output": 1}
     saga.go(done("m#1", 2), done("m#2", 3), blobs={"cas://part": [row]})
     assert outcome(saga) == [1, 2, 3]
+
+
+def test_large_results_do_not_stay_in_the_state() -> None:
+    saga = begun(map_of(at_once=5), list(range(20)))
+    most = 0
+    for first in range(0, 20, 5):
+        settled(saga, *[done(f"m#{n}", "x" * 8_000) for n in range(first, first + 5)])
+        most = max(most, sum(value is not None for value in saga.state.items.values()))
+    assert outcome(saga) == ["x" * 8_000] * 20
+    assert most * 8_000 <= HELD_BYTES
+
+
+def test_a_map_whose_results_are_too_large_fails_when_that_is_known_and_not_at_its_end() -> None:
+    saga = begun(map_of(at_once=2), list(range(100)))
+    for first in range(0, 6, 2):
+        settled(saga, *[done(f"m#{n}", "x" * 1_000_000) for n in range(first, first + 2)])
+    assert saga.state.failure is not None
+    assert saga.state.failure.code == "value_too_large"
+    assert (
+        saga.state.failure.message
+        == "what the items give is too large: the first 6 have given 6,000,186 bytes"
+    )

@@ -57,6 +57,7 @@ class Workflow(Roots):
         replan: Replan | None = None,
         compensate: str | None = None,
         risk: Sequence[Mapping[str, Any]] | None = None,
+        schedule: str | Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
         self._origin = Origin(name)
@@ -77,6 +78,7 @@ class Workflow(Roots):
             "replan": replan,
             "compensate": compensate,
             "risk": risk,
+            "schedule": schedule,
         }
         self._head = {
             key: HEAD.get(key, Collector.value)(self._made, f"/{key}", value)

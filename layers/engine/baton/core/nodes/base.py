@@ -159,6 +159,10 @@ class Desk(Protocol):
     def state(self) -> State:
         """The saga, behind all that was decided so far."""
 
+    @property
+    def most_bytes(self) -> int:
+        """What a value of the engine's own making may have, as JSON."""
+
     def arguments(self, at: Activation) -> Any:
         """The node's template with its values. Raises `UnfitError`."""
 

@@ -6,9 +6,10 @@ What the map keeps is in core/log/maps.py; what is done for an item is a node of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -19,8 +20,9 @@ from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Desk, Done, Failed, Kind, Moved, Next, Opened, UnfitError
 
 MAP_FAILED, MAP_INVALID = "map_failed", "map_invalid"
-TOGETHER = 100
-"""The results of so many items, or of all that are left, are put together."""
+TOGETHER, HELD_BYTES = 100, 32_768
+"""The results of so many items, or so many bytes of them, are put together: the state holds no more."""
+_encode = msgspec.json.Encoder().encode
 
 
 class MapKind(Kind):
@@ -69,7 +71,12 @@ class MapKind(Kind):
                 )
             if is_over or 0 < each.need <= tally.succeeded:
                 return _done(at, each, _results(at, work, items, desk), tally, desk)
-        if len(ended) >= TOGETHER:
+        if len(ended) >= TOGETHER or _bytes(ended.values()) > HELD_BYTES:
+            if (most := _bytes((*work.parts, *ended.values()), whole=True)) > desk.most_bytes:
+                text = (
+                    f"what the items give is too large: the first {tally.ended:,} have given {most:,} bytes"
+                )
+                return Failed(ev.Failure("value_too_large", text, at.node.name))
             results = [_result(item, value, work, desk, at) for item, value in sorted(ended.items(), key=_by)]
             return Moved(
                 ev.ItemsGathered(
@@ -119,6 +126,11 @@ class _Tally(Struct, frozen=True):
 def _tally(work: Map, ended: Mapping[str, Any], held: int) -> _Tally:
     failed = work.lost + len(work.failures)
     return _Tally(work.gathered + len(ended) - failed, failed, held - len(ended), work.size - work.begun)
+
+
+def _bytes(values: Iterable[ev.Value], *, whole: bool = False) -> int:
+    """Bytes that these have in the state; `whole`: with those of blobs."""
+    return sum((one.size if whole else 0) if one.ref else len(_encode(one.v)) for one in values)
 
 
 def _each(node: Node) -> Each:
