@@ -25,7 +25,7 @@ HOUR = 3_600_000
 def overdue(http: Http) -> ScheduleRecord:
     """As if it had been registered an hour earlier."""
     schedules = http.engine.store.schedules
-    there = schedules.read_schedule("acme", "report")
+    there: ScheduleRecord | None = schedules.read_schedule("acme", "report")
     assert there is not None
     moved = {"anchor": there.anchor - HOUR - 5, "next": there.next - HOUR - 5, "due": there.due - HOUR - 5}
     assert schedules.write_schedule(replace(there, number=there.number + 1, **moved))
