@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -27,7 +29,7 @@ from tests.core.nodes.thinking import answered, call
 from tests.core.test_undoing import two, undoable
 from tests.core.undo_asking import CANCEL_WITH_UNDO, asked
 
-CUT_OFF = {"started_at": 1, "ended_at": 2, "budget_ms": 1}
+CUT_OFF: dict[str, Any] = {"started_at": 1, "ended_at": 2, "budget_ms": 1}
 
 
 def test_an_inverse_that_is_cut_off_again_and_again_is_given_up() -> None:
