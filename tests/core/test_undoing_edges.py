@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from msgspec.structs import replace
 
+from baton.core.decide.builder import DecisionBuilder
+from baton.core.decide.context import NOTHING
+from baton.core.decide.program import Program
+from baton.core.decide.undoing import _arguments_of
+from baton.core.documents.compile import compile_document
+from baton.core.expressions import ExpressionError
 from baton.core.failures.policy import ANY, FAIL, Change
 from baton.core.failures.retry import RetryChange
 from baton.core.graph.graph import Undo
@@ -12,11 +21,15 @@ from baton.core.log.fold import apply
 from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.core.log.undo_folds import undone
 from baton.core.log.undos import NotUndone, Undoing, UndoStep
-from tests.core.build import Saga, done, failed, program, ready, task
+from baton.core.nodes.base import Activation, Desk, Kind, Next, UnfitError
+from baton.core.nodes.registry import KINDS
+from tests.core.asked import steps_of
+from tests.core.build import Saga, done, failed, program, ready, task, tool_spec
+from tests.core.nodes.thinking import answered, call
 from tests.core.test_undoing import two, undoable
 from tests.core.undo_asking import CANCEL_WITH_UNDO, asked
 
-CUT_OFF = {"started_at": 1, "ended_at": 2, "budget_ms": 1}
+CUT_OFF: dict[str, Any] = {"started_at": 1, "ended_at": 2, "budget_ms": 1}
 
 
 def test_an_inverse_that_is_cut_off_again_and_again_is_given_up() -> None:
@@ -130,3 +143,58 @@ def test_a_round_in_doubt_of_an_older_log_keeps_its_key() -> None:
     saga.go(done("c#undo"))
     saga.go(done("a#undo"))
     assert saga.state.undo.standing == {"c": 1}
+
+
+def with_a_call() -> Saga:
+    """An agent's call of `book` is at work, and another step has failed."""
+    book = replace(tool_spec("book", n={"type": "integer"}), effect="idempotent", undo="unbook")
+    unbook = replace(tool_spec("unbook", n={"type": "integer"}), effect="idempotent")
+    tools = {one.name: one for one in (tool_spec(), book, unbook)}
+    text = """
+name: w
+on_failure: rollback
+nodes:
+  a: {agent: {model: m, prompt: Go., tools: [book]}}
+  b: {tool: t}
+"""
+    saga = Saga(Program(compile_document(text, tools), KINDS))
+    saga.go()
+    saga.go(running=["a#t1", "b"])
+    saga.go(answered("a#t1", call("book", n=7)), running=["b"])
+    return saga
+
+
+def test_a_call_of_an_agent_that_was_cut_off_is_made_again_with_its_own_arguments() -> None:
+    saga = with_a_call()
+    [slot] = [step.slot for step in steps_of(saga.decision)]
+    saga.go(running=[slot, "b"])
+    saga.die()
+    saga.go(failed("b"))
+    assert [(step.slot, step.arguments) for step in steps_of(saga.decision)] == [(slot, {"n": 7})]
+
+
+class _Unfit(Kind):
+    def begin(self, at: Activation, desk: Desk) -> Next | None:
+        raise UnfitError(ev.Failure("input_unbound", "it is not there"))
+
+
+def test_what_cannot_be_called_any_more_has_no_arguments() -> None:
+    saga = with_a_call()
+    at = Activation("a#t1-0", saga.program.nodes["a"], (), "t1-0")
+    builder = DecisionBuilder(saga.program, saga.state, saga.now, (), NOTHING)
+    with pytest.raises(ExpressionError, match="cannot be called any more"):
+        _arguments_of(builder, at)
+    builder.program = Program(saga.program.graph, {**KINDS, "agent": _Unfit()})
+    with pytest.raises(ExpressionError, match="it is not there"):
+        _arguments_of(builder, at)
+
+
+def test_arguments_that_cannot_be_made_once_more_are_not_kept() -> None:
+    node = replace(undoable("b", "x", keeps=("v",)), arguments={"v": "${ctx.x.output.y}"})
+    saga = Saga(program(task("x"), undoable("a"), node))
+    saga.go(done("a"))
+    saga.go(done("x", {}), running=["b"])
+    cut = ev.StepInterrupted(node="b", **CUT_OFF)
+    saga.put(cut, cut, cut, CANCEL_WITH_UNDO)
+    saga.go()
+    assert asked(saga) == ["b#undo"]
