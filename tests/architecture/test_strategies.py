@@ -48,6 +48,9 @@ ALLOWED: dict[str, set[str]] = {
     "core/nodes/fail.py": {"fail"},
     # What a person answers.
     "cli/completion.py": {"retry", "fail"},
+    "console/inbox.py": {"retry", "fail"},
+    # A page, by the name of its command.
+    "console/acting.py": {"rollback"},
     "core/log/answers.py": {"retry", "fail"},
     # A field of questions, in the builder too: what happens without an answer.
     "cli/asking.py": {"escalate"},

@@ -137,3 +137,26 @@ def test_a_letter_is_discarded_with_a_reason(api: FakeApi, baton: Baton) -> None
     result = baton("dlq", "discard", "s1", "--reason", "a test")
     assert result.output == "s1  is discarded, by ada\n"
     assert api.of("POST", "/dead-letters/s1/discard")[0].json == {"reason": "a test"}
+
+
+def test_those_that_match_are_counted_and_then_discarded(api: FakeApi, baton: Baton) -> None:
+    listed = {"dead_letters": [LETTER, LETTER | {"id": "s2", "saga": "s2"}], "next": None}
+    for _ in range(3):
+        api.on("GET /dead-letters", (200, listed))
+    gone = LETTER | {"status": "discarded"}
+    api.on("POST /dead-letters/s1/discard", (202, gone))
+    api.on("POST /dead-letters/s2/discard", (202, gone | {"id": "s2"}))
+    assert baton("dlq", "discard", "--node", "pay", "--dry-run").stdout == "2 would be discarded\n"
+    assert api.asked[-1].query["node"] == "pay"
+    refused = baton("dlq", "discard", "--all", "--reason", "a test", stdin="n\n")
+    assert (refused.exit_code, "Discard 2 dead letters?" in refused.stderr) == (1, True)
+    assert api.of("POST", "/dead-letters/s1/discard") == []
+    done = baton("dlq", "discard", "--all", "--reason", "a test", "--yes")
+    assert done.stdout == "s1  is discarded, by ada\ns2  is discarded, by ada\n"
+
+
+def test_a_discard_says_which_and_why(baton: Baton) -> None:
+    assert "which dead letters?" in baton("dlq", "discard", "--reason", "a test").stderr
+    assert "which dead letters?" in baton("dlq", "discard", "s1", "--all", "--reason", "a test").stderr
+    assert "say it with --reason" in baton("dlq", "discard", "--all").stderr
+    assert "--dry-run is for" in baton("dlq", "discard", "s1", "--dry-run").stderr

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from msgspec.structs import replace
 
+from baton.adapters.dynamo.breakers import DynamoBreakers
 from baton.core.failures.breakers import (
     HALF_OPEN,
     OPEN,
@@ -124,3 +125,15 @@ def test_one_that_is_open_until_it_is_reset_does_not_expire(moto: AwsStores) -> 
     moto.breakers.write_breaker("acme", "payments", reset(opened, "ada", NOW), NOW)
     (item,) = moto.scan()
     assert "ttl" in item
+
+
+def test_one_record_that_cannot_be_read_keeps_no_other_from_being_listed(moto: AwsStores) -> None:
+    breakers = moto.breakers
+    assert isinstance(breakers, DynamoBreakers)
+    for target in ("payments", "tables"):
+        breakers.write_breaker("acme", target, FULL, NOW)
+    item = next(one for one in moto.scan() if one["sk"]["S"] == "payments")
+    breakers._client.put_item(TableName=breakers._table, Item={**item, "d": {"B": b"\x00nonsense"}})
+    (_, unread), (_, read) = breakers.all("acme")
+    assert (unread.version, "cannot be read" in unread.moves[0].why) == (FULL.version, True)
+    assert read == FULL

@@ -8,11 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from baton.adapters.clock import SystemClock
-from baton.core.letters import DISCARDED, PENDING, REDRIVEN, Letter
+from baton.adapters.dynamo.letters import DynamoLetters
+from baton.core.letters import DISCARDED, PENDING, REDRIVEN, Letter, discarded
 from baton.ports import Cause, SagaRef, Wake
 from baton.ports.letters import Outstanding
 from tests.contract.dead_queues import dead_queue
-from tests.contract.stores import Stores
+from tests.contract.stores import AwsStores, Stores
 
 SOON = SystemClock().now() + 3_600_000
 PAST = SystemClock().now() - 3_600_000
@@ -184,3 +185,28 @@ def test_on_sqs_an_attribute_that_is_no_number_is_none(said: str, moto: Stores) 
     sqs.send_message(QueueUrl=url, MessageBody="{}", MessageAttributes=told)
     (message,) = dead_queue(moto).receive(10)
     assert (message.version, message.attempts) == (0, 1)
+
+
+def test_one_letter_that_cannot_be_read_keeps_no_other_from_being_listed_and_can_be_discarded(
+    moto: AwsStores,
+) -> None:
+    letters = moto.store.letters
+    assert isinstance(letters, DynamoLetters)
+    letters.write(a_letter(), 0)
+    letters.write(replace(a_letter(), id="dinner-2", saga="dinner-2", since=2_000), 0)
+    letters.write(replace(a_letter(), id="message~1", saga="", since=3_000), 0)
+    for item in moto.scan():
+        if item["pk"]["S"].endswith("dinner-1") or item["sk"]["S"] == "message~1":
+            letters._client.put_item(TableName=letters._table, Item={**item, "d": {"B": b"\x00nonsense"}})
+    found, _ = letters.listed("acme", PENDING, 10)
+    assert [(one.id, one.saga, one.code) for one in found] == [
+        ("dinner-1", "dinner-1", "unreadable_letter"),
+        ("dinner-2", "dinner-2", "unreadable_log"),
+        ("message~1", "", "unreadable_letter"),
+    ]
+    read = letters.read("acme", "dinner-1")
+    assert read is not None
+    assert letters.write(discarded(read, "ada", "nonsense", SOON), read.number)
+    again = letters.read("acme", "dinner-1")
+    assert again is not None
+    assert (again.status, again.why) == (DISCARDED, "nonsense")

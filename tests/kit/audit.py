@@ -240,6 +240,8 @@ def _completed(events: list[ev.Event]) -> Iterator[str]:
                 yield f"{slot} has an output, and no attempt gave it one"
         elif isinstance(event, ev.StepFailed):
             open_.discard(slot)
+            # A map that gives up stops its items, those between two attempts, too.
+            open_ = {one for one in open_ if not one.startswith(f"{slot}#")}
             if not (event.emits or event.is_result):
                 yield f"{slot} has failed, and the saga is completed"
     if open_:

@@ -7,7 +7,7 @@ never happened, and what stays is named.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -146,8 +146,14 @@ class Undone:
     undone: int
 
 
-def run(scenario: Scenario, fails_at: int = 0, closed: int = 0, plan: Plan | None = None) -> Undone:
-    """Run it in a new world, and have everything undone that is not."""
+def run(
+    scenario: Scenario,
+    fails_at: int = 0,
+    closed: int = 0,
+    plan: Plan | None = None,
+    also: Callable[[World], Iterable[str]] = lambda _: (),
+) -> Undone:
+    """Run it in a new world, and have everything undone that is not. `also` says what else is broken, before an operator has done anything."""
     deeds = Deeds(fails_at, closed)
 
     faults = Plan() if plan is None else plan
@@ -159,6 +165,8 @@ def run(scenario: Scenario, fails_at: int = 0, closed: int = 0, plan: Plan | Non
         world.books = books
         world.switch_on()
         await _drive(world, scenario)
+        await world.settle()
+        others = tuple(also(world))
         for _ in range(TRIES):
             await world.settle()
             while [saga for saga in _sagas(world) if await _answer(world, saga, deeds)]:
@@ -167,7 +175,7 @@ def run(scenario: Scenario, fails_at: int = 0, closed: int = 0, plan: Plan | Non
                 break
             deeds.closed = 0
         ends = {saga: end.status if (end := world.end(saga)) else "" for saga in _sagas(world)}
-        broken = (*_broken(world, deeds), *_stuck(world, scenario.expected))
+        broken = (*others, *_broken(world, deeds), *_stuck(world, scenario.expected))
         undone = sum(len(keys) for keys in deeds.back.values())
         return Undone(ends, broken, len(deeds.places), tuple(faults.writes), undone)
 

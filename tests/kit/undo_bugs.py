@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide import undo_steps, undoing
+from baton.core.decide import decide, undo_steps, undoing
 from baton.core.log import fold, forks
 from baton.core.log.state import State
 from baton.core.log.undos import Undoable
@@ -99,4 +99,42 @@ def the_step_that_failed_is_undone_too() -> Iterator[None]:
 
     real = undo_steps._next
     with replaced(undo_steps, "_next", move):
+        yield
+
+
+@contextmanager
+def children_that_are_asked_are_forgotten() -> Iterator[None]:
+    """Undo row: a parent has its open children stop, and does not wait to hear what they have undone."""
+
+    def abandoned(state: State, event: Any) -> State:
+        after = real(state, event)
+        known = {(one.slot, one.version) for one in state.undo.failed}
+        left = tuple(one for one in after.undo.failed if (one.slot, one.version) in known)
+        return replace(after, undo=replace(after.undo, failed=left))
+
+    from baton.core.log import events as ev
+
+    real = fold._TABLE[ev.ChildrenAbandoned]
+    fold._TABLE[ev.ChildrenAbandoned] = abandoned
+    try:
+        yield
+    finally:
+        fold._TABLE[ev.ChildrenAbandoned] = real
+
+
+@contextmanager
+def an_open_child_is_only_stopped() -> Iterator[None]:
+    """Undo row: the children that run are cancelled, and what they have done stays."""
+
+    def to_hear_of(builder: Any) -> Any:
+        return []
+
+    def taken_back(state: State) -> bool:
+        return False
+
+    with (
+        replaced(undoing, "_to_hear_of", to_hear_of),
+        replaced(undoing, "orphans_of", lambda _: []),
+        replaced(decide, "takes_back", taken_back),
+    ):
         yield

@@ -13,7 +13,6 @@ import pytest
 
 from tests.kit.corpus import CORPUS, Scenario
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, HANG, LATE, NO_ANSWER, scripted
-from tests.kit.modelled import MODELLED
 from tests.kit.taking_back import Undone, run
 from tests.kit.undo_bugs import the_step_that_failed_is_undone_too
 
@@ -23,8 +22,6 @@ IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
 FATES = EVERYTHING if IS_ALL else (CRASH_AFTER, CRASH_BEFORE, LATE, NO_ANSWER, HANG)
 STAY = {"killer", "resumed", "overlong"}
 """What they do is never known to have happened: their workers die of it."""
-AGENTS = MODELLED.keys() - {"handed", "thinks"}
-"""They are undone, and no step of theirs fails: such a run of `ponders` did not end within 25 s, and why is not known yet."""
 
 
 @cache
@@ -43,8 +40,7 @@ def test_a_saga_that_is_undone_by_an_operator_leaves_the_books_as_before(scenari
 def steps(scenario: Scenario) -> Iterator[int]:
     """The steps that fail, by the order in which they begin."""
     number = CORPUS.index(scenario)
-    if scenario.name not in AGENTS:
-        yield from (n for n in range(1, whole(scenario).places + 1) if IS_ALL or (n + number) % 2 == 0)
+    yield from (n for n in range(1, whole(scenario).places + 1) if IS_ALL or (n + number) % 2 == 0)
 
 
 @pytest.mark.parametrize("scenario", CORPUS, ids=lambda scenario: scenario.name)
@@ -56,7 +52,7 @@ def test_a_saga_that_fails_at_any_step_is_undone(scenario: Scenario) -> None:
 def points(scenario: Scenario) -> Iterator[tuple[int, int, str]]:
     """Which step fails, and which write meets which fate."""
     found, number = whole(scenario), CORPUS.index(scenario)
-    last = 0 if scenario.name in AGENTS else found.places
+    last = found.places
     if not IS_ALL:
         yield last, 2 + 7 * number % len(found.writes), FATES[number % len(FATES)]
         return

@@ -201,16 +201,52 @@ def _redrive_matching(
 
 
 @dlq.command("discard", short_help="Say that dead letters are not to be redriven.")
-@click.argument("letters", metavar="LETTER...", nargs=-1, required=True)
-@click.option("--reason", required=True, metavar="TEXT", help="Why; it is kept with each letter.")
+@click.argument("letters", metavar="[LETTER]...", nargs=-1)
+@_saga
+@_node
+@click.option("--all", "everything", is_flag=True, help="All that are pending.")
+@click.option("--dry-run", is_flag=True, help="Only say how many it would be.")
+@click.option("--yes", is_flag=True, help="Do not ask before more than one is discarded.")
+@click.option("--reason", metavar="TEXT", help="Why; it is kept with each letter.")
 @json_option
 @click.pass_obj
-def discard(shared: Shared, letters: tuple[str, ...], reason: str, as_json: bool) -> None:
+def discard(
+    shared: Shared,
+    letters: tuple[str, ...],
+    saga: str | None,
+    node: str | None,
+    everything: bool,
+    dry_run: bool,
+    yes: bool,
+    reason: str | None,
+    as_json: bool,
+) -> None:
     """Take dead letters off the list of what is pending.
 
-    Their records stay for 30 days: who discarded them, when and why. They can still be redriven.
+    Give the ids of dead letters, or say which pending ones with --saga, --node or --all: their number is said first. Their
+    records stay for 30 days: who discarded them, when and why. They can still be redriven.
     """
-    _each(shared, letters, partial(_discarded, reason=reason), _is_discarded, as_json=as_json)
+    wanted = _wanted(saga, node, None)
+    if bool(letters) == bool(wanted or everything):
+        raise Failed(USAGE, "which dead letters? give their ids, or --saga, --node or --all")
+    if letters and dry_run:
+        raise Failed(USAGE, "--dry-run is for --saga, --node and --all: ids are counted already")
+    if not reason and not dry_run:
+        raise Failed(USAGE, "why? say it with --reason")
+    if not letters:
+        pending = {"status": "pending", **wanted}
+        found, _ = shared.call(lambda api: gathered(api.dead_letters(pending, None, None), "dead letter"))
+        letters = tuple(str(one["id"]) for one in found)
+        if dry_run:
+            print_json({"matched": len(letters)}) if as_json else click.echo(
+                f"{len(letters)} would be discarded"
+            )
+            return
+        if len(letters) > 1 and not yes:
+            click.confirm(f"Discard {len(letters)} dead letters?", abort=True, err=True)
+        if not letters and not as_json:
+            click.echo("no pending dead letter is so", err=True)
+    _each(shared, letters, partial(_discarded, reason=reason or ""), _is_discarded, as_json=as_json)
 
 
 async def _redriven(api: Api, *, letter: str, force: bool) -> dict[str, Any]:

@@ -45,7 +45,6 @@ async def sagas(visit: Visit) -> Html:
         since["since"] = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     cursor = visit.query.get("cursor", "")
     page = await visit.call("listSagas", query=asked | since | ({"cursor": cursor} if cursor else {}))
-    live = visit.query.get("live") != "off" and not cursor
     data = {
         "sagas": page["sagas"],
         "statuses": STATUSES,
@@ -55,10 +54,7 @@ async def sagas(visit: Visit) -> Html:
         # A cursor is good for one filter: later pages go back to the same moment.
         "more": _address(kept | since | {"cursor": page["next"]}) if page["next"] else "",
         "first": _address(kept) if cursor else "",
-        "live": live,
         "same": _address(kept),
-        "switch": _address(kept | ({"live": "off"} if live else {})),
-        "can_pause": not cursor,
     }
     return Html(template="sagas.html", title="Sagas", data=data)
 

@@ -30,7 +30,13 @@ async def overview(visit: Visit) -> Html:
     """Sagas at work, questions, sagas that failed or are parked, dead letters, money of today."""
     figures = await asyncio.gather(
         _figure("At work", _sagas(visit, "open"), "sagas that have not ended", "/console/sagas?status=open"),
-        _figure("Waiting for you", _questions(visit), "questions that you may answer", "", needs=True),
+        _figure(
+            "Waiting for you",
+            _questions(visit),
+            "questions that you may answer",
+            "/console/inbox",
+            needs=True,
+        ),
         _figure(
             "Parked",
             _sagas(visit, "parked"),

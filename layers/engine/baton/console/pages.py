@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from baton.console import lists, overview, saga
+from baton.console import acting, graphs, inbox, lists, overview, saga, timeline
 from baton.console.visits import Answer, Visit
 
 
@@ -26,6 +26,16 @@ PAGES: Final = (
     Page("GET", "sagas/{saga}/log", saga.log),
     Page("GET", "sagas/{saga}/log.json", saga.download),
     Page("GET", "sagas/{saga}/log/{version}", saga.entry),
+    Page("GET", "sagas/{saga}/cost", saga.cost),
+    Page("GET", "sagas/{saga}/time", timeline.timeline),
+    Page("GET", "sagas/{saga}/graph", graphs.graph),
+    Page("GET", "sagas/{saga}/nodes/{node}", graphs.node),
+    Page("GET", "inbox", inbox.inbox),
+    Page("GET", "sagas/{saga}/questions/{ask}", inbox.question),
+    Page("POST", "sagas/{saga}/questions/{ask}", inbox.answer),
+    Page("POST", "sagas/{saga}/questions/{ask}/claim", inbox.claim),
+    *(Page("GET", f"sagas/{{saga}}/{one.name}", acting.asks(one.name)) for one in acting.ACTIONS),
+    *(Page("POST", f"sagas/{{saga}}/{one.name}", acting.does(one.name)) for one in acting.ACTIONS),
 )
-NAVIGATION: Final = (("", "Overview"), ("/sagas", "Sagas"))
+NAVIGATION: Final = (("", "Overview"), ("/sagas", "Sagas"), ("/inbox", "Inbox"))
 """Path below `/console` and words of what is on every page."""

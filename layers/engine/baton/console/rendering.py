@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 HERE: Final = Path(__file__).parent
 MOST_SHOWN: Final = 2_000  # characters of one text on a page
@@ -139,8 +139,3 @@ def moment(value: object, now: int) -> Markup:
     away = f"{span(now - ms)} ago" if ms <= now else f"in {span(ms - now)}"
     html = Markup('<time datetime="{}">{} <span class="quiet">{}</span></time>')
     return html.format(at.isoformat(timespec="milliseconds"), away, f"{at:%Y-%m-%d %H:%M:%S} UTC")
-
-
-def attribute(value: object) -> str:
-    """For code that writes SVG itself."""
-    return str(escape(str(value)))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from baton.console.acting import ENDED, done, possible
+from baton.console.drawing import became, draw
+from baton.console.graphs import BESIDE, workflow_of
 from baton.console.visits import Download, Html, Visit
 from baton.errors import NotFound, UserError
 
 _ENTRIES: Final = "50"
+_SHORT: Final = 100  # entries that a page reads besides what it must
 MOST_DOWNLOADED: Final = 4_000_000  # characters; Lambda answers with 6 MB, and quotes the JSON
 
 
@@ -18,16 +21,29 @@ async def show(visit: Visit) -> Html:
     """The saga as it is now."""
     path = {"saga": visit.path["saga"]}
     view = await visit.call("showSaga", path)
-    cost, way = await asyncio.gather(_maybe(visit, "showCost", path), _maybe(visit, "showWay", path))
-    live = visit.query.get("live") != "off" and not is_over(view)
+    way = await _maybe(visit, "showWay", path)
+    # It is added up from the whole log.
+    costs = await visit.call("showCost", path) if view["version"] <= _SHORT else None
+    workflow = await workflow_of(visit, view)
+    drawn = None
+    if workflow and len(workflow["nodes"]) <= BESIDE:
+        drawn = draw(workflow, became(view, way), f"/console/sagas/{view['id']}")
     data = {
         "saga": view,
-        "cost": cost,
+        "cost": costs,
         "way": way,
-        "is_over": is_over(view),
-        "live": live,
+        "drawn": drawn,
+        "is_over": view["status"] in ENDED,
+        "actions": possible(view, visit.call.roles),
+        "done": done(visit),
     }
     return Html(template="saga.html", title=f"Saga {view['id']}", data=data)
+
+
+async def cost(visit: Visit) -> Html:
+    """What the saga has cost, line by line."""
+    found = await visit.call("showCost", {"saga": visit.path["saga"]})
+    return Html(template="cost.html", title=f"Cost of {found['saga']}", data={"cost": found})
 
 
 async def log(visit: Visit) -> Html:
@@ -69,10 +85,6 @@ async def download(visit: Visit) -> Download:
         after = str(page["next"])
     body = json.dumps({"saga": saga, "entries": entries, "next": more}, ensure_ascii=False, indent=1)
     return Download(name=f"{saga}-log.json", kind="application/json", body=body)
-
-
-def is_over(view: Mapping[str, Any]) -> bool:
-    return view["status"] in ("completed", "failed", "cancelled", "rolled_back", "rollback_failed")
 
 
 async def _maybe(visit: Visit, route: str, path: Mapping[str, str]) -> Any:

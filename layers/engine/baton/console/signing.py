@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from baton.console.exchange import (
     HEADERS,
@@ -120,8 +120,3 @@ def _cookie(event: Mapping[str, Any], purpose: str, value: str, for_ms: int) -> 
 
 def _away(to: str, kept: list[str]) -> dict[str, Any]:
     return answer(HTTPStatus.SEE_OTHER.value, "", {**HEADERS, "location": to}, kept)
-
-
-def sign_in_path(there: str) -> str:
-    """Where a person begins who wants to see a page."""
-    return f"{ROOT}/sign-in?{urlencode({'to': there})}"

@@ -25,6 +25,8 @@ _BODY = 2_000  # characters that are kept of a message; one that names a saga is
 _SEEN = 16  # ids of messages that are kept: one that comes twice does so soon
 
 TOO_OFTEN, STREAM = "received_too_often", "stream_records"
+UNREADABLE = "unreadable_letter"
+"""The code of a letter whose own record cannot be read."""
 
 
 class DeadMessage(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,8 @@ from baton.adapters.dynamo.items import names_in, number, text
 from baton.adapters.dynamo.limits import ITEM_BYTES
 from baton.adapters.dynamo.requests import query
 from baton.adapters.rules import pack, unpack
-from baton.core.failures.breakers import OPEN, Breaker
+from baton.core.failures import quoted
+from baton.core.failures.breakers import CLOSED, OPEN, Breaker, Move
 from baton.errors import CorruptLog
 
 if TYPE_CHECKING:
@@ -77,12 +78,23 @@ class DynamoBreakers:
             "ExpressionAttributeValues": values,
         }
         found = query(self._client, self._table, request, limit)
-        return [(item["sk"]["S"], breaker_of(item)) for item in found]
+        return [(item["sk"]["S"], _shown(item)) for item in found]
 
 
 def _pk(tenant: str) -> str:
     """Where the circuit breakers of a tenant are, the target as sort key."""
     return f"T#{tenant}#BREAKERS"
+
+
+def _shown(item: StoredItem) -> Breaker:
+    """One that cannot be read says so, so that the others can be seen."""
+    try:
+        return breaker_of(item)
+    except CorruptLog as error:
+        return Breaker(
+            version=int(item.get("ver", {"N": "0"})["N"]),
+            moves=(Move(0, CLOSED, quoted(str(error), 300), ""),),
+        )
 
 
 def breaker_of(item: StoredItem) -> Breaker:

@@ -18,7 +18,9 @@ from baton.adapters.dynamo.items import names_in, number, text
 from baton.adapters.dynamo.limits import ITEM_BYTES
 from baton.adapters.dynamo.requests import query
 from baton.adapters.rules import is_over, pack, unpack
-from baton.core.letters import PENDING, Letter
+from baton.core.failures import quoted
+from baton.core.letters import PENDING, UNREADABLE, Letter
+from baton.errors import CorruptLog
 from baton.ports import Clock, SagaRef, Wake
 from baton.ports.letters import MOST_COUNTED, Outstanding
 
@@ -141,4 +143,24 @@ def _item(letter: Letter) -> Any:
 
 
 def _letter(item: StoredItem) -> Letter:
-    return _decode(unpack(item["d"]["B"]))
+    """One that cannot be read is shown as such, so that it can be discarded, and the others be seen."""
+    try:
+        return _decode(unpack(item["d"]["B"]))
+    except (KeyError, ValueError, CorruptLog) as error:
+        _, tenant, *rest = item["pk"]["S"].split("#", 3)
+        is_of_saga = item["sk"]["S"] == DEAD
+        name = rest[1] if is_of_saga else item["sk"]["S"]
+        since = int(item.get("ask_at", {"N": "0"})["N"])
+        return Letter(
+            id=name,
+            tenant=tenant,
+            saga=name if is_of_saga else "",
+            status=item.get("ask_key", {"S": f"#{PENDING}"})["S"].rpartition("#")[2],
+            code=UNREADABLE,
+            reason=f"the record of this dead letter cannot be read: {quoted(repr(error), 300)}",
+            first=since,
+            since=since,
+            last=since,
+            number=int(item.get("seq", {"N": "0"})["N"]),
+            expires=items.expires(item),
+        )

@@ -7,16 +7,17 @@ from baton.core.decide.failure_handling import goes_another_way
 from baton.core.failures.breakers import BREAKER_OPEN
 from baton.core.log import events as ev
 from baton.core.log.state import Failing, Held, item_of, node_of
+from baton.core.log.undos import is_undo
 from baton.core.times import iso
 
 
 def waits(context: EvaluationContext, attempt: int, held: Held) -> ev.StepHeld | None:
     """The wait; None where the document goes another way at once. Raises `LackingError`.
 
-    It does where its rules or `catch` name the code `breaker_open`, or a failover policy fits that calls something else.
+    What undoes something has no other way. A step does where its rules or `catch` name the code `breaker_open`, or a failover policy fits that calls something else.
     """
     name, iteration = node_of(context.slot)
-    if _has_another_way(context, attempt, held, name):
+    if not is_undo(context.slot) and _has_another_way(context, attempt, held, name):
         return None
     return ev.StepHeld(
         node=name,

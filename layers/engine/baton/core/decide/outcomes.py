@@ -187,20 +187,20 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
 def _held(program: Program, state: State, outcome: Outcome, found: Found) -> Iterator[ev.Event]:
     """The wait for a circuit breaker; or a failure, about which the document says what is done. Raises `LackingError`."""
     held, slot = outcome.held, outcome.slot
-    is_bounded = is_undo(slot) or (state.is_stopping and state.undo.is_left)
-    if held is None or (state.is_stopping and not is_bounded) or not _is_awaited(program, state, outcome):
+    is_look = state.is_stopping and not is_undo(slot)
+    if held is None or (is_look and not state.undo.is_left) or not _is_awaited(program, state, outcome):
         return
     # Loaded with the first: most steps meet none.
     from baton.core.decide.held import failure_of, waits
 
-    # What undoes something, or finds out whether there is something to undo, has its own time.
+    # What finds out whether there is something to undo does not hold the undoing up.
     context = EvaluationContext(program, state, found, slot)
-    wait = None if is_bounded else waits(context, outcome.attempt, held)
+    wait = None if is_look else waits(context, outcome.attempt, held)
     if wait is not None:
         yield wait
         return
     failure = failure_of(held, node_of(slot)[0])
-    failure = replace(failure, doubt=True) if is_bounded and not is_undo(slot) else failure
+    failure = replace(failure, doubt=True) if is_look else failure
     yield from settle(program, state, replace(outcome, why="", held=None, failure=failure), found)
 
 

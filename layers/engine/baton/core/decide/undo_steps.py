@@ -173,6 +173,9 @@ def _schedule(builder: DecisionBuilder, slot: str) -> None:
     known = len(builder.record)
     if slot in builder.running:
         return
+    if slot in state.held and builder.now < (until := state.held[slot].until):
+        builder.again_at(until)  # it waits for a circuit breaker, and no attempt is counted
+        return
     if slot in state.failing and not may_try_again(builder, _at(builder, slot)):
         undo_doubts.tell(builder, _at(builder, slot), known)
         return

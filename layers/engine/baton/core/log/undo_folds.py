@@ -194,7 +194,7 @@ def undo_passed(state: State, e: ev.UndoPassed) -> State:
     if e.redone:
         return replace(state, undo=replace(undo, head=e.next, below=e.below))
     work = replace(work, lasting=(*work.lasting, slot)[:NAMED], lasts=work.lasts + 1)
-    if e.stands:
+    if e.stands and not (e.item and work.back_to):
         work = replace(work, rounds=_since(work.rounds, e.node, e.iteration))
         undo = replace(undo, crowded=_crowded(undo, slot))
         standing = _kept(standing, slot)
@@ -229,19 +229,24 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
     assert work is not None, "the caller has looked"
     step, (name, iteration) = work.steps[slot], node_of(slot)
     was = slot_of(name, iteration, undone_item(item_of(slot)))
-    rounds = work.rounds
-    if not step.again:
+    rounds, is_item = work.rounds, bool(item_of(was))
+    # Items of one round have one place in `rounds`, which says nothing where only some of them are undone.
+    is_alone = is_item and work.back_to > 0
+    if not step.again and not is_alone:
         rounds = _since(rounds, name, iteration)
-    standing, failed, crowded = undo.standing, undo.failed, undo.crowded
+    standing, failed, crowded, alone = undo.standing, undo.failed, undo.crowded, undo.alone
     if failure is None:
         lowest = min(step.version, work.lowest or step.version)
         work = replace(work, done=work.done + 1, rounds=rounds, lowest=lowest)
         if step.again and was in standing:
             left = standing[was] - 1
             standing = {**standing, was: left} if left else without(standing, (was,))
+        elif is_alone or (step.again and is_item):
+            crowded = crowded or (was not in alone and len(alone) >= KEYS_KEPT)
+            alone = _kept(alone, was)
     else:
         work = replace(work, rounds=rounds)
-        if not step.again:
+        if not step.again and not is_alone:
             standing, crowded = _kept(standing, was), _crowded(undo, was)
         told = NotUndone(
             slot=was,
@@ -254,7 +259,8 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
             doubt=step.doubt,
         )
         failed = (*failed, told)
-    return _gone(state, slot, work=work, failed=failed, standing=standing, crowded=crowded)
+    kept = {"standing": standing, "crowded": crowded, "alone": alone}
+    return _gone(state, slot, work=work, failed=failed, **kept)
 
 
 def child_undone(state: State, e: ev.ChildUndone) -> State:

@@ -143,10 +143,17 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Entries that hold what could not be undone and had no room in `failed`, the newest first."""
     set_aside: int = 0
     """How many steps these entries hold."""
+    alone: dict[str, int] = {}
+    """By slot of an item, how often it was undone when others of its round were not, because they came before the version that was gone back to."""
     crowded: bool = False
-    """Whether more slots keep their keys than are known in `standing`."""
+    """Whether there are more of these slots than `standing` and `alone` have room for."""
     redone: dict[str, int] = {}
     """Slots of steps that were in doubt and are done again since a fork, with its cut: what they did before is not asked about."""
+
+    @property
+    def is_anew(self) -> bool:
+        """Whether something is done anew, because it was undone."""
+        return bool(self.rounds or self.alone)
 
     @property
     def fails(self) -> int:
@@ -183,4 +190,5 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     def generation(self, node: str, iteration: tuple[int, ...], slot: str) -> int:
         """How often what is done there was undone."""
         undone = sum(first <= iteration for first in self.rounds.get(node, ()))
-        return max(undone - self.standing.get(slot, 0), 0) if undone else 0
+        whole = max(undone - self.standing.get(slot, 0), 0) if undone else 0
+        return whole + self.alone.get(slot, 0)

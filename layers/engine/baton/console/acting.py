@@ -1,0 +1,242 @@
+"""What a person can do about a saga: each with what it will do, said before, and the commands that do the same."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from baton.console.shell import commands
+from baton.console.visits import Answer, Html, Redirect, Visit
+from baton.errors import NotFound, UserError
+
+ENDED: Final = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A field of an action's form. kind: text, number or check; initial: what stands in it at first."""
+
+    name: str
+    label: str
+    kind: str = "text"
+    initial: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action:
+    """name: in the path of its page. does: what it will do. done: what was done. role: that the API asks for.
+
+    body: of the request; baton: the words behind `baton`. path: behind the saga's. fits: whether a saga in this state can take it.
+    """
+
+    name: str
+    title: str
+    does: str
+    done: str
+    role: str
+    route: str
+    path: str
+    inputs: tuple[Input, ...]
+    body: Callable[[Visit], dict[str, Any]]
+    baton: Callable[[str, Mapping[str, Any]], Sequence[str]]
+    fits: Callable[[Mapping[str, Any]], bool]
+    danger: bool = False
+    has_key: bool = False
+
+
+_REASON: Final = Input("reason", "Reason, for the log")
+
+
+def _cancel(visit: Visit) -> dict[str, Any]:
+    body: dict[str, Any] = {"reason": visit.said("reason")}
+    if visit.said("forced"):
+        body["mode"] = "forced"
+    return body | ({"undo": True} if visit.said("undo") else {})
+
+
+def _resume(visit: Visit) -> dict[str, Any]:
+    return {"budget_usd": visit.said("budget_usd")} if visit.said("budget_usd") else {}
+
+
+def _version(visit: Visit, least: int) -> int:
+    said = visit.said("version") or str(least)
+    if not (said.isascii() and said.isdigit() and len(said) < 10):
+        raise UserError("the version is a whole number: that of an entry in the log")
+    return int(said)
+
+
+def _back(visit: Visit) -> dict[str, Any]:
+    body: dict[str, Any] = {"version": _version(visit, 0), "reason": visit.said("reason")}
+    return body | ({"parallel": True} if visit.said("parallel") else {})
+
+
+def _fork(visit: Visit) -> dict[str, Any]:
+    return {"version": _version(visit, 1), "reason": visit.said("reason")}
+
+
+def _reason(body: Mapping[str, Any]) -> list[str]:
+    return ["--reason", str(body["reason"])] if body.get("reason") else []
+
+
+ACTIONS: Final = (
+    Action(
+        name="cancel",
+        title="Cancel",
+        does="Nothing new starts. Steps that run may finish for 30 seconds; forced, they are interrupted at once. The saga then ends as "
+        "cancelled. With undoing, it first takes back what it has done, as far as its tools can.",
+        done="It is asked to cancel.",
+        role="run",
+        route="cancelSaga",
+        path="/cancel",
+        inputs=(
+            _REASON,
+            Input("forced", "Interrupt running steps", "check"),
+            Input("undo", "Undo what was done", "check"),
+        ),
+        body=_cancel,
+        baton=lambda saga, body: [
+            "cancel",
+            saga,
+            *_reason(body),
+            *(["--forced"] if body.get("mode") else []),
+            *(["--undo"] if body.get("undo") else []),
+        ],
+        fits=lambda view: view["status"] not in ENDED and not view["cancelling"],
+        danger=True,
+    ),
+    Action(
+        name="resume",
+        title="Resume",
+        does="A parked saga tries again what it was parked for, with its attempts counted anew. One that was parked for its money may spend as "
+        "much again, or up to the sum that you give.",
+        done="It tries again.",
+        role="operate",
+        route="resumeSaga",
+        path="/resume",
+        inputs=(Input("budget_usd", "Dollars that it may spend in all (may be left empty)"),),
+        body=_resume,
+        baton=lambda saga, body: ["resume", saga, *(["--budget", body["budget_usd"]] if body else [])],
+        fits=lambda view: view["status"] == "parked",
+    ),
+    Action(
+        name="rollback",
+        title="Roll back",
+        does="What the saga has done behind that version of its log is undone, the last step first, by what its tools name for it. 0 undoes "
+        "everything. What runs is stopped; a saga that has ended goes on in a new branch and ends as rolled back.",
+        done="It undoes what it has done.",
+        role="operate",
+        route="rollBackSaga",
+        path="/rollback",
+        inputs=(
+            Input("version", "Version that stays", "number", "0"),
+            _REASON,
+            Input("parallel", "Undo steps side by side", "check"),
+        ),
+        body=_back,
+        baton=lambda saga, body: [
+            "rollback",
+            saga,
+            *(["--to", str(body["version"])] if body["version"] else []),
+            *_reason(body),
+            *(["--parallel"] if body.get("parallel") else []),
+        ],
+        fits=lambda view: bool(view["undo"]),
+        danger=True,
+        has_key=True,
+    ),
+    Action(
+        name="fork",
+        title="Fork",
+        does="The saga goes on from the state at that version of its log, in a new branch. The old branch is kept in the log; what was done in "
+        "it outside is not undone. A saga that has ended runs again.",
+        done="It goes on from there.",
+        role="operate",
+        route="forkSaga",
+        path="/forks",
+        inputs=(Input("version", "Version to go on from", "number"), _REASON),
+        body=_fork,
+        baton=lambda saga, body: ["fork", saga, str(body["version"]), *_reason(body)],
+        fits=lambda view: view["version"] > 1,
+        has_key=True,
+    ),
+)
+_BY_NAME: Final = {one.name: one for one in ACTIONS}
+
+
+def possible(view: Mapping[str, Any], roles: frozenset[str]) -> list[Action]:
+    """What this person can do about a saga in this state."""
+    return [one for one in ACTIONS if one.role in roles and one.fits(view)]
+
+
+def done(visit: Visit) -> str:
+    """What a page says that is come to from an action."""
+    action = _BY_NAME.get(visit.query.get("done", ""))
+    if action is None:
+        return ""
+    return action.done if visit.query.get("changed") != "no" else "It was so before. Nothing was changed."
+
+
+def asks(name: str) -> Callable[[Visit], Awaitable[Answer]]:
+    """The page that says what an action will do."""
+
+    async def page(visit: Visit) -> Answer:
+        return await _page(_BY_NAME[name], visit)
+
+    return page
+
+
+def does(name: str) -> Callable[[Visit], Awaitable[Answer]]:
+    """The page that does it."""
+
+    async def page(visit: Visit) -> Answer:
+        action, saga = _BY_NAME[name], visit.path["saga"]
+        key = visit.said("key")[:64] if action.has_key else ""
+        try:
+            found = await visit.call(action.route, {"saga": saga}, body=action.body(visit), key=key)
+        except NotFound:
+            raise
+        except UserError as error:
+            return await _page(action, visit, error)
+        changed = "" if found.get("changed", True) else "&changed=no"
+        return Redirect(f"/console/sagas/{saga}?done={name}{changed}")
+
+    return page
+
+
+async def _page(action: Action, visit: Visit, error: UserError | None = None) -> Html:
+    saga = visit.path["saga"]
+    view = await visit.call("showSaga", {"saga": saga})
+    said = {
+        one.name: visit.said(one.name) if visit.form else visit.query.get(one.name, one.initial)
+        for one in action.inputs
+    }
+    plan = None
+    if action.name == "rollback" and action.role in visit.call.roles:
+        try:
+            asked = {"version": _version(visit, int(said["version"] or 0)), "dry_run": True}
+            plan = (await visit.call(action.route, {"saga": saga}, body=asked))["plan"]
+        except (UserError, ValueError) as refused:
+            error = error or (refused if isinstance(refused, UserError) else None)
+    try:
+        body = (
+            action.body(visit)
+            if visit.form
+            else {"version": int(said["version"] or 1)}
+            if "version" in said
+            else {}
+        )
+    except (UserError, ValueError):
+        body = {"version": 1}
+    path = f"/sagas/{saga}{action.path}"
+    data = {
+        "action": action,
+        "saga": view,
+        "said": said,
+        "key": visit.said("key") or visit.token,
+        "error": error,
+        "plan": plan,
+        "commands": commands(visit.api, path, action.baton(saga, body), body, has_key=action.has_key),
+    }
+    status = 200 if error is None else error.status
+    return Html(template="action.html", title=f"{action.title} {saga}", data=data, status=status)

@@ -1,0 +1,52 @@
+"""The workflow of a saga, in the version that the saga runs, and why one of its nodes ran or did not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from baton.console.drawing import became, draw
+from baton.console.visits import Html, Visit
+from baton.errors import UserError
+
+_STEPS: Final = "1000"
+BESIDE: Final = 40
+"""So many nodes are drawn on the page of a saga; a larger graph has a page of its own."""
+
+
+async def workflow_of(visit: Visit, view: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The version of the workflow whose graph the saga runs; None where it is not among the newest hundred."""
+    name = str(view["workflow"]).partition("@")[0]
+    try:
+        newest: dict[str, Any] = await visit.call("showWorkflow", {"name": name})
+        if newest["graph"] == view["graph"]:
+            return newest
+        for one in newest["versions"]:
+            if one["graph"] == view["graph"]:
+                path = {"name": name, "version": str(one["version"])}
+                found: dict[str, Any] = await visit.call("showWorkflowVersion", path)
+                return found
+    except UserError:
+        pass
+    return None
+
+
+async def graph(visit: Visit) -> Html:
+    """The graph, with what became of each node."""
+    saga = visit.path["saga"]
+    view = await visit.call("showSaga", {"saga": saga})
+    workflow = await workflow_of(visit, view)
+    try:
+        way = await visit.call("showWay", {"saga": saga}, {"limit": _STEPS})
+    except UserError:
+        way = None
+    drawn = draw(workflow, became(view, way), f"/console/sagas/{saga}") if workflow else None
+    data = {"saga": view, "drawn": drawn, "is_whole": way is not None and way["next"] is None}
+    return Html(template="graph.html", title=f"Graph of {saga}", data=data)
+
+
+async def node(visit: Visit) -> Html:
+    """Why a node ran, or did not, in each of its rounds."""
+    saga = visit.path["saga"]
+    found = await visit.call("explainNode", {"saga": saga, "node": visit.path["node"]})
+    return Html(template="node.html", title=f"Node {found['node']}", data={"saga": saga, "found": found})

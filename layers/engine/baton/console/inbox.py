@@ -1,0 +1,155 @@
+"""The inbox, and a question with its form: answering, claiming, and being told that another answer came first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from baton.console.forms import data_of, fields_of, places
+from baton.console.shell import commands
+from baton.console.visits import Answer, Html, Redirect, Visit
+from baton.errors import InvalidInput, NotAllowedNow, NotFound, Problem
+
+_PAGE: Final = "50"
+WORDS: Final = {
+    "approve": "Approve",
+    "reject": "Reject",
+    "submit": "Send",
+    "done": "It is done",
+    "retry": "Try again",
+    "use": "Use this output instead",
+    "fail": "Let it fail",
+    "resume": "Resume",
+    "cancel": "Cancel the saga",
+}
+_STRICT: Final = frozenset({"reject", "fail", "cancel"})
+
+
+async def inbox(visit: Visit) -> Html:
+    """The questions that are for the visitor, what expires first in front."""
+    cursor = visit.query.get("cursor", "")
+    page = await visit.call("listQuestions", query={"limit": _PAGE} | ({"cursor": cursor} if cursor else {}))
+    data = {
+        "questions": page["questions"],
+        "next": page["next"],
+        "answered": visit.query.get("answered", ""),
+    }
+    return Html(template="inbox.html", title="Inbox", data=data)
+
+
+async def question(visit: Visit) -> Html:
+    """One question with its form."""
+    return _form(visit, await _find(visit))
+
+
+async def answer(visit: Visit) -> Answer:
+    """The visitor's answer."""
+    saga = visit.path["saga"]
+    try:
+        ask = await _find(visit)
+    except NotFound:
+        return _too_late(visit, f"question `{visit.path['ask']}` is not open any more")
+    if visit.said("more"):
+        return _form(visit, ask)
+    body, problems = _body(ask, visit)
+    if problems:
+        return _form(visit, ask, problems)
+    try:
+        await visit.call("answerQuestion", {"saga": saga}, body=body, key=visit.said("key")[:64])
+    except InvalidInput as error:
+        return _form(visit, ask, error.problems or (Problem("", error.detail),))
+    except NotAllowedNow as error:
+        return _too_late(visit, error.detail)
+    return Redirect(f"/console/inbox?answered={saga}")
+
+
+async def claim(visit: Visit) -> Answer:
+    """Makes a question the visitor's own, or gives it back."""
+    saga, ask = visit.path["saga"], visit.path["ask"]
+    body = {"ask": ask} | ({"release": True} if visit.said("release") else {})
+    try:
+        await visit.call("claimQuestion", {"saga": saga}, body=body)
+    except NotAllowedNow as error:
+        return _too_late(visit, error.detail)
+    return Redirect(f"/console/sagas/{saga}/questions/{ask}")
+
+
+async def _find(visit: Visit) -> dict[str, Any]:
+    saga, wanted = visit.path["saga"], visit.path["ask"]
+    view = await visit.call("showSaga", {"saga": saga})
+    found: dict[str, Any] | None = next((one for one in view["questions"] if one["id"] == wanted), None)
+    if found is None:
+        raise NotFound(f"question `{wanted[:100]}` is not open: it has been answered, or has expired")
+    return found
+
+
+def _body(ask: Mapping[str, Any], visit: Visit) -> tuple[dict[str, Any], list[Problem]]:
+    """The body of the request, and what of the form cannot be one."""
+    action = visit.said("action")
+    body: dict[str, Any] = {"ask": ask["id"], "action": action}
+    if comment := visit.said("comment"):
+        body["comment"] = comment
+    problems: list[Problem] = []
+    if action == "submit" and ask["type"] == "input":
+        body["data"], problems = data_of(ask["schema"], visit.form)
+    elif ask["type"] == "error" and action in ("retry", "use"):
+        place = "arguments" if action == "retry" else "output"
+        if text := visit.said(place):
+            try:
+                body[place] = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                problems.append(Problem(f"/{place}", f"is no JSON: {error}"))
+    return body, problems
+
+
+def _form(visit: Visit, ask: Mapping[str, Any], problems: Sequence[Problem] = ()) -> Html:
+    saga, fields = visit.path["saga"], None
+    if ask["type"] == "input" and "submit" in ask["options"]:
+        fields = fields_of(ask["schema"], visit.form or None, problems)
+    placed = (places(fields) if fields else frozenset()) | {"/arguments", "/output"}
+    action = ask["options"][0] if ask["options"] else ""
+    body = {"ask": ask["id"], "action": action} | ({"data": {}} if action == "submit" else {})
+    words = ["answer", saga, ask["id"], action, *(["--data", "{}"] if action == "submit" else [])]
+    said = {name: visit.said(name) for name in ("comment", "arguments", "output")}
+    takeover = ask["takeover"] or {}
+    data = {
+        "saga": saga,
+        "ask": ask,
+        "fields": fields,
+        "said": said,
+        "beside": {one.path: one.message for one in problems},
+        "elsewhere": [one for one in problems if one.path not in placed],
+        "is_wrong": bool(problems),
+        "buttons": _buttons(ask),
+        "key": visit.said("key") or visit.token,
+        "takeover": {name: str(takeover.get(name) or "") for name in ("url", "picture", "instructions")},
+        "is_mine": (ask["claim"] or {}).get("by") == visit.session.user,
+        "commands": commands(visit.api, f"/sagas/{saga}/answer", words, body, has_key=True),
+    }
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if problems else HTTPStatus.OK
+    return Html(template="question.html", title="A question", data=data, status=status.value)
+
+
+def _buttons(ask: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """An answer each, in the author's words where there are some."""
+    choices = {one["id"]: one for one in ask["choices"]}
+    found = []
+    for option in ask["options"]:
+        choice = choices.get(option, {})
+        found.append(
+            {
+                "id": option,
+                "label": choice.get("label") or WORDS.get(option, option),
+                "about": choice.get("description") or "",
+                "danger": bool(choice.get("destructive")) or option in _STRICT,
+                "default": bool(choice.get("default")),
+            }
+        )
+    return found
+
+
+def _too_late(visit: Visit, why: str) -> Html:
+    data = {"why": why, "saga": visit.path["saga"]}
+    return Html(template="too-late.html", title="Your answer was not taken", data=data, status=409)

@@ -1,0 +1,29 @@
+"""The commands that do the same as a button: for `baton`, and for `curl`. Pure."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def commands(
+    api: str, path: str, baton: Sequence[str], body: Mapping[str, Any] | None = None, *, has_key: bool = False
+) -> str:
+    """A line for each. The token and the key of a request are the reader's own."""
+    curl = ["curl", f"{api}{path}", "-H", "Authorization: Bearer $BATON_TOKEN"]
+    if body is not None:
+        curl[1:1] = ["-X", "POST"]
+        curl += ["-H", "Content-Type: application/json"]
+        if has_key:
+            curl += ["-H", "Idempotency-Key: $KEY"]
+        curl += ["-d", json.dumps(body, ensure_ascii=False)]
+    return f"{_line(['baton', *baton])}\n{_line(curl)}"
+
+
+def _line(words: Sequence[str]) -> str:
+    """For a shell. What begins with a variable of the reader's is left to the shell to fill in."""
+    return " ".join(
+        f'"{word}"' if word.endswith(("$BATON_TOKEN", "$KEY")) else shlex.quote(word) for word in words
+    )

@@ -1,0 +1,93 @@
+"""Where the nodes of a graph are drawn: none upon another, edges downwards, loops around their nodes; five nodes and two hundred."""
+
+from __future__ import annotations
+
+import time
+from itertools import combinations
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from baton.console.drawing import Became, draw
+from baton.console.layout import HEIGHT, WIDTH, Edge, Layout, lay_out
+
+
+def of(edges: list[tuple[int, int]], count: int) -> Layout:
+    names = [f"n{number}" for number in range(count)]
+    return lay_out(names, [Edge(f"n{a}", f"n{b}", "after") for a, b in edges], {})
+
+
+def check(made: Layout) -> None:
+    for (x, y), (other_x, other_y) in combinations(made.places.values(), 2):
+        assert abs(x - other_x) >= WIDTH or abs(y - other_y) >= HEIGHT
+    for x, y in made.places.values():
+        assert 0 <= x <= made.width - WIDTH
+        assert 0 <= y <= made.height - HEIGHT
+    for line in made.lines:
+        if line.edge.kind != "again":
+            heights = [y for _, y in line.points]
+            assert heights == sorted(heights)
+
+
+def test_a_diamond_has_three_layers() -> None:
+    made = of([(0, 1), (0, 2), (1, 3), (2, 3)], 4)
+    check(made)
+    heights = [made.places[f"n{number}"][1] for number in range(4)]
+    assert heights[0] < heights[1] == heights[2] < heights[3]
+
+
+def test_a_graph_of_no_node_is_drawn_as_nothing() -> None:
+    assert of([], 0).places == {}
+
+
+@settings(deadline=None)  # others run on this machine
+@given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=30))
+def test_no_node_is_drawn_upon_another(pairs: list[tuple[int, int]]) -> None:
+    check(of([(a, b) for a, b in pairs if a < b], 12))
+
+
+def test_a_loop_is_a_box_around_its_nodes_and_leads_back() -> None:
+    edges = [
+        Edge("a", "b", "after"),
+        Edge("b", "c", "after"),
+        Edge("c", "b", "again"),
+        Edge("c", "d", "break"),
+    ]
+    made = lay_out(["a", "b", "c", "d"], edges, {"b": ["c"], "c": ["c"]})
+    (frame,) = made.frames
+    for name, is_inside in (("a", False), ("b", True), ("c", True), ("d", False)):
+        x, y = made.places[name]
+        assert (frame.y <= y and y + HEIGHT <= frame.y + frame.height) is is_inside
+        assert frame.x <= x
+    (back,) = [line for line in made.lines if line.edge.kind == "again"]
+    assert back.points[0][1] > back.points[1][1]
+
+
+def wide(count: int) -> dict[str, Any]:
+    nodes = [{"name": f"step_{number}", "kind": "task"} for number in range(count)]
+    edges = [
+        {"from": f"step_{number // 3}", "to": f"step_{number}", "kind": "after"} for number in range(1, count)
+    ]
+    edges += [
+        {"from": f"step_{number}", "to": f"step_{number + 40}", "kind": "branch"}
+        for number in range(0, count - 40, 7)
+    ]
+    return {"name": "wide", "nodes": nodes, "edges": edges}
+
+
+def test_two_hundred_nodes_are_drawn_quickly_and_in_little() -> None:
+    began = time.process_time()
+    drawn = draw(
+        wide(200), {f"step_{number}": Became("ran", number + 2) for number in range(80)}, "/console/sagas/s"
+    )
+    assert time.process_time() - began < 1
+    assert len(drawn) < 150_000
+
+
+def test_names_are_shown_as_text_and_links_stay_inside() -> None:
+    name = '"><script>alert(1)</script>'
+    workflow = {"name": name, "nodes": [{"name": name, "kind": name}], "edges": []}
+    drawn = draw(workflow, {}, "/console/sagas/s")
+    assert "<script>" not in drawn
+    assert 'href="/console/sagas/s/nodes/%22%3E%3Cscript' in drawn

@@ -1,0 +1,104 @@
+"""A saga is undone while children of it run: none is forgotten, whatever happens at any one write.
+
+`make test` takes each write with one fate, `make soak` all fates.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from baton.core.log import events as ev
+from tests.kit.corpus import Scenario, patiently, start
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, NO_ANSWER, Plan, scripted
+from tests.kit.process import pause
+from tests.kit.taking_back import Undone, run
+from tests.kit.undo_bugs import an_open_child_is_only_stopped, children_that_are_asked_are_forgotten
+from tests.kit.world import World
+
+pytestmark = pytest.mark.simulation
+
+IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
+FATES = EVERYTHING if IS_ALL else (CRASH_AFTER, CRASH_BEFORE, NO_ANSWER)
+CHILD = """
+name: child
+nodes:
+  x: {tool: work, with: {n: 1}}
+  y: {wait: {for: 20s}, after: x}
+  z: {tool: work, with: {n: 2}, after: y}
+"""
+PARENT = """
+name: parent
+on_failure: rollback
+nodes:
+  a: {tool: work, with: {n: 0}}
+  b: {workflow: child, after: a}
+  c: {workflow: child, after: a}
+  d: {workflow: child, after: a}
+"""
+FAILS = "  w: {wait: {for: 5s}, after: a}\n  e: {tool: refuse, after: w}\n"
+
+
+async def _begun(world: World, document: str) -> str:
+    await patiently(world, lambda service: service.register(CHILD, json_only=False))
+    return await start(world, document, {}, "parent")
+
+
+async def _fails(world: World) -> str:
+    return await _begun(world, PARENT + FAILS)
+
+
+async def _cancelled(world: World) -> str:
+    saga = await _begun(world, PARENT)
+    await pause(5)
+    await patiently(world, lambda service: service.cancel(saga, "", 0, undo=True))
+    return saga
+
+
+SCENARIOS = (Scenario("a-parent-fails", _fails), Scenario("a-parent-is-cancelled", _cancelled))
+
+
+def forgotten(world: World) -> Iterator[str]:
+    """Children of a saga that is rolled back of which it has not heard that they are."""
+    for head in world.log.heads():
+        events = world.events(head.ref.id)
+        opened = {event.child for event in events if isinstance(event, ev.ChildOpened)}
+        heard = {event.child for event in events if isinstance(event, ev.ChildUndone)}
+        end = world.end(head.ref.id)
+        if end is not None and end.status == "rolled_back":
+            yield from (f"{child} is not heard of" for child in sorted(opened - heard))
+
+
+def tried(scenario: Scenario, plan: Plan | None = None) -> Undone:
+    return run(scenario, plan=plan, also=forgotten)
+
+
+@cache
+def whole(scenario: Scenario) -> Undone:
+    return tried(scenario)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_children_that_run_when_their_parent_is_undone_are_undone_first(scenario: Scenario) -> None:
+    found = whole(scenario)
+    assert found.broken == ()
+    assert set(found.ends.values()) == {"rolled_back"}
+    assert found.undone == 4, "what the parent and each of its children had done"
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_whatever_happens_at_any_one_write_none_is_forgotten(scenario: Scenario) -> None:
+    for write in range(1, len(whole(scenario).writes) + 1):
+        for fate in FATES if IS_ALL else (FATES[write % len(FATES)],):
+            found = tried(scenario, scripted((("write", write, fate),)))
+            assert found.broken == (), f"write {write} meets {fate}"
+
+
+@pytest.mark.parametrize("bug", [children_that_are_asked_are_forgotten, an_open_child_is_only_stopped])
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_a_child_that_is_forgotten_is_found(scenario: Scenario, bug: object) -> None:
+    with bug():  # type: ignore[operator]
+        assert tried(scenario).broken != ()
