@@ -187,5 +187,5 @@ def request_of(invocation: str) -> str:
 
 
 def tally(values: Iterable[str]) -> dict[str, int]:
-    """How often each value occurs, most frequent first."""
-    return dict(Counter(values).most_common())
+    """How often each value occurs: most frequent first, and equally frequent ones by name."""
+    return dict(sorted(Counter(values).items(), key=lambda pair: (-pair[1], pair[0])))
