@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.commands import StartHandler
+from baton.core.decide.commands import FetchValues, StartHandler
+from baton.core.decide.decide import decide
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.documents.compile.notes import children_of, notes_of
 from baton.core.log import events as ev
+from baton.core.log.fold import apply
 from baton.core.nodes.registry import KINDS
 from baton.core.read.control_views import control_view
 from baton.core.read.views import entry_view, saga_view
@@ -203,3 +205,35 @@ def test_a_cancel_starts_it_only_where_the_document_says_so(on_cancel: str, has_
     saga.cancel(grace_ms=0)
     saga.go()
     assert (saga.decision.of(StartHandler) is not None) is has_one
+
+
+def test_a_report_waits_for_an_input_that_is_a_blob() -> None:
+    saga = saga_of(
+        "a: {fail: {code: x, message: y}}", ev.Value(ref="cas://sha256/0", size=9), "failure_handler: v\n"
+    )
+    saga.go()
+    assert saga.decision.of(FetchValues) is not None
+
+
+def test_a_time_that_is_over_for_what_has_ended_changes_nothing() -> None:
+    saga = overdue()
+    late = ev.ChildOverdue(node="c", at=saga.now)
+    assert apply(saga.state, late) == saga.state
+    assert KINDS["workflow"].says(late)[0] == ""
+
+
+def test_what_a_person_has_changed_goes_to_the_next_child() -> None:
+    saga = saga_of(
+        "c: {workflow: v, with: {x: 1, y: 2}, on_failure: {any: {ladder: [ask_user], may_change: [x]}}}"
+    )
+    saga.go()
+    failure = ev.Failure("service_unavailable", "no")
+    saga.put(ev.ChildReported(slot="c", child="s1.0.c", status="failed", failure=failure))
+    saga.go()
+    failing = saga.state.failing["c"]
+    again = replace(failing, ask=None, strategy="", arguments={"x": 7})
+    state = replace(saga.state, failing={"c": again})
+    (opened,) = (
+        event for event in decide(saga.program, state, saga.now).record if isinstance(event, ev.ChildOpened)
+    )
+    assert opened.input.v == {"x": 7, "y": 2}
