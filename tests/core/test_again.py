@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.commands import FetchValues, StartHandler
 from baton.core.decide.decide import decide
+from baton.core.decide.handled import takes_failure
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.documents.compile.notes import children_of, notes_of
@@ -122,6 +123,17 @@ def test_what_the_first_round_reads() -> None:
     assert run.steps[0].arguments == {"x": 5}  # type: ignore[attr-defined]
 
 
+def test_the_first_round_may_read_what_the_saga_was_given() -> None:
+    nodes = (
+        "a: {value: '${ctx.b.previous}'}, "
+        "b: {value: '${ctx.a.output}', after: a, loop: {while: 'loop.iteration < 1', back_to: a, initial: '${input.n}'}}"
+    )
+    saga = saga_of(nodes, {"n": 7}, "output: '${ctx.b.output}'\n")
+    saga.go()
+    assert saga.state.ended is not None
+    assert saga.state.ended.output.v == 7
+
+
 # ---- children ----------------------------------------------------------------------------------------------------------
 
 
@@ -162,6 +174,25 @@ def test_which_failures_have_another_child(rules: str, code: str, again: bool) -
 def test_a_child_that_stands_is_not_followed() -> None:
     assert reported(CHILD % "retry: quick", status="rollback_failed").state.failure is not None
     assert reported(CHILD % "retry: quick", "cancelled", status="cancelled").state.failure is not None
+
+
+def test_a_child_whose_rules_let_the_saga_fail_leaves_what_was_done() -> None:
+    """Its ladder has no rollback, so that what the other child has done stands."""
+    saga = saga_of("b: {workflow: v}, c: {workflow: v, on_failure: fail}")
+    saga.go()
+    saga.put(ev.ChildReported(slot="c", child="s1.0.c", status="failed", failure=ev.Failure("x", "no")))
+    saga.go()
+    (failed,) = (
+        event for entry in saga.entries for event in entry.events if isinstance(event, ev.StepFailed)
+    )
+    assert failed.stays
+
+
+def test_a_child_asks_nobody_where_its_parent_says_what_is_done_about_it() -> None:
+    for rules, goes_on in (("retry: quick", True), ("timeout: 1m", False)):
+        saga = saga_of(CHILD % rules)
+        saga.go()
+        assert takes_failure(saga.program, saga.state, "c") is goes_on
 
 
 def test_a_child_with_a_time_is_shown_with_it() -> None:

@@ -292,3 +292,14 @@ def test_a_declared_schema_is_in_place_of_the_usual_one() -> None:
         "name: w\nnodes:\n  ask: {human: {title: x}, output_schema: {type: object, properties: {by: {}}}}\n"
     )
     assert not problems_of(text + "  then: {tool: t, after: ask, when: 'has(ctx.ask.output.by)'}")
+
+
+def test_a_saga_whose_questions_all_have_an_answer_is_no_longer_shown_as_suspended() -> None:
+    """The answer is in the log, and the worker that takes it in has not come yet."""
+    saga = asking(APPROVAL)
+    saga.go()
+    assert saga_view(saga.state, saga.program)["status"] == "suspended"
+    saga.put(
+        ev.SignalReceived(name=ANSWER, key=asked(saga).id, payload=ev.Value(v={}), by="bob", at=saga.now)
+    )
+    assert saga_view(saga.state, saga.program)["status"] == "running"

@@ -19,8 +19,8 @@ from baton.core.log.state import Failing
 from baton.core.nodes.base import Activation
 
 
-def handled(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> bool:
-    """Note what is done about it. False: it is an end like that of any child. Raises `LackingError`."""
+def handle(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> None:
+    """Note what is done about it. Raises `LackingError`."""
     before = builder.state.failing.get(at.slot)
     attempts = 1 if before is None else before.attempts + 1
     failure = replace(failure, kind=failure.kind or class_of(failure.code), attempt=attempts, at=builder.now)
@@ -45,8 +45,7 @@ def handled(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> bo
         builder.note(ev.AttemptFailed(**ran))
         for event in events:
             builder.note(event)
-        return True
+        return
     failed = stopped(context, failure).on(ev.StepFailed(**ran))
     may_undo = builder.state.undo.is_left or len(builder.state.children) > 1
     builder.note(replace(failed, stays=True) if may_undo and stays(context, failure) else failed)
-    return True

@@ -312,10 +312,10 @@ def _ended(builder: DecisionBuilder, at: Activation, said: Ended) -> None:
 
 def _failed(builder: DecisionBuilder, at: Activation, said: Failed) -> None:
     if said.is_attempt and at.node.failures:
-        from baton.core.decide.failing_children import handled  # few children have rules
+        from baton.core.decide.failing_children import handle  # few children have rules
 
-        if handled(builder, at, said.failure):
-            return
+        handle(builder, at, said.failure)
+        return
     fail(builder, at, said.failure, said.first, by=said.by)
 
 

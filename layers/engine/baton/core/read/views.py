@@ -15,7 +15,7 @@ from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.codes import class_of, told
 from baton.core.graph.graph import Cap, Graph, Node
-from baton.core.log.answers import asked
+from baton.core.log.answers import asked, open_questions
 from baton.core.log.approvals import shown as without_secrets
 from baton.core.log.events import Ask, Entry, Event, Failure, Notice, Opens, Shown
 from baton.core.log.records import Paused
@@ -65,7 +65,7 @@ def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _N
         "id": state.origin.saga,
         "workflow": state.origin.workflow,
         "graph": state.origin.graph,
-        "status": status_of(state, program),
+        "status": _status(state, program),
         "reason": _reason(state),
         "user": state.origin.user,
         "labels": state.origin.labels,
@@ -200,6 +200,14 @@ def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
         arrived = state.tokens[slot]
         shown["waits_for"] = [src for src in program.nodes[node].before if src not in arrived]
     return shown
+
+
+def _status(state: State, program: Program) -> str:
+    """A saga whose questions have all been answered waits for nobody: a worker is on its way to it."""
+    status = status_of(state, program)
+    if status == "suspended" and next(open_questions(state), None) is None:
+        return "running"
+    return status
 
 
 def _reason(state: State) -> str | None:

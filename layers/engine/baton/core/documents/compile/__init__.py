@@ -94,8 +94,8 @@ def as_polls(problems: Iterable[Problem], nodes: Mapping[str, NodeModel]) -> Ite
             below = steps[3:]
             if below[:2] == ["while", "not"]:
                 below = ["until", *below[2:]]
-            elif below:
-                below = [_IN_POLLS.get(below[0], below[0]), *below[1:]]
+            else:
+                below = [*(_IN_POLLS.get(step, step) for step in below[:1]), *below[1:]]
             problem = replace(problem, path="/".join(("", "nodes", steps[1], "poll", *below)))
         yield problem
 
