@@ -188,7 +188,7 @@ def test_a_child_whose_rules_let_the_saga_fail_leaves_what_was_done() -> None:
     assert failed.stays
 
 
-def test_a_child_asks_nobody_where_its_parent_says_what_is_done_about_it() -> None:
+def test_a_child_does_not_ask_where_its_parent_says_what_is_done_about_it() -> None:
     for rules, goes_on in (("retry: quick", True), ("timeout: 1m", False)):
         saga = saga_of(CHILD % rules)
         saga.go()

@@ -332,7 +332,7 @@ def test_a_wrong_query_is_refused_with_what_would_be_right(
         ({"since": "2026-02-30T10:00:00Z"}, "`since` must be a time with its offset"),
         ({"cursor": "not one of ours"}, "`cursor` must be the `next` of the page before"),
         ({"cursor": "bm90IG9uZSBvZiBvdXJz"}, "cursor"),
-        ({"order": "asc"}, "`order` is not known here; known: status, workflow, since, limit, cursor"),
+        ({"order": "asc"}, "`order` is not known here; known: status, workflow, label, since, limit, cursor"),
     ],
 )
 def test_a_wrong_filter_of_a_list_is_refused_with_what_would_be_right(

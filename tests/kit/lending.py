@@ -159,10 +159,16 @@ def _lent(event: Any) -> str:
     return str((event.output.v or {}).get("id", ""))
 
 
-def _in_order(entries: list[Entry]) -> Iterator[str]:
+def may_have_acted(event: Any) -> bool:
+    """Whether it is a step that has failed, and is asked about before it is undone."""
+    return isinstance(event, StepFailed) and event.prior is not None
+
+
+def _in_order(entries: list[Entry]) -> Iterator[str]:  # noqa: C901  one rule for each kind of event
     """Each undone step is the newest that is not undone, and was done."""
     open_: list[tuple[int, str, bool]] = []
     failed: list[str] = []
+    in_doubt: set[tuple[int, str]] = set()
     open_children = {  # they undo what they have done before the list is gone through
         slot_of(event.node, event.iteration, event.item)
         for entry in entries
@@ -180,8 +186,15 @@ def _in_order(entries: list[Entry]) -> Iterator[str]:
                 open_.append((entry.version, slot, event.lasting))
             elif isinstance(event, StepSucceeded | ChildUndone | StepFailed):
                 slot = slot_of(event.node, event.iteration, event.item)
+                if may_have_acted(event):
+                    doubtful = (entry.version, slot_of(event.node, event.iteration, undo_item(event.item)))
+                    in_doubt.add(doubtful)
+                    open_.append((*doubtful, False))
                 if not is_undo(slot) or slot in open_children:
                     continue
+                # What a person knows not to have happened is passed over.
+                while open_ and (open_[-1][0], open_[-1][1]) in in_doubt and open_[-1][1] != slot:
+                    open_.pop()
                 left = [one for one in open_ if not one[2]]
                 is_failed = isinstance(event, StepFailed) or getattr(event, "failure", None) is not None
                 if slot in failed:
@@ -194,7 +207,7 @@ def _in_order(entries: list[Entry]) -> Iterator[str]:
                     failed.append(slot)
             elif isinstance(event, SagaEnded) and event.status == "rolled_back" and event.undone is not None:
                 back_to = event.undone.back_to
-                left = [one for one in open_ if not one[2] and one[0] > back_to]
+                left = [one for one in open_ if not one[2] and one[0] > back_to and one[:2] not in in_doubt]
                 yield from (f"rolled back, and not undone: {slot}" for _, slot, _ in left)
         behind[entry.version] = ([*open_], [*failed])
     twice = [slot for slot, count in Counter(slot for _, slot, _ in open_).items() if count > 1]

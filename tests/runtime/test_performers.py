@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 from baton.core.decide.commands import Command
+from baton.runtime.performers import cancel_children
 from baton.runtime.worker import runner
 
 
@@ -14,4 +15,5 @@ def test_every_command_has_its_performer() -> None:
     # They are performed by name, because they come before the append.
     before = {command.__name__ for command in Command.__subclasses__() if command.when == "before"}
     assert named | before == commands
-    assert all(f"of({name})" in inspect.getsource(runner.Runner) for name in before)
+    by_name = inspect.getsource(runner.Runner) + inspect.getsource(cancel_children)
+    assert all(f"of({name})" in by_name for name in before)

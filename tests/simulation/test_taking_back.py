@@ -22,6 +22,8 @@ IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
 FATES = EVERYTHING if IS_ALL else (CRASH_AFTER, CRASH_BEFORE, LATE, NO_ANSWER, HANG)
 STAY = {"killer", "resumed", "overlong"}
 """What they do is never known to have happened: their workers die of it."""
+OF_LOANS = {"lends-again", "tried", "just-in-time", "too-late"}
+"""What they do has inverses of its own, and is undone before an operator comes."""
 
 
 @cache
@@ -33,8 +35,15 @@ def whole(scenario: Scenario) -> Undone:
 @pytest.mark.parametrize("scenario", CORPUS, ids=lambda scenario: scenario.name)
 def test_a_saga_that_is_undone_by_an_operator_leaves_the_books_as_before(scenario: Scenario) -> None:
     found = whole(scenario)
+    if (
+        scenario.name == "handled"
+    ):  # its failure handler is a saga of its own, which runs when all is undone, and stays
+        assert [text.partition(" ended ")[0].rpartition(".")[2] for text in found.broken] == [
+            "failure-handler"
+        ]
+        return
     assert found.broken == ()
-    assert found.undone or not found.places or scenario.name in {*STAY, "lends-again"}
+    assert found.undone or not found.places or scenario.name in {*STAY, *OF_LOANS}
 
 
 def steps(scenario: Scenario) -> Iterator[int]:

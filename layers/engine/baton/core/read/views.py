@@ -203,7 +203,7 @@ def _active(state: State, program: Program, slot: str) -> dict[str, Any]:
 
 
 def _status(state: State, program: Program) -> str:
-    """A saga whose questions have all been answered waits for nobody: a worker is on its way to it."""
+    """A saga whose questions all have an answer is suspended no longer: a worker is on its way to it."""
     status = status_of(state, program)
     if status == "suspended" and next(open_questions(state), None) is None:
         return "running"
