@@ -214,7 +214,8 @@ def test_every_kill_is_of_a_worker_whose_answer_a_fault_holds_back(api: FakeApi)
 def test_a_saga_whose_worker_was_or_will_be_killed_has_to_go_on_and_is_not_cancelled(api: FakeApi) -> None:
     struck, to_be_struck = [saga(0, "running", 5)] * 3, [saga(1, "running", 5)] * 3
     prepared(api, [*struck, saga(0, "completed", 14)], [*to_be_struck, saga(1, "completed", 14)])
-    api.on("GET /books/unanswered", (200, {"effects": [effect("deposit")]}))
+    either = [effect("deposit") | {"identity": {"reference": saga}} for saga in ("s0", "s1")]
+    api.on("GET /books/unanswered", (200, {"effects": either}))  # one of them is in the city
     workers = Workers(busy(8, 1500, "the-request"))
     scenario, _ = play(api, Plan(sagas=2, tick_s=TICK_S), workers)
     assert (workers.killed, scenario.course.cancelled) == ([8], "")
