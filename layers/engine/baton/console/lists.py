@@ -8,23 +8,10 @@ from typing import Final
 from urllib.parse import urlencode
 
 from baton.console.visits import Html, Visit
+from baton.core.log.status import LISTS
 
 _PAGE: Final = "50"
-STATUSES: Final = (
-    "open",
-    "done",
-    "pending",
-    "running",
-    "waiting",
-    "suspended",
-    "parked",
-    "compensating",
-    "completed",
-    "failed",
-    "cancelled",
-    "rolled_back",
-    "rollback_failed",
-)
+STATUSES: Final = tuple(LISTS)
 AGES: Final = (
     ("", "any time"),
     ("3600", "the last hour"),
