@@ -173,10 +173,14 @@ def test_a_waiting_saga_is_cancelled_at_once(everything: Deployment) -> None:
 # ---- kill -9
 
 
-def holder(deployment: Deployment, saga: str) -> int:
-    """The process that holds the saga and has done a step of it; 0 while there is none."""
-    entries = [entry for entry in deployment.log(saga) if entry["epoch"]]
-    request = entries[-1]["invocation"].partition(".")[0] if entries else "-"
+def at_work(deployment: Deployment, saga: str) -> int:
+    """The process that is in the middle of a step of the saga and has done one before; 0 while there is none."""
+    begun = deployment.books.begun(saga)  # before the log is read: what the log has not is under way
+    log = deployment.log(saga)
+    entries = [entry for entry in log if entry["epoch"]]
+    if not entries or not begun - Counter(steps_in_log([e for entry in log for e in entry["events"]])):
+        return 0
+    request = entries[-1]["invocation"].partition(".")[0]
     busy = deployment.run.processes("WorkerFunction")
     return next((process.pid for process in busy if process.request_id == request), 0)
 
@@ -186,7 +190,7 @@ def test_a_killed_workers_saga_is_revived_by_its_message_and_nothing_is_done_twi
 ) -> None:
     everything.register(LONG)
     saga = everything.start("long")
-    pid = until(lambda: holder(everything, saga), "a worker at work")
+    pid = until(lambda: at_work(everything, saga), "a worker in a step")
     everything.run.kill(pid)
     shown = everything.wait_for(saga)
     assert shown["status"] == "completed", shown
