@@ -37,7 +37,8 @@ class Alarm:
 
     async def within(self, seconds: float, what: Awaitable[T]) -> T:
         """The result of the call. When its time is over it is cancelled, and `Overdue` is raised."""
-        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
         assert task is not None
         call = _Call(task, task.cancelling(), loop.time() + seconds)
         self._calls.add(call)

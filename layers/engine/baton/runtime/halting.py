@@ -79,6 +79,8 @@ class Halting:
         self, state: State, account: Account, sums: Sums | None, tenant: Sums | None
     ) -> tuple[ev.Notice, ...]:
         """The notices that are due by these sums, as far as they are known."""
+        if sums is None and tenant is None:
+            return ()
         now, terms, found = self._clock.now(), self._cache.terms, tuple[ev.Notice, ...]()
         if sums is not None:
             found = user_notices(account.user, sums, terms, account.day, now)

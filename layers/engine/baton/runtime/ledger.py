@@ -10,6 +10,7 @@ import asyncio
 import functools
 import itertools
 import logging
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -60,7 +61,7 @@ class Ledger:
         )
         self._slices, self._halting = Slices(context.call, cache), Halting(cache, context.clock)
         self._account = functools.cache(queue)
-        self._under_way: dict[tuple[str, str], AttemptSpending] = {}
+        self._under_way: defaultdict[str, dict[str, AttemptSpending]] = defaultdict(dict)  # by saga and slot
         self._left: set[tuple[str, AccountQueue]] = set()
         self._closing: dict[asyncio.Task[None], str] = {}  # with their sagas
         self._seen: dict[str, State] = {}
@@ -79,9 +80,9 @@ class Ledger:
             self._unlogged[saga] = {slot: cost for slot, cost in found.items() if slot in running}
         for place in [place for place in self._returning if place[0] == saga and place[1] not in running]:
             self._close_soon(saga, *self._returning.pop(place))
-        for place in list(self._under_way):
-            if place[0] == saga and self._under_way[place].rests and place[1] not in state.tokens:
-                self._leave(place)
+        for slot, attempt in list(self._under_way[saga].items()):
+            if attempt.rests and slot not in state.tokens:
+                self._leave((saga, slot))
 
     async def reserve(
         self, state: State, step: RunStep, spent: list[Decimal], amount: int | None = None
@@ -105,31 +106,33 @@ class Ledger:
         is_costly = amount or state.money.spent
         if is_costly and (halted := self._halting.known(state, step.node.name, account.account)):
             raise halted
-        before = self._under_way.get(place)
+        before = self._under_way[saga].get(step.slot)
         is_held = (saga, account) not in self._left
         if before is not None and is_held and not before.spent and before.cover == amount:
             before.spent, before.rests = spent, False  # what is held for it is held still
             return
         self._leave(place)
-        await self.closed(saga)
-        attempt = self._under_way[place] = AttemptSpending(saga, account, spent)
+        if self._closing:
+            await self.closed(saga)
+        attempt = self._under_way[saga][step.slot] = AttemptSpending(saga, account, spent)
         try:
             await self._hold(state, step.node.name, step.node.name, attempt, amount)
         except NoRoom:
-            del self._under_way[place]
+            del self._under_way[saga][step.slot]
             raise
 
     def reopen(self, state: State, step: RunStep, spent: list[Decimal], day: int) -> None:
         """An attempt goes on whose cost was counted on this day, as the most that it may be: there it gives back what is left."""
         if day and (self._cache.terms.counts_days or self._cache.terms.saga):
             account = self._account(Account(state.origin.tenant, state.origin.user, day))
-            self._slices.use(account, _key(state))
-            self._seen.setdefault(_key(state), state)
-            self._under_way[_key(state), step.slot] = AttemptSpending(_key(state), account, spent)
+            saga = _key(state)
+            self._slices.use(account, saga)
+            self._seen.setdefault(saga, state)
+            self._under_way[saga][step.slot] = AttemptSpending(saga, account, spent)
 
     def day(self, state: State, step: RunStep) -> int:
         """The day on which the cost of an attempt under way is counted."""
-        attempt = self._under_way.get((_key(state), step.slot))
+        attempt = self._under_way[_key(state)].get(step.slot)
         return attempt.account.account.day if attempt is not None else 0
 
     async def cover(
@@ -141,7 +144,7 @@ class Ledger:
 
         Raises `NoRoom`, which may be `Halted`: then the call must not be made, and the attempt is over.
         """
-        attempt = self._under_way.get((_key(state), step.slot))
+        attempt = self._under_way[_key(state)].get(step.slot)
         if attempt is None:
             return
         spent = micro_dollars(attempt.spent)
@@ -184,8 +187,7 @@ class Ledger:
             return
         terms, saga, now = self._cache.terms, _key(state), micro_dollars(attempt.spent)
         seen = self._seen.get(saga, state)
-        mine = [one for (of, _), one in self._under_way.items() if of == saga]
-        busy = sum(one.most for one in mine if one is not attempt)
+        busy = sum(one.most for one in self._under_way[saga].values() if one is not attempt)
         spent = seen.money.spent + sum(self._unlogged.get(saga, {}).values()) + now
         answer = ask_for(seen, terms, node, what, spent, busy, cost)
         if isinstance(answer, ev.Parked):
@@ -222,7 +224,7 @@ class Ledger:
     async def settle(self, state: State, step: RunStep, cost: int) -> tuple[ev.Notice, ...]:
         """Count what an attempt has cost. Returns the notices due now. Never fails an attempt that is done."""
         saga = _key(state)
-        attempt = self._under_way.pop((saga, step.slot), None)
+        attempt = self._under_way[saga].pop(step.slot, None)
         if attempt is None:
             return ()
         if attempt.cover and cost > attempt.closed + attempt.cover:
@@ -248,7 +250,7 @@ class Ledger:
 
     def rest(self, state: State, step: RunStep) -> None:
         """An attempt found no room in its process: what it holds is kept for it, as long as the saga needs it."""
-        if attempt := self._under_way.get((_key(state), step.slot)):
+        if attempt := self._under_way[_key(state)].get(step.slot):
             attempt.rests = True
 
     def abandon(self, state: State, step: RunStep) -> None:
@@ -257,8 +259,8 @@ class Ledger:
 
     def leave(self, saga: str) -> None:
         """No attempt of this saga goes on: what they hold is free as soon as may be."""
-        for place in [place for place in self._under_way if place[0] == saga]:
-            self._leave(place)
+        for slot in list(self._under_way[saga]):
+            self._leave((saga, slot))
 
     async def closed(self, saga: str) -> None:
         """Wait until the accounts have what this saga's stopped attempts have spent. An account gets little time for that.
@@ -292,10 +294,10 @@ class Ledger:
 
     def _leave(self, place: tuple[str, str]) -> None:
         """Settle in the background an attempt that does not settle itself."""
-        attempt = self._under_way.pop(place, None)
+        saga, slot = place
+        attempt = self._under_way[saga].pop(slot, None)
         if attempt is None:
             return
-        saga, slot = place
         cost = micro_dollars(attempt.spent)
         self._owe(saga, slot, cost)
         self._close_soon(saga, attempt, cost)

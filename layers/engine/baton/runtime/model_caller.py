@@ -21,12 +21,13 @@ from baton.core.log.work import Callback
 from baton.core.models import messages as said
 from baton.core.models.tool import MODEL, SHARE, SUMMARISE
 from baton.ports import Performer, StepContext, StepFailure
-from baton.ports.models import ModelAnswer, Models, ToolOffer
+from baton.ports.models import ModelAnswer, Models
 from baton.runtime.attempt import tool_called
 from baton.runtime.context import InvocationContext
 from baton.runtime.ledger import Ledger
 from baton.runtime.live import LiveShow
 from baton.runtime.model_answers import MOST_TOLD, calls_of, data_of
+from baton.runtime.model_memory import ModelMemory
 from baton.runtime.model_request import Asking, as_priced
 from baton.runtime.model_summary import Summary
 from baton.runtime.transcript import Transcript
@@ -46,6 +47,7 @@ class ModelCaller:
         ledger: Ledger,
         values: Values,
         live: LiveShow,
+        memory: ModelMemory,
         specs: Mapping[str, ToolSpec],
         state: State,
         step: RunStep,
@@ -56,6 +58,7 @@ class ModelCaller:
         self._ledger = ledger
         self._values = values
         self._live = live
+        self._memory = memory
         self._specs = specs
         self._state = state
         self._step = step
@@ -110,23 +113,24 @@ class ModelCaller:
         self, asking: Asking, work: Agent, changed: Mapping[str, Any]
     ) -> dict[str, Any] | Response:
         """What a turn comes to, or what its provider works on."""
-        transcript = Transcript(self._context, self._values, self._state.origin)
+        origin, slot = self._state.origin, self._step.slot
+        told = self._memory.told[origin.saga, owner_of(slot)]
+        transcript = Transcript(self._context, self._values, origin, told)
         written = await transcript.content(work.given)
         given = as_priced({**written, **changed}, written["model"])
-        names = said.wire_names(self._step.node.arguments["tools"])
-        talk, share = await transcript.read(work, given, names), int(changed.get(SHARE, 0))
+        tools = self._memory.offered(self._step.node.arguments["tools"])
+        talk, share = await transcript.read(work, given, tools.names), int(changed.get(SHARE, 0))
         summary = Summary(asking, self._context.clock, written, given["model"], changed.get(SUMMARISE))
         if share:
             talk = await transcript.cut(work, talk, share, summary.of)
         talk = await transcript.kept(work, talk)
         # It begins with what the turn before it has read, and that was counted.
         counted = work.used.read if work.tail and not share else 0
-        offers = tuple(self._offer(tool, name) for tool, name in names.items())
-        answer = await asking.answer(given, self._corrected(talk.messages), offers, counted)
+        answer = await asking.answer(given, self._corrected(talk.messages), tools, counted)
         segments = None if talk.segments is None else tuple(talk.segments)
         if isinstance(answer, Response):  # what the request begins with is part of what was handed over
             return replace(answer, segments=segments, summary=summary.tokens, no_summary=summary.failed)
-        return self._turned(answer, names, talk.made, segments, summary.tokens, summary.failed)
+        return self._turned(answer, tools.names, talk.made, segments, summary.tokens, summary.failed)
 
     async def _collected(
         self, asking: Asking, work: Agent, changed: Mapping[str, Any], handed: Callback, response: Response
@@ -174,11 +178,3 @@ class ModelCaller:
             return self._step.correction
         # That of a turn before this one: all its calls have failed, and their failures are in the state.
         return "; ".join(one.v["error"]["message"] for one in work.tail[-1].results[:MOST_TOLD])
-
-    def _offer(self, tool: str, name: str) -> ToolOffer:
-        spec = self._specs.get(tool)
-        if spec is None:
-            raise StepFailure(
-                "tool_missing", f"this deployment has no tool `{tool}`, which the agent may call"
-            )
-        return ToolOffer(name=name, description=spec.description, parameters=spec.parameters)

@@ -20,11 +20,12 @@ from baton.core.models.tool import MODEL
 from baton.core.models.usage import Price, Usage, cost_of, most_of
 from baton.core.money import MICRO, Assumed
 from baton.ports import SagaRef, StepContext, StepFailure
-from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest, Models, ToolOffer
+from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest, Models
 from baton.runtime.background import given_back, look
 from baton.runtime.halting import Halted
 from baton.runtime.ledger import Ledger
 from baton.runtime.live import LiveShow
+from baton.runtime.model_memory import NO_TOOLS, Offered
 from baton.runtime.request_holds import is_limited
 
 USUAL_OUTPUT = 4_096
@@ -59,7 +60,7 @@ class Asking:
         self,
         given: Mapping[str, Any],
         messages: Sequence[Message],
-        offers: tuple[ToolOffer, ...] = (),
+        tools: Offered = NO_TOOLS,
         counted: int = 0,
         *,
         beside: str = "",
@@ -73,7 +74,7 @@ class Asking:
 
         Raises `StepFailure`, also for settings that are not usable and for money that there is not.
         """
-        request, price, most, tokens = await self._covered(given, messages, offers, counted, beside, until)
+        request, price, most, tokens = await self._covered(given, messages, tools, counted, beside, until)
         try:
             if request.token:
                 handed = await self._models.submit(request)
@@ -117,7 +118,7 @@ class Asking:
         self,
         given: Mapping[str, Any],
         messages: Sequence[Message],
-        offers: tuple[ToolOffer, ...],
+        tools: Offered,
         counted: int,
         beside: str,
         until: int,
@@ -133,7 +134,7 @@ class Asking:
             text = f"the price of `{model}` is not known here, so that no money can be held for it"
             raise StepFailure("model_unavailable", text)
         schema = None if beside else step.node.output_schema
-        size = said.size_of(messages, [msgspec.to_builtins(offers), schema])
+        size = said.size_of(messages, [tools.json, schema])
         tokens: tuple[int, ...] = ()
         if is_limited(step, "tokens"):
             read = min(size, counted + said.size_of(said.since_answer(messages))) if counted else size
@@ -150,7 +151,7 @@ class Asking:
         request = ModelRequest(
             model=model,
             messages=tuple(messages),
-            tools=offers,
+            tools=tools.offers,
             schema=schema,
             most_output=most_output,
             temperature=given.get("temperature"),

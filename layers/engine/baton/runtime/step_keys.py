@@ -9,6 +9,7 @@ from baton.core.effects.keys import KeyIncomplete, KeyRule, key_of, parameters_o
 from baton.core.effects.toolspec import ONCE, ToolSpec
 from baton.core.log.maps import is_index
 from baton.core.log.state import State, item_of
+from baton.core.models.tool import MODEL
 from baton.ports import StepFailure
 
 _PLAIN = KeyRule()
@@ -48,6 +49,8 @@ def key_for(state: State, step: RunStep, spec: ToolSpec | None, tool: str) -> st
 def _has_no_use_for_a_key(step: RunStep, spec: ToolSpec | None) -> bool:
     """Whether no tool that is called in this attempt can see its key, and nothing is claimed by it."""
     is_alone = step.way is None and not step.hooks and not step.look
+    if step.node.tool == MODEL:
+        return is_alone  # a request has a key of its own
     return spec is not None and is_alone and not spec.sees_key and spec.effect != ONCE and spec.key == _PLAIN
 
 

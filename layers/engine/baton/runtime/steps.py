@@ -48,6 +48,7 @@ from baton.runtime.watch import because_of, own_ms
 if TYPE_CHECKING:
     from baton.ports.models import Models
     from baton.runtime.breaking import Breaking
+    from baton.runtime.model_memory import ModelMemory
 
 T = TypeVar("T")
 
@@ -81,6 +82,7 @@ class Steps:
         self._until = context.invocation.leases_until(context.limits)
         self._alarm, self._breaking = Alarm(), breaking
         self._guard: Breaking | None = None
+        self._memory: ModelMemory | None = None
 
     def timeout(self, step: RunStep) -> int:
         """Milliseconds that one attempt of this step may take."""
@@ -282,10 +284,11 @@ class Steps:
         payer: Performer = self._performer if step.undoes else paying
         performer: Performer = Approved(payer, tools, step) if one.may_ask else payer
         if step.node.tool == MODEL:
-            from baton.runtime.model_caller import ModelCaller  # most sagas ask none
+            from baton.runtime.model_caller import ModelCaller, ModelMemory  # most sagas ask none
 
             made = performer, self._models, self._context_of, self._ledger, self._values, self._live
-            caller = performer = ModelCaller(*made, tools, one.state, step)
+            memory = self._memory = self._memory or ModelMemory(tools)
+            caller = performer = ModelCaller(*made, memory, tools, one.state, step)
             if one.work is not None:
                 result = await caller.collect(one.work, context)
                 return await self._values.value(one.state.origin, result), ()

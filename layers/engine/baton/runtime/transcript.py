@@ -15,6 +15,7 @@ from baton.core.log.state import Origin
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
 from baton.runtime.context import InvocationContext
+from baton.runtime.model_memory import Told
 from baton.runtime.values import Values
 
 TAIL = 16
@@ -65,20 +66,33 @@ class Talk(msgspec.Struct, frozen=True):
 
 
 class Transcript:
-    """Reads the transcript of an agent, and writes the segments that it consists of."""
+    """Reads the transcript of an agent, and writes the segments that it consists of.
 
-    def __init__(self, context: InvocationContext, values: Values, origin: Origin) -> None:
+    `told`: what this invocation knows of it; of a turn that is in the state as it was, the messages are not made again.
+    """
+
+    def __init__(
+        self, context: InvocationContext, values: Values, origin: Origin, told: Told | None = None
+    ) -> None:
         self._context = context
         self._values = values
         self._origin = origin
+        self._told = told or Told()
 
     async def read(self, work: Agent, given: Mapping[str, Any], names: Mapping[str, str]) -> Talk:
         """All that was said so far. `names` are those of the tools on the wire."""
         known = await asyncio.gather(*(self._segment(one) for one in work.segments))
         parts, tail = list(zip(work.segments, known, strict=True)), list[Message]()
         talk = Talk(said.opening(given), parts, tail, await self._heard(work.heard))
+        before = self._told.turns if self._told.names == names else {}
+        turns: dict[int, tuple[Turn, list[Message]]] = {}
         for number, turn in enumerate(work.tail, 1 + sum(one.turns for one in work.segments)):
-            tail += await self._turn(number, turn, names, talk)
+            known = before.get(number)
+            if known is None or known[0] is not turn:
+                known = turn, await self._turn(number, turn, names, talk)
+            turns[number] = known
+            tail += known[1]
+        self._told.names, self._told.turns = names, turns
         return talk
 
     async def made(self, segments: Sequence[Segment]) -> dict[str, str]:

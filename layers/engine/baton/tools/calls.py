@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Mapping
 from traceback import format_exception
 from typing import Any
@@ -27,7 +28,9 @@ logger = logging.getLogger("baton.tools")
 
 # Made once: `json.dumps` makes an encoder for each call that says how.
 _without_nan = json.JSONEncoder(allow_nan=False, default=str, skipkeys=True).encode
-_as_text = json.JSONEncoder(ensure_ascii=False).encode
+_encode = msgspec.json.Encoder().encode
+_may_hide_nan = re.compile(rb'null|"-?(?:None|nan|NaN|inf|Inf)').search
+"""In JSON a number that is none, or is infinite, is null; as a name it is a word."""
 
 
 class RaisedElsewhere(Exception):
@@ -55,9 +58,9 @@ def plain(tool: Tool, value: Any) -> Any:
     """The value as JSON types. What the log would change without a word (NaN) or choke on is refused."""
     try:
         valid = tool.result.validate_python(value)
-        _without_nan(tool.result.dump_python(valid))
         result = tool.result.dump_python(valid, mode="json")
-        _as_text(result).encode()
+        if _may_hide_nan(_encode(result)):
+            _without_nan(tool.result.dump_python(valid))
     except ValidationError as error:
         message = f"`{tool.spec.name}` returned what its hints do not allow: {_first(error)}"
         raise StepFailure("result_invalid", message) from error

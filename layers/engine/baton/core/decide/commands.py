@@ -15,6 +15,7 @@ from baton.core.conditions import Question
 from baton.core.decide.builder import RunStep
 from baton.core.log import events as ev
 from baton.core.log.inbox import Owed
+from baton.core.log.state import State
 from baton.core.log.work import Child
 
 When = Literal["first", "before", "after"]
@@ -100,7 +101,8 @@ class Decision(Struct, frozen=True):
 
     record: facts to append before anything else happens. commands: what is to be done, at most one of each kind, in the
     order in which they are performed. again: when a step is tried again. due: when time alone changes the decision (None:
-    never). behind: more can be said once what was decided before it is in the log.
+    never). behind: more can be said once what was decided before it is in the log. after: the state behind the facts, where
+    it is known.
     """
 
     record: tuple[ev.Event, ...] = ()
@@ -108,6 +110,7 @@ class Decision(Struct, frozen=True):
     again: int | None = None
     due: int | None = None
     behind: bool = False
+    after: State | None = None
 
     def of(self, kind: type[C]) -> C | None:
         """The command of this kind."""

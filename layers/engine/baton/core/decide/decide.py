@@ -7,6 +7,7 @@ All behaviour of a running saga is here and in core/log/fold.py. Nothing is perf
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import reduce
 
 import msgspec
 from msgspec import Struct
@@ -221,7 +222,7 @@ def _decide(
     schedule_ready(builder)
     run = one_after_a_crash(builder, builder.run)
     commands = (*missing(builder.needs, builder.questions), *next_up(run, builder.children))
-    return Decision(tuple(builder.record), commands, builder.again, builder.due)
+    return Decision(tuple(builder.record), commands, builder.again, builder.due, after=builder.state)
 
 
 def _stop(builder: DecisionBuilder) -> Decision:
@@ -366,11 +367,14 @@ class _Entry(Struct):
             )
             if not decision.record or decision.is_lacking or decision.acts_first:
                 return decision, decision.behind
+            taken = len(self.events)
             for event in decision.record:
                 self.room -= _size(event)
                 if self.room < 0 and self.events and not _leads_on(self.events[-1]):
+                    self.state = reduce(apply, self.events[taken:], self.state)
                     return decision, True
-                self.add(event)
+                self.events.append(event)
+            self.state = decision.after or reduce(apply, decision.record, self.state)
 
 
 def _leads_on(event: ev.Event) -> bool:

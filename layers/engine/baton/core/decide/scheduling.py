@@ -325,6 +325,8 @@ def _granted(builder: DecisionBuilder, at: Activation, said: Granted) -> None:
 
 def _moved(builder: DecisionBuilder, at: Activation, said: Moved) -> None:
     builder.note(said.event)
+    if said.begins:
+        _spread(builder, at, Spread(said.begins))
 
 
 def _unhelped(builder: DecisionBuilder, at: Activation, said: Unhelped) -> None:

@@ -151,7 +151,7 @@ def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: A
         return state if state.is_stopping else stopped(state, result=output)
     still_closed = state.closed.get(slot)
     gone = {slot, *event.drops}
-    if state.items:
+    if state.items and (not event.item or event.drops):
         gone |= {one for one in state.items if owner_of(one) in gone}
     if still_closed is not None:
         state = replace(state, closed=without(state.closed, (slot,)))
@@ -299,13 +299,15 @@ def _skipped(state: State, e: ev.NodeSkipped) -> State:
 
 def _began(state: State, e: ev.NodeBegan) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
-    if slot != (owner := owner_of(slot)) and owner in state.tokens and slot not in state.items:
-        tokens = {**state.tokens, slot: {e.node: True}}
-        state = replace(state, tokens=tokens, items={**state.items, slot: None})
-    if slot not in state.tokens or slot in state.begun:
+    news: dict[str, Any] = {}
+    if e.item and slot not in state.items and owner_of(slot) in state.tokens:
+        news = {"tokens": {**state.tokens, slot: {e.node: True}}, "items": {**state.items, slot: None}}
+    elif slot not in state.tokens:
         return state
-    first = {slot: e.at, **state.first_started_at}
-    return replace(state, begun={**state.begun, slot: e.at}, first_started_at=first)
+    if slot not in state.begun:
+        news["begun"] = {**state.begun, slot: e.at}
+        news["first_started_at"] = {slot: e.at, **state.first_started_at}
+    return replace(state, **news) if news else state
 
 
 def _gave(state: State, e: ev.Gives) -> State:

@@ -326,7 +326,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         """The items of a node that does several things at once, by their names; empty until it has begun."""
         if not self.items or "#" in slot:
             return {}
-        return {item_of(one): value for one, value in self.items.items() if owner_of(one) == slot}
+        first = len(begin := f"{slot}#")
+        return {one[first:]: value for one, value in self.items.items() if one.startswith(begin)}
 
     def has_begun(self, slot: str) -> bool:
         """Whether the node at `slot` has something open: then it was let begin, and what is open goes on."""

@@ -105,7 +105,8 @@ class AgentKind(TaskKind):
             used = Progress(calls=used.calls + begun, tokens=used.tokens, read=used.read)
             at_ms = desk.now if all(one.failure is not None for one in calls) else 0
             return Moved(
-                ev.CallsBegan(node=at.node.name, iteration=at.iteration, calls=calls, used=used, at=at_ms)
+                ev.CallsBegan(node=at.node.name, iteration=at.iteration, calls=calls, used=used, at=at_ms),
+                begins=tuple(one.item for one in calls if one.result is None),
             )
         if _heard(work, desk) and _has_room(
             _parts(at.node), used, answer
@@ -201,7 +202,8 @@ def _next_turn(at: Activation, work: Agent, answer: Mapping[str, Any], used: Pro
             heard=_heard(work, desk),
             segments=segments,
             used=used,
-        )
+        ),
+        begins=(turn_item(work.turn + 1),),
     )
 
 

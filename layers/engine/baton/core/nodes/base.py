@@ -86,9 +86,10 @@ class Ended(Struct, frozen=True):
 
 
 class Moved(Struct, frozen=True):
-    """It goes on within itself, as the event says, and is asked again how."""
+    """It goes on within itself, as the event says, and is asked again how. `begins`: the items that begin behind the event."""
 
     event: ev.Moving
+    begins: tuple[str, ...] = ()
 
 
 class Unhelped(Struct, frozen=True):
