@@ -169,9 +169,11 @@ class Steps:
 
     async def _reserve(self, state: State, step: RunStep, spent: list[Decimal]) -> None:
         """Hold what the attempt may cost. What undoes something is not held up by limits; what it spends is counted."""
-        with suppress(*((NoRoom,) if step.undoes else ())):
-            amount = 0 if step.undoes else foreseen(step, self._tools)
-            await self._ledger.reserve(state, step, spent, amount)
+        if not step.undoes:
+            await self._ledger.reserve(state, step, spent, foreseen(step, self._tools))
+            return
+        with suppress(NoRoom):
+            await self._ledger.reserve(state, step, spent, 0)
 
     async def drain(self) -> None:
         """Wait briefly until circuit breakers are told what became of these calls."""

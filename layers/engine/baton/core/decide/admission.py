@@ -25,9 +25,9 @@ _CHILDREN = "/children"
 
 
 def overtaken(builder: DecisionBuilder, at: Activation) -> ev.Failure | None:
-    """Why a node that has begun may not go on. Otherwise its time is one of the decision's."""
+    """Why a node with a `wall_time` that has begun may not go on. Otherwise its time is one of the decision's."""
     since = builder.state.begun.get(at.slot)
-    if since is None or "wall_time" not in at.node.limits:
+    if since is None:
         return None
     until = since + at.node.limits["wall_time"].most
     if builder.now >= until:

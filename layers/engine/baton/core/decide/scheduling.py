@@ -121,7 +121,9 @@ def _schedule(builder: DecisionBuilder, slot: str, *, to_begin: bool) -> None:
     if turn == FAILS:
         _fail_join(builder, at, to_begin=to_begin)
     elif (
-        state.begun and not is_in_doubt(program, state, slot, builder.running) and _is_overtaken(builder, at)
+        "wall_time" in at.node.limits
+        and not is_in_doubt(program, state, slot, builder.running)
+        and _is_overtaken(builder, at)
     ) or slot in builder.running:
         return
     elif (
