@@ -286,7 +286,8 @@ class Steps:
         payer: Performer = self._performer if step.undoes else paying
         performer: Performer = Approved(payer, tools, step) if one.may_ask else payer
         if step.node.tool == MODEL:
-            from baton.runtime.model_caller import ModelCaller, ModelMemory  # most sagas ask none
+            from baton.runtime.model_caller import ModelCaller  # most sagas ask none
+            from baton.runtime.model_memory import ModelMemory
 
             made = performer, self._models, self._context_of, self._ledger, self._values, self._live
             memory = self._memory = self._memory or ModelMemory(tools)

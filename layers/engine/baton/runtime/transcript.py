@@ -87,11 +87,11 @@ class Transcript:
         before = self._told.turns if self._told.names == names else {}
         turns: dict[int, tuple[Turn, list[Message]]] = {}
         for number, turn in enumerate(work.tail, 1 + sum(one.turns for one in work.segments)):
-            known = before.get(number)
-            if known is None or known[0] is not turn:
-                known = turn, await self._turn(number, turn, names, talk)
-            turns[number] = known
-            tail += known[1]
+            made = before.get(number)
+            if made is None or made[0] is not turn:
+                made = turn, await self._turn(number, turn, names, talk)
+            turns[number] = made
+            tail += made[1]
         self._told.names, self._told.turns = names, turns
         return talk
 
