@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,12 +16,15 @@ from baton.errors import NotAllowedNow
 from tests.kit.calling import after_the_end
 from tests.kit.corpus import Scenario
 from tests.kit.faults import Plan
-from tests.kit.oracles import CALLBACKS, of_saga, of_world, settled
+from tests.kit.oracles import CALLBACKS, LIVENESS, of_saga, of_world, settled
 from tests.kit.toolbox import Books, make_registry
-from tests.kit.virtual import EPOCH, run_virtual
+from tests.kit.virtual import EPOCH, Livelock, run_virtual
 from tests.kit.world import World
 
 MOST_RESUMES = 20
+MOST_ROUNDS = 30_000
+"""Of the loop, in one run: four times what the longest of hundreds that come to an end has."""
+LOOKED_AT, ENDLESS = 100, "endless"
 
 
 @dataclass(frozen=True)
@@ -44,11 +48,13 @@ class Verdict:
 
 
 def run(scenario: Scenario, plan: Plan, setup: Callable[[World], None] | None = None) -> Verdict:
-    """Run it in a new world."""
+    """Run it in a new world. What goes on for ever is a broken promise of liveness, and the world is told as it is then."""
+    worlds: list[World] = []
 
     async def main() -> Verdict:
         books = Books()
         world = World(make_registry(books), plan, scenario.limits)
+        worlds.append(world)
         world.books = books
         if setup is not None:
             setup(world)
@@ -80,7 +86,28 @@ def run(scenario: Scenario, plan: Plan, setup: Callable[[World], None] | None = 
             story=tuple(_story(world)),
         )
 
-    return run_virtual(main())
+    try:
+        return run_virtual(main(), MOST_ROUNDS)
+    except Livelock as error:
+        return run_virtual(_endless(worlds[0], str(error)))
+
+
+async def _endless(world: World, why: str) -> Verdict:
+    """A run that was stopped: what is not at its end, and the calls that went round."""
+    last = Counter([*world.plan.reads[-LOOKED_AT:], *world.plan.writes[-LOOKED_AT:]])
+    calls = ", ".join(f"`{call}` {count} times" for call, count in last.most_common(4))
+    open_ = ", ".join(f"{head.ref.id} {head.status}" for head in world.log.heads() if head.group != "done")
+    text = f"{LIVENESS}: {why}; {open_ or 'every saga'} is as it was, and the last calls were {calls}"
+    return Verdict(
+        status=ENDLESS,
+        output=None,
+        done=(),
+        writes=tuple(world.plan.writes),
+        broken=(text,),
+        faults=tuple(world.faults),
+        kinds=frozenset(_kinds(world)),
+        story=tuple(_story(world)),
+    )
 
 
 def _done(world: World, saga: str) -> tuple[str, ...]:

@@ -25,6 +25,13 @@ RESOLUTION_S = (
 EPOCH = 1_790_000_000_000  # where virtual time begins, UTC epoch ms
 
 
+class Livelock(Exception):
+    """The simulation goes on and on. `at_s`: how much time has passed in it."""
+
+    def __init__(self, rounds: int, at_s: float) -> None:
+        super().__init__(f"no end after {rounds:,} rounds and {at_s:,.0f} s")
+
+
 class _Handle(asyncio.Handle):
     """What asyncio gives for a callback, without its questions whether the loop debugs. `at`: when a timer is due.
 
@@ -61,8 +68,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
     _stopping: bool
     _ready: deque[asyncio.Handle]
 
-    def __init__(self) -> None:
+    def __init__(self, most_rounds: int = 0) -> None:
+        """`most_rounds`: with more of them it is a livelock; 0: any number."""
         super().__init__()
+        self._rounds, self._most_rounds = 0, most_rounds
         self._passed = 0.0
         self._idle_rounds = 0
         # Timers of the same moment in the order in which they were set.
@@ -107,6 +116,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Rounds until it is stopped, in the order of asyncio's own: the timers that are due, then all that was ready before."""
         timers, ready = self._timers, self._ready
         while True:
+            self._rounds += 1
+            if self._rounds == self._most_rounds:  # once: what is left is cancelled in rounds, too
+                raise Livelock(self._rounds, self._passed)
             while timers and timers[0][2]._cancelled:
                 heappop(timers)
             if ready or (timers and timers[0][0] <= self._passed):
@@ -157,9 +169,9 @@ async def stand_still(seconds: float) -> None:
         await asyncio.sleep(thaw - loop.time())
 
 
-def run_virtual(main: Coroutine[Any, Any, T]) -> T:
-    """Run to the end in virtual time."""
-    loop = VirtualLoop()
+def run_virtual(main: Coroutine[Any, Any, T], most_rounds: int = 0) -> T:
+    """Run to the end in virtual time. Raises `Livelock` after so many rounds."""
+    loop = VirtualLoop(most_rounds)
     try:
         return loop.run_until_complete(main)
     finally:

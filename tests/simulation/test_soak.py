@@ -8,7 +8,7 @@ import pytest
 
 from tests.kit import bugs
 from tests.kit.faults import TWICE
-from tests.kit.oracles import DEEDS
+from tests.kit.oracles import DEEDS, LIVENESS, RESULT
 from tests.kit.planted import PLANTED
 from tests.kit.schedule import SCENARIOS, Schedule, minimised, trial, undisturbed
 from tests.kit.soak import main, report, soak
@@ -49,3 +49,14 @@ def test_a_run_that_finds_something_fails(
     with PLANTED["a_yield_leaves_the_due_index"].bug():
         assert main(["--seconds", "0.01", "--jobs", "1", "--seed", "3"]) == 1
     assert "broke a promise" in capsys.readouterr().out
+
+
+def test_what_goes_on_for_ever_is_found_and_says_what_went_round() -> None:
+    schedule = Schedule.drawn(10_000_008)
+    assert trial(schedule).broken == ()
+    with bugs.a_yield_leaves_the_due_index():
+        found = trial(schedule)
+    assert found.oracles == {LIVENESS, RESULT}
+    assert "no end after " in found.broken[0]
+    assert "running is as it was, and the last calls were `read_tail` " in found.broken[0]
+    assert any("step_succeeded" in line or "saga_started" in line for line in found.verdict.story)

@@ -354,17 +354,9 @@ class _Entry(Struct):
 
     def follow(self, busy: Collection[str]) -> tuple[Decision, bool]:
         """Add all that follows by itself. The decision then, and whether there was room only for a part."""
+        given = self.found, self.max_deaths, self.most_bytes, self.terms
         while True:
-            decision = decide(
-                self.program,
-                self.state,
-                self.now,
-                busy,
-                self.found,
-                self.max_deaths,
-                self.most_bytes,
-                self.terms,
-            )
+            decision = decide(self.program, self.state, self.now, busy, *given)
             if not decision.record or decision.is_lacking or decision.acts_first:
                 return decision, decision.behind
             taken = len(self.events)
