@@ -9,7 +9,7 @@ from tests.contract.test_budgets import ADA, CENT, LIMIT, NOW, opened, opening
 
 def test_of_what_the_dead_held_that_is_spent_which_is_billed_all_the_same(stores: Stores) -> None:
     budgets = stores.budgets
-    billed = {"a-_bcdefgh": 30 * CENT, "0123456789": 5 * CENT}
+    billed = {"a-_bcdefgh.1500.300": 30 * CENT, "0123456789": 5 * CENT}
     held = Reservation(1, 50 * CENT, NOW, billed=billed)
     assert budgets.move(ADA, Change("a", None, held, limit=LIMIT), NOW - 1).there == held
     opened(budgets, "b", CENT, NOW)

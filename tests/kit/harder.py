@@ -14,6 +14,7 @@ from tests.kit.corpus import CORPUS, Scenario, patiently, start
 from tests.kit.documents import CHATTER
 from tests.kit.links import confirmed
 from tests.kit.roles import ask_unless_done
+from tests.kit.thrifty import THRIFTY
 from tests.kit.world import USER, World
 
 
@@ -101,6 +102,10 @@ HARDER = (
     Scenario("chatter", _chatter, same_steps=False),
     Scenario("stubborn", _stubborn, "parked", has_open_end=True),
     Scenario("wired", _wired),
+    *(
+        Scenario(what, partial(drive, start=start, patiently=patiently), "failed", same_steps=False)
+        for what, drive in THRIFTY.items()
+    ),
     Scenario("confirmed", partial(confirmed, start=start, patiently=patiently), has_open_end=True),
 )
 ALL = (*CORPUS, *HARDER)

@@ -8,16 +8,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from msgspec.structs import replace
+
 from baton.core.log.records import Response
+from baton.core.log.state import Used
 from baton.core.log.work import Callback
 from baton.core.models import messages
 from baton.core.nodes import replanning, thinking
-from baton.ports import StepContext
+from baton.ports import Head, StepContext
 from baton.ports.models import ModelAnswer, ModelRequest
 from baton.runtime import background, model_caller, model_request
 from baton.runtime.account_queue import AccountQueue
+from baton.runtime.billed import Left
+from baton.runtime.history import History
 from baton.runtime.ledger import Ledger
 from baton.runtime.model_request import Asking
+from baton.runtime.request_holds import RequestHolds
 from tests.kit.bugs import replaced
 from tests.kit.faults import Crash
 from tests.kit.thinking import ModelsOf
@@ -168,4 +174,57 @@ def what_is_not_announced_is_not_looked_at() -> Iterator[None]:
         return after + 100 * 365 * 86_400_000
 
     with replaced(thinking, "next_look", never):
+        yield
+
+
+@contextmanager
+def requests_do_not_see_each_other() -> Iterator[None]:
+    """Limit row: what requests side by side may use is not held for them, so that each takes all that is left."""
+
+    def others(self: RequestHolds, *_: Any) -> Iterator[Any]:
+        return iter(())
+
+    with replaced(RequestHolds, "_others", others):
+        yield
+
+
+@contextmanager
+def a_hold_is_free_before_its_request_is_over() -> Iterator[None]:
+    """Limit row: what a request may use is free as soon as the request is made."""
+
+    async def covered(self: Asking, *arguments: Any) -> Any:
+        found = await real(self, *arguments)
+        self._ledger.used(self._state, self._step)
+        return found
+
+    real = Asking._covered
+    with replaced(Asking, "_covered", covered):
+        yield
+
+
+@contextmanager
+def a_resumed_invocation_forgets_what_was_counted() -> Iterator[None]:
+    """Limit row: what models have used before an invocation does not count in it."""
+
+    async def load(self: History, head: Head) -> Any:
+        entries = await real(self, head)
+        if head.epoch > 1:
+            self.state = replace(self.state, used=dict.fromkeys(self.state.used, Used()))
+        return entries
+
+    real = History.load
+    with replaced(History, "load", load):
+        yield
+
+
+@contextmanager
+def what_the_dead_have_asked_for_does_not_count() -> Iterator[None]:
+    """Limit row: a request whose worker died is in no limit, although its provider bills it."""
+
+    async def revived(self: Ledger, *arguments: Any) -> Left:
+        await real(self, *arguments)
+        return Left()
+
+    real = Ledger.revived
+    with replaced(Ledger, "revived", revived):
         yield

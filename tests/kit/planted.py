@@ -211,6 +211,18 @@ PLANTED: Mapping[str, Planted] = {
         Planted(model_bugs.a_cut_is_forgotten_with_its_request, MODELS, at_rest("forgets")),
         Planted(model_bugs.what_is_not_announced_is_not_looked_at, LIVENESS, at_rest("ponders")),
         Planted(model_bugs.a_plan_forgets_what_was_done, DEEDS, at_rest("replans")),
+        Planted(model_bugs.requests_do_not_see_each_other, MODELS, at_rest("tokens", "dollars")),
+        Planted(model_bugs.a_hold_is_free_before_its_request_is_over, MODELS, at_rest("dollars", "tokens")),
+        Planted(
+            model_bugs.a_resumed_invocation_forgets_what_was_counted,
+            MODELS,
+            everywhere("dollars", (CRASH_AFTER,), drawn=0),
+        ),
+        Planted(
+            model_bugs.what_the_dead_have_asked_for_does_not_count,
+            MODELS,
+            at_reads("tokens", CRASH_AFTER),
+        ),
         Planted(money_bugs.a_result_is_gone_when_its_window_is_over, DEEDS, everywhere("rented", drawn=0)),
         Planted(
             money_bugs.a_retry_covers_every_claim,

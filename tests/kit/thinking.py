@@ -11,7 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from itertools import pairwise
@@ -30,6 +30,7 @@ from baton.ports.models import ModelAnswer, ModelRequest, Models, Over
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, STALL, THROTTLE, Crash
 from tests.kit.process import Process
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
+from tests.kit.thrifty import of_limits
 from tests.kit.virtual import until_something_happens
 
 if TYPE_CHECKING:
@@ -67,13 +68,17 @@ TOO_LATE_S = 90.0
 
 @dataclass(frozen=True)
 class Asked:
-    """A request to a model, in seconds of the loop. `bill`: the most that it may cost, and when it is answered what it has cost; `most` stays."""
+    """A request to a model, in seconds of the loop. `bill`: the most that it may cost, and when it is answered what it has cost; `most` stays.
+
+    `heard`: the answer, where its process lived to hear it.
+    """
 
     at: float
     process: Process
     request: ModelRequest
     bill: list[Decimal]
     most: Decimal
+    heard: list[ModelAnswer] = field(default_factory=list)
 
     @property
     def place(self) -> tuple[str, str]:
@@ -101,6 +106,7 @@ class ModelsOf:
             self._process.check()  # it may have died meanwhile
         await self._ended(fate, request.until)
         asked.bill[:] = [_cost(answer, self.price(request.model))]
+        asked.heard.append(answer)
         return answer
 
     async def submit(self, request: ModelRequest) -> str:
@@ -294,6 +300,7 @@ async def approve(service: Service, saga: str, answer: Answer) -> None:
 
 def of_requests(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
     """What is answered is not asked for again, and each request begins with all that was said before, but where that was refused as too long."""
+    yield from of_limits(world, logs)
     answered = {place: at for saga, entries in logs.items() for place, at in _answered(world, saga, entries)}
     talks: dict[tuple[str, str], dict[int, list[list[Message]]]] = defaultdict(dict)
     most, refused = getattr(world.models, "most", math.inf), set[tuple[str, str]]()

@@ -137,7 +137,7 @@ def left_by_the_dead(desk: Desk) -> str:
     context = desk.context()
     ledger = Ledger(context, desk.cache)
     run(ledger.reserve(state(), step(0), []))
-    run(ledger.cover(state(), step(0), "std.model", 300, is_billed=True))
+    run(ledger.cover(state(), step(0), "std.model", 300, billed=()))
     run(ledger.reserve(state("other"), step(50), []))
     assert desk.sums() == Sums(0, 350, 1)
     return context.invocation.id
@@ -149,14 +149,16 @@ def test_of_a_dead_invocation_that_is_spent_which_is_billed_and_the_rest_is_free
     until = NOON + 2_000 + LIMITS.lease_grace_ms
     desk.clock.at = until + LIMITS.clock_skew_ms
     mine, others = state(tokens={"a": {"": True}}), state("other", tokens={"a": {"": True}})
-    assert run(desk.ledger().revived(mine, graph(1), until, [dead])) == {"a": 300}
+    assert run(desk.ledger().revived(mine, graph(1), until, [dead])).costs == {"a": 300}
     assert desk.sums() == Sums(300, 300, 0)
-    assert run(desk.ledger().revived(mine, graph(1), until, [dead])) == {"a": 300}, (
+    assert run(desk.ledger().revived(mine, graph(1), until, [dead])).costs == {"a": 300}, (
         "also where it was freed before"
     )
-    assert run(desk.ledger().revived(others, graph(1), until, [dead])) == {}
-    assert run(desk.ledger().revived(mine, graph(1), until, ["another"])) == {}
-    assert run(desk.ledger().revived(state(), graph(1), until, [dead])) == {}, "its outcome is in the log"
+    assert run(desk.ledger().revived(others, graph(1), until, [dead])).costs == {}
+    assert run(desk.ledger().revived(mine, graph(1), until, ["another"])).costs == {}
+    assert run(desk.ledger().revived(state(), graph(1), until, [dead])).costs == {}, (
+        "its outcome is in the log"
+    )
     assert desk.sums() == Sums(300, 300, 0)
 
 
@@ -164,7 +166,7 @@ def test_what_a_holder_says_that_it_has_spent_is_a_part_of_what_was_assumed() ->
     desk = Desk()
     late, spent = desk.ledger(), list[Decimal]()
     run(late.reserve(state(), step(0), spent))
-    run(late.cover(state(), step(0), "std.model", 300, is_billed=True))
+    run(late.cover(state(), step(0), "std.model", 300, billed=()))
     desk.clock.at += 60_000
     run(desk.ledger().revived(state(), graph(1), NOON + 2_000))
     assert desk.sums() == Sums(300, 300, 0)
@@ -180,7 +182,7 @@ def test_what_was_answered_is_not_assumed() -> None:
     desk = Desk()
     ledger = desk.ledger()
     run(ledger.reserve(state(), step(0), []))
-    run(ledger.cover(state(), step(0), "std.model", 300, is_billed=True))
+    run(ledger.cover(state(), step(0), "std.model", 300, billed=()))
     run(ledger.reserve(state("other"), step(50), []))
     run(ledger.settle(state(), step(0), 120))
     desk.clock.at += 60_000
@@ -192,7 +194,7 @@ def test_a_reservation_that_was_made_for_less_becomes_one_for_a_request() -> Non
     desk = Desk()
     ledger = desk.ledger()
     run(ledger.reserve(state(), step(0), [], 300))
-    run(ledger.cover(state(), step(0), "std.model", 300, is_billed=True))
+    run(ledger.cover(state(), step(0), "std.model", 300, billed=()))
     desk.clock.at += 60_000
     run(desk.ledger().revived(state(), graph(1), NOON + 2_000))
     assert desk.sums() == Sums(300, 300, 0)
@@ -242,3 +244,18 @@ def test_a_second_worker_that_dies_before_it_has_said_so_hides_nothing(stage: St
 
         stage(story)
     assert deaths > 2
+
+
+def test_the_tokens_of_a_request_of_the_dead_count_where_they_are_limited() -> None:
+    desk = Desk()
+    context, spent = desk.context(), list[Decimal]()
+    ledger = Ledger(context, desk.cache)
+    run(ledger.reserve(state(), step(0), spent))
+    run(ledger.cover(state(), step(0), "std.model", 200, billed=(700, 300)))
+    spent.append(Decimal("0.0001"))  # it was answered, and another request of the same attempt is made
+    run(ledger.cover(state(), step(0), "std.model", 200, billed=(1_500, 600)))
+    desk.clock.at = (until := NOON + 2_000 + LIMITS.lease_grace_ms) + LIMITS.clock_skew_ms
+    mine = state(tokens={"a": {"": True}})
+    left = run(desk.ledger().revived(mine, graph(1), until, [context.invocation.id]))
+    assert (left.costs, left.tokens) == ({"a": 200}, {"a": (1_500, 600)})
+    assert desk.sums() == Sums(300, 300, 0)

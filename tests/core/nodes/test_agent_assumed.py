@@ -99,3 +99,18 @@ def test_a_call_that_has_failed_is_forgotten_by_its_agent_and_by_nothing_else() 
     assert [*after.open["a"].made.values()] == ["t1-1"]  # type: ignore[union-attr]
     without = replace(saga.state, open={})
     assert apply(without, told).open == {}
+
+
+def test_the_tokens_of_a_request_whose_worker_died_count_by_their_most() -> None:
+    saga = thinking(node=", limits: {tokens: 5000}")
+    slot = "a#t1"
+    died = ev.Revived(
+        dead="i1", dead_epoch=1, dead_until=T0, at=T0, assumed={slot: 40}, tokens={slot: (700, 300)}
+    )
+    saga.put(died, epoch=2)
+    assert saga.state.used["a"].tokens == at_work(saga).used.tokens == 1_000
+    assert saga.state.money.models == {UNANSWERED: (700, 300, 40)}
+    costs = ModelCosts()
+    costs.add(saga.entries[-1])
+    (line,) = costs.lines()
+    assert (line["input"], line["output"], line["requests"]) == (700, 300, 1)

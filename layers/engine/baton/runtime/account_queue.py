@@ -32,6 +32,11 @@ def short(name: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(name.encode()).digest())[:10].decode()
 
 
+def step_of(billed: str) -> str:
+    """The name of the step that a request is of, which is billed under this name: one at a time."""
+    return billed.partition(".")[0]
+
+
 class _Request(Struct, frozen=True):
     """A change, the wishes that it grants, and what is `counted`, `served` and `returned` once it is made."""
 
@@ -113,7 +118,8 @@ class AccountQueue:
         would take all the time that the invocation has left.
         """
         self._amount -= less
-        self._billed.pop(billed, None)
+        for name in [name for name in self._billed if step_of(name) == step_of(billed)]:
+            del self._billed[name]
         self._spent += max(spent, 0)
         self._back -= min(spent, 0)
         self._asked += (is_sure := bool(less or spent or not more))

@@ -11,7 +11,7 @@ import functools
 import itertools
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from baton.errors import EngineFault
 from baton.ports import Account, NoRoom, SagaRef, StepContext, Sums
 from baton.runtime.account_queue import AccountQueue, short
 from baton.runtime.attempt_spending import AttemptSpending
+from baton.runtime.billed import Left, name_of
 from baton.runtime.context import InvocationContext
 from baton.runtime.halting import Halt, Halted, Halting
 from baton.runtime.ledger_cache import LedgerCache
@@ -136,11 +137,12 @@ class Ledger:
         return attempt.account.account.day if attempt is not None else 0
 
     async def cover(
-        self, state: State, step: RunStep, tool: str, cost: int, *, is_billed: bool = False
+        self, state: State, step: RunStep, tool: str, cost: int, billed: Sequence[int] | None = None
     ) -> None:
         """Hold what the next call of an attempt may cost, as far as more is needed than is held for it.
 
-        `is_billed`: the call costs so much even if its caller dies; then that is spent, and not freed.
+        `billed`: the call costs so much even if its caller dies, and then that is spent, and not freed. These are the tokens
+        that it may read and write, where they are limited.
 
         Raises `NoRoom`, which may be `Halted`: then the call must not be made, and the attempt is over.
         """
@@ -148,9 +150,10 @@ class Ledger:
         if attempt is None:
             return
         spent = micro_dollars(attempt.spent)
-        if spent + cost <= attempt.closed + attempt.cover and (attempt.billed or not is_billed):
+        name = attempt.billed if billed is None else name_of(_key(state), step.slot, billed)
+        if spent + cost <= attempt.closed + attempt.cover and attempt.billed == name:
             return
-        attempt.billed = _name(_key(state), step.slot) if is_billed else attempt.billed
+        attempt.billed = name
         try:
             await self._hold(state, step.node.name, tool, attempt, cost)
         except Halted:
@@ -326,17 +329,15 @@ class Ledger:
         account = self._cache.account(state.origin.tenant, state.origin.user, self._clock.now())
         return await self._cache.parked(self._call, account)
 
-    async def revived(
-        self, state: State, graph: Graph, dead_until: int, dead: Sequence[str] = ("",)
-    ) -> Mapping[str, int]:
+    async def revived(self, state: State, graph: Graph, dead_until: int, dead: Sequence[str] = ("",)) -> Left:
         """Free what the invocations `dead` held, the last of whose leases ran out at `dead_until`: on the days on which they lived.
 
         Returns, by slot, what is spent all the same: of this saga's requests that are billed whatever becomes of their caller.
         """
-        found: dict[str, int] = {}
+        found = Left()
         if not self._cache.terms.counts_days or not _costs(state, graph):
             return found
-        places = {_name(_key(state), slot): slot for slot in state.tokens}
+        places = {name_of(_key(state), slot): slot for slot in state.tokens}
         # Who took its lease has judged by every clock that its time is over.
         over = max(dead_until, self._by_every_clock())
         days = sorted({day_of(dead_until - LONGEST_LIFE_MS), day_of(dead_until)})
@@ -350,9 +351,8 @@ class Ledger:
             except EngineFault:
                 logger.warning("not freed", exc_info=True, extra={"saga": state.origin.saga})
                 continue
-            for name, cost in left.billed.items() if left is not None and left.is_freed else ():
-                if name in places:
-                    found[places[name]] = found.get(places[name], 0) + cost
+            if left is not None and left.is_freed:
+                found.add(left.billed, places)
         return found
 
     def _by_every_clock(self) -> int:
@@ -384,11 +384,6 @@ class Ledger:
         attempt.held = attempt.cover = cover if refused is None else 0
         self._cache.learn(attempt.account.account, attempt.sums)
         return refused
-
-
-def _name(saga: str, slot: str) -> str:
-    """By which an account knows what a step asks for."""
-    return short(f"{saga}/{slot}")
 
 
 def _key(state: State) -> str:

@@ -144,7 +144,7 @@ class Asking:
         try:
             if is_limited(step, "cost"):
                 self._ledger.afford(self._state, step, context, most)
-            await self._cover(most, size, counted)
+            await self._cover(most, size, counted, self._with_used(tokens))
         except BaseException:
             self._ledger.used(self._state, step)
             raise
@@ -174,10 +174,18 @@ class Asking:
         places = (self._context.saga, str(state.lineage.branch), step.slot, str(step.attempt), beside)
         return "/".join(filter(None, places))
 
-    async def _cover(self, most: int, size: int, counted: int) -> None:
+    def _with_used(self, tokens: tuple[int, ...]) -> tuple[int, ...]:
+        """With those that this attempt has used before, which no entry has if its worker dies."""
+        used = self._context.usage
+        return tokens and (
+            tokens[0] + sum(one.input for one in used),
+            tokens[1] + sum(one.output for one in used),
+        )
+
+    async def _cover(self, most: int, size: int, counted: int, tokens: tuple[int, ...]) -> None:
         """Hold what the request may cost. Raises `NoRoom`; who is asked about it is told how it was reckoned."""
         try:
-            await self._ledger.cover(self._state, self._step, MODEL, most, is_billed=True)
+            await self._ledger.cover(self._state, self._step, MODEL, most, billed=tokens)
         except Halted as halted:
             if counted >= size:
                 raise

@@ -7,10 +7,11 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
-from baton.core.log.model_sums import with_models
+from baton.core.log.model_sums import UNANSWERED, with_models
 from baton.core.log.replans import Replanning
 from baton.core.log.state import FAULT, Recovery, State, node_of, slot_of
 from baton.core.log.workflow_limits import pay
+from baton.core.models.usage import Usage
 
 _NO_CRASHES = Recovery()
 
@@ -62,7 +63,9 @@ def revived(state: State, e: ev.Revived) -> State:
     # An attempt before the question may have acted all the same.
     asking -= set(recovery.possibly_running)
     for slot, cost in e.assumed.items():
-        state = with_models(pay(state, slot, cost, is_late=True), slot, (), cost)
+        read, written = e.tokens.get(slot, (0, 0))
+        usage = (Usage(model=UNANSWERED, input=read, output=written),) if slot in e.tokens else ()
+        state = with_models(pay(state, slot, cost, is_late=True), slot, usage, cost)
     return replace(
         state,
         recovery=replace(

@@ -9,6 +9,7 @@ class Revived(Root, frozen=True, tag="revived", omit_defaults=True, kw_only=True
     """The lease of invocation `dead` (epoch `dead_epoch`) ran out at `dead_until` without a release.
 
     `assumed`: by slot, the micro-dollars of requests to models that it had under way. Their provider bills them; the most that they can cost counts.
+    `tokens`: the most that they can have read and written, where tokens are limited.
     """
 
     dead: str
@@ -16,6 +17,7 @@ class Revived(Root, frozen=True, tag="revived", omit_defaults=True, kw_only=True
     dead_until: int
     at: int
     assumed: dict[str, int] = {}  # noqa: RUF012  # each struct has its own
+    tokens: dict[str, tuple[int, int]] = {}  # noqa: RUF012
 
 
 class GaveUp(Root, frozen=True, tag="gave_up", omit_defaults=True):

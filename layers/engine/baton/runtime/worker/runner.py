@@ -7,7 +7,7 @@ starts no step.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -31,6 +31,7 @@ from baton.core.log import events as ev
 from baton.core.log.inbox import before_the_end
 from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
 from baton.ports import Head, Message, SagaRef
+from baton.runtime.billed import Left
 from baton.runtime.deadline import Deadline
 from baton.runtime.history import History
 from baton.runtime.inflight import InFlight, spent_by, undecided
@@ -176,8 +177,8 @@ class Runner:
             # Before the entry: a worker that stood still meanwhile learns from the entry that it is too late.
             dead = lease.dead
             holders = (dead.owner, *_silent_deaths(dead, entries))
-            assumed = await self._p.ledger.revived(history.state, program.graph, dead.until, holders)
-            await self._record_death(lease, history, assumed)
+            left = await self._p.ledger.revived(history.state, program.graph, dead.until, holders)
+            await self._record_death(lease, history, left)
         await self._check_money(lease, history, program)
         return program
 
@@ -189,7 +190,7 @@ class Runner:
                 return
             await self._log.news(lease, history)
 
-    async def _record_death(self, lease: Lease, history: History, assumed: Mapping[str, int]) -> None:
+    async def _record_death(self, lease: Lease, history: History, left: Left) -> None:
         """The first entry of a revival is also the fence that stops the old invocation for good."""
         dead = lease.dead
         while dead is not None and history.state.ended is None:
@@ -199,7 +200,8 @@ class Runner:
                 dead_epoch=dead.epoch,
                 dead_until=dead.until,
                 at=now,
-                assumed=dict(assumed),
+                assumed=left.costs,
+                tokens=left.tokens,
             )
             if await self._log.append(lease, history, (death,)):
                 return
