@@ -42,7 +42,7 @@ from tests.kit.documents import (
     fan_of,
 )
 from tests.kit.faults import Crash
-from tests.kit.lending import lends, lends_again
+from tests.kit.lending import finds_closed, lends, lends_again
 from tests.kit.mishaps import EFFECTS, MISHAPS, answering, with_books
 from tests.kit.modelled import MODELLED
 from tests.kit.roles import Acknowledged, ask_unless_done
@@ -183,10 +183,6 @@ async def _parent_forked(world: World) -> str:
     await asyncio.sleep(20)
     await patiently(world, lambda service: service.signal(saga, "go", None, "k2"))
     return saga
-
-
-async def _rows(world: World) -> str:
-    return await start(world, ROWS, {}, "rows")
 
 
 async def _routes(world: World) -> str:
@@ -359,7 +355,7 @@ CORPUS = (
     Scenario("big", _big),
     Scenario("parent", _parent),
     Scenario("reporting", _reporting),
-    Scenario("rows", _rows),
+    Scenario("rows", partial(start, document=ROWS, given={}, name="rows")),
     Scenario("snapshots", _chain, limits=Limits(snapshot_tail_bytes=300)),
     Scenario("signal-then-end", _signal_then_end),
     Scenario("killer", partial(_one, tool="die"), "parked"),
@@ -397,4 +393,5 @@ CORPUS = (
         Scenario(name, partial(drive, start=start, patiently=patiently), same_steps=name != "mapped")
         for name, drive in (*MODELLED.items(), *again.DRIVES)
     ),
+    Scenario("finds-closed", partial(finds_closed, start=start, patiently=patiently), "rolled_back"),
 )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from baton import Context, StepFailure, tool
+from baton.core.decide import undo_steps, undoing
 from baton.core.log.events import (
     CancelRequested,
     ChildClosed,
@@ -23,7 +25,10 @@ from baton.core.log.events import (
 from baton.core.log.state import slot_of
 from baton.core.log.undo_events import UndoStepBegan
 from baton.core.log.undos import is_undo, undo_item
+from baton.errors import EngineFault, NotAllowedNow
 from baton.tools.define import Registry
+from tests.kit.bugs import replaced
+from tests.kit.faults import Crash
 from tests.kit.process import RUNS_IN, pause
 
 if TYPE_CHECKING:
@@ -58,6 +63,7 @@ class Loans(Struct):
     back: dict[str, set[str]] = field(default_factory=dict)
     strange: list[str] = field(default_factory=list)
     broken: int = 0
+    closed: bool = False
 
     def lend(self, id: str, what: str, saga: str) -> None:  # the service calls it so
         _check()
@@ -66,6 +72,8 @@ class Loans(Struct):
 
     def take_back(self, id: str, key: str) -> None:  # as above
         _check()
+        if self.closed:
+            raise StepFailure("gone", "the office is closed", kind="permanent", happened=False)
         if self.broken:
             self.broken -= 1
             raise StepFailure("unavailable", "the office is closed", happened=False)
@@ -239,6 +247,11 @@ async def lends_again(world: World, *, start: Any, patiently: Any) -> str:
 async def _ended(world: World, saga: str, times: int) -> None:
     while sum(isinstance(event, SagaEnded) for event in world.events(saga)) < times:
         await asyncio.sleep(20)
+        if any(head.status == "parked" for head in world.log.heads() if head.ref.id == saga):
+            with suppress(
+                Crash, EngineFault, NotAllowedNow
+            ):  # three deaths in a row: that is what a person is for
+                await world.service().resume(saga)
 
 
 async def lends(world: World, *, start: Any, patiently: Any) -> str:
@@ -246,3 +259,25 @@ async def lends(world: World, *, start: Any, patiently: Any) -> str:
     world.books.loans.broken = 3
     await patiently(world, lambda service: service.register(CHILD, json_only=False))
     return str(await start(world, LENT, {}, "lent"))
+
+
+CLOSED = """
+name: closed
+on_failure: rollback
+nodes:
+  a: {tool: lend, with: {what: "part ${loop.iteration}"}, loop: {while: "loop.iteration < 3", max_iterations: 4}}
+  b: {tool: refuses, after: a}
+"""
+
+
+async def finds_closed(world: World, *, start: Any, patiently: Any) -> str:
+    """Nothing can be undone until an operator asks for it again. The state has room for one step that could not be undone."""
+    world.books.loans.closed = True
+    with replaced(undo_steps, "NAMED", 1), replaced(undo_steps, "LISTED", 1), replaced(undoing, "NAMED", 1):
+        saga = str(await start(world, CLOSED, {}, "closed"))
+        await _ended(world, saga, 1)
+        world.books.loans.closed = False
+        wanted = CancelRequested(reason="it is open", by="", at=0, grace_ms=0, undo=True)
+        await patiently(world, lambda service: service.rollback(saga, wanted, "key-r"))
+        await _ended(world, saga, 2)
+    return saga

@@ -1,4 +1,4 @@
-"""The scenarios with models, those of what models are for, and those with maps: by their names, how each is driven."""
+"""The scenarios with models, those of what models are for, those with maps and one with a schedule: by their names, how each is driven."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.kit.forgetting import forgets
 from tests.kit.mapping import OF_MAPS
 from tests.kit.replanning import chosen, replans
 from tests.kit.thinking import ponders, thinks, watched
+from tests.kit.ticked import ticked
 
 MODELLED: Mapping[str, Any] = {
     "handed": handed,
@@ -22,4 +23,5 @@ MODELLED: Mapping[str, Any] = {
     "chosen": chosen,
     "called-off": called_off,
     **OF_MAPS,
+    "ticked": ticked,
 }
