@@ -13,7 +13,7 @@ class Left(msgspec.Struct, frozen=True):
     """By slot, the most that requests of the dead can have cost, and the most tokens that they can have read and written, where those are limited."""
 
     costs: dict[str, int] = {}
-    tokens: dict[str, tuple[int, int]] = {}
+    tokens: dict[str, tuple[int, ...]] = {}
 
     def add(self, billed: Mapping[str, int], places: Mapping[str, str]) -> None:
         """Take in what a dead invocation had under way. `places`: the slots of this saga by the names of their steps."""

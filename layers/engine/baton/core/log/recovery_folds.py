@@ -63,8 +63,8 @@ def revived(state: State, e: ev.Revived) -> State:
     # An attempt before the question may have acted all the same.
     asking -= set(recovery.possibly_running)
     for slot, cost in e.assumed.items():
-        read, written = e.tokens.get(slot, (0, 0))
-        usage = (Usage(model=UNANSWERED, input=read, output=written),) if slot in e.tokens else ()
+        tokens = e.tokens.get(slot, ())
+        usage = (Usage(model=UNANSWERED, input=tokens[0], output=sum(tokens[1:])),) if tokens else ()
         state = with_models(pay(state, slot, cost, is_late=True), slot, usage, cost)
     return replace(
         state,

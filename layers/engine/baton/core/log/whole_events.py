@@ -17,7 +17,7 @@ class Revived(Root, frozen=True, tag="revived", omit_defaults=True, kw_only=True
     dead_until: int
     at: int
     assumed: dict[str, int] = {}  # noqa: RUF012  # each struct has its own
-    tokens: dict[str, tuple[int, int]] = {}  # noqa: RUF012
+    tokens: dict[str, tuple[int, ...]] = {}  # noqa: RUF012
 
 
 class GaveUp(Root, frozen=True, tag="gave_up", omit_defaults=True):

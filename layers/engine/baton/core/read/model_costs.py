@@ -27,8 +27,8 @@ class ModelCosts:
                 self._add(getattr(event, "node", ""), usage, is_request=usage.model != UNANSWERED)
             if isinstance(event, ev.Revived):
                 for slot, cost in event.assumed.items():
-                    read, written = event.tokens.get(slot, (0, 0))
-                    usage = Usage(model=UNANSWERED, input=read, output=written, cost=cost)
+                    read, *written = event.tokens.get(slot) or (0,)
+                    usage = Usage(model=UNANSWERED, input=read, output=sum(written), cost=cost)
                     self._add(node_of(slot)[0], usage)
             elif cost := getattr(event, "assumed", 0):
                 self._add(getattr(event, "node", ""), Usage(model=UNANSWERED, cost=cost))
