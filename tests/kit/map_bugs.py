@@ -14,6 +14,7 @@ from baton.core.graph.graph import Each
 from baton.core.log import events as ev
 from baton.core.log import fold
 from baton.core.log.maps import is_index
+from baton.core.log.records import About, Paused
 from baton.core.log.state import State, owner_of, slot_of
 from baton.core.nodes import map as maps
 from baton.core.nodes.base import Activation, Desk, Moved, Next, Opened
@@ -44,7 +45,7 @@ def of_maps(logs: Mapping[str, list[ev.Entry]]) -> Iterator[str]:
 
 
 def _about(runs: dict[str, _Run], event: Any) -> Iterator[str]:
-    slot = slot_of(event.node, event.iteration) if isinstance(event, ev.About) else ""
+    slot = slot_of(event.node, event.iteration) if isinstance(event, About) else ""
     run = runs.get(slot)
     if isinstance(event, ev.MapBegan):
         runs[slot] = _Run(event.size)
@@ -76,11 +77,11 @@ def _about(runs: dict[str, _Run], event: Any) -> Iterator[str]:
 def of_pauses(logs: Mapping[str, list[ev.Entry]]) -> Iterator[str]:
     """A round that has to rest does so, and the rounds of a poll have one deadline."""
     for saga, entries in logs.items():
-        rests: dict[str, ev.Paused] = {}
+        rests: dict[str, Paused] = {}
         for event in (event for entry in entries for event in entry.events):
             if isinstance(event, ev.Forked):
                 break  # the time of a round that is done again is another
-            slot = slot_of(event.node, event.iteration) if isinstance(event, ev.About) else ""
+            slot = slot_of(event.node, event.iteration) if isinstance(event, About) else ""
             rest = rests.get(slot)
             began = getattr(event, "started_at", 0)
             if rest is not None and 0 < began < rest.until:

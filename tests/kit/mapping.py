@@ -88,3 +88,5 @@ async def loans_called_off(world: World, *, start: Any, patiently: Any, undo: bo
 
 
 OF_MAPS: Mapping[str, Any] = {"mapped": mapped, "kids": kids, "raced": raced}
+HASTY = frozenset({"mapped", "raced"})
+"""Of a map that stops the rest of its items, which of them have ended by then depends on time."""

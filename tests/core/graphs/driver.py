@@ -90,12 +90,10 @@ def happen(pair: Pair, script: Script, what: str) -> None:
         pair.answer(name, said)
 
 
-def child_ends(pair: Pair, script: Script, name: str, draw: random.Random) -> None:
-    """The child at this slot, or one that was there, says how it has ended."""
+def child_ends(pair: Pair, script: Script, name: str, draw: random.Random, late: str = "") -> None:
+    """The child at this slot, or one that was there before (`late`), says how it has ended."""
     slot = slot_of(name)
-    child = pair.world.children.get(slot)
-    if child is None:
-        child = draw.choice([child for child, its in pair.mirror.known_children.items() if its == slot])
+    child = late or pair.world.children[slot]
     code = script.fails(slot, pair.world.attempt(slot) if slot in pair.world.open else 1)
     if not code:
         pair.report(name, child, status="completed", output=ev.Value(v=script.value(slot)))
@@ -123,8 +121,11 @@ def carry_on(pair: Pair, script: Script, draw: random.Random, luck: Luck) -> int
             if names:
                 happen(pair, script, f"signal {draw.choice(names)}")
         if pair.mirror.known_children and draw.random() < luck.late and pair.world.ended is None:
-            late = slot_name(draw.choice(sorted(pair.mirror.known_children.values())))
-            happen(pair, script, f"child {late}")
+            known, now = pair.mirror.known_children, pair.world.children
+            # Rather one that another has followed.
+            followed = sorted(child for child, slot in known.items() if now.get(slot, child) != child)
+            late = draw.choice(followed or sorted(known))
+            child_ends(pair, script, slot_name(known[late]), draw, late)
         if draw.random() < luck.stray and pair.mirror.known_asks and pair.world.ended is None:
             happen(pair, script, f"answer {draw.choice(sorted(pair.mirror.known_asks))}")
         if pair.running and draw.random() < luck.cut and not pair.state.recovery.interruptions:
