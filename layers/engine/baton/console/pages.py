@@ -6,7 +6,20 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from baton.console import acting, graphs, inbox, lists, overview, saga, schedules, targets, timeline, troubles
+from baton.console import (
+    acting,
+    catalog,
+    graphs,
+    inbox,
+    lists,
+    money,
+    overview,
+    saga,
+    schedules,
+    targets,
+    timeline,
+    troubles,
+)
 from baton.console.deeds import Kind, does
 from baton.console.visits import Answer, Visit
 
@@ -56,6 +69,15 @@ PAGES: Final = (
     Page("GET", "breakers", targets.breakers),
     Page("GET", "schedules", schedules.schedules),
     *(page for kind in _KINDS for page in _of(kind)),
+    Page("GET", "workflows", catalog.workflows),
+    Page("GET", "workflows/{name}", catalog.workflow),
+    Page("GET", "workflows/{name}/{version}", catalog.workflow),
+    Page("GET", "error-budgets", catalog.error_budgets),
+    Page("GET", "tools", catalog.tools),
+    Page("GET", "tools/{tool}", catalog.tool),
+    Page("GET", "node-types", catalog.node_types),
+    Page("GET", "node-types/{kind}", catalog.node_type),
+    Page("GET", "money", money.money),
 )
 NAVIGATION: Final = (
     ("", "Overview"),
@@ -65,5 +87,8 @@ NAVIGATION: Final = (
     ("/dead-letters", "Dead letters"),
     ("/breakers", "Breakers"),
     ("/schedules", "Schedules"),
+    ("/workflows", "Workflows"),
+    ("/tools", "Tools"),
+    ("/money", "Money"),
 )
 """Path below `/console` and words of what is on every page."""
