@@ -26,7 +26,15 @@ def put(package: Path) -> None:
         return
     with TemporaryDirectory() as folder:
         try:
-            command = [uv(), "pip", "install", "--quiet", "--python", sys.executable, "--no-deps"]
+            command: list[str | Path] = [
+                uv(),
+                "pip",
+                "install",
+                "--quiet",
+                "--python",
+                sys.executable,
+                "--no-deps",
+            ]
             run([*command, "--only-binary", ":all:", "--target", folder, PACKAGE], _LIMIT_S)
             shutil.copyfile(Path(folder) / _FILE, place)
         except (Failed, OSError) as error:
