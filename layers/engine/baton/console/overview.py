@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from baton.console.rendering import usd
-from baton.console.visits import Html, Visit
+from baton.console.visits import Html, Visit, tag_of
 from baton.errors import Forbidden, UserError
 
 MOST_COUNTED = "100"
@@ -50,7 +50,8 @@ async def overview(visit: Visit) -> Html:
     found = await visit.call("listSagas", query={"limit": "1"})
     failed = await visit.call("listSagas", query={"status": "failed", "limit": "5"})
     data = {"figures": figures, "is_empty": not found["sagas"], "failed": failed["sagas"]}
-    return Html(template="overview.html", title="Overview", data=data)
+    tag = tag_of(figures, failed["sagas"])
+    return Html(template="overview.html", title="Overview", data=data, tag=tag)
 
 
 async def _figure(name: str, asking: Awaitable[str], about: str, link: str, *, needs: bool = False) -> Figure:
