@@ -86,6 +86,7 @@ def test_the_page_says_what_is_blocked_and_shows_names_as_text() -> None:
         "tenant": "",
         "roles": [],
         "nav": (),
+        "live": None,
     }
     html = render(page.template, common | dict(page.data))
     assert "&lt;b&gt;dinner&lt;/b&gt;" in html
