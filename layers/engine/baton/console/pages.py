@@ -8,6 +8,7 @@ from typing import Final
 
 from baton.console import (
     acting,
+    bulk,
     catalog,
     graphs,
     inbox,
@@ -60,6 +61,8 @@ PAGES: Final = (
     Page("POST", "sagas/{saga}/questions/{ask}/claim", inbox.claim),
     *(Page("GET", f"sagas/{{saga}}/{one.name}", acting.asks(one.name)) for one in acting.ACTIONS),
     *(Page("POST", f"sagas/{{saga}}/{one.name}", acting.does(one.name)) for one in acting.ACTIONS),
+    *(Page("GET", f"bulk/{one.action.name}", bulk.asks(one)) for one in bulk.MANY),
+    *(Page("POST", f"bulk/{one.action.name}", bulk.does(one)) for one in bulk.MANY),
     Page("GET", "incidents", troubles.incidents),
     Page("POST", "incidents/{incident}/resolve", troubles.resolve),
     Page("GET", "dead-letters", troubles.letters),
