@@ -23,6 +23,7 @@ from tests.e2e.deployment import (
     WORKER_TIMEOUT_S,
     Deployment,
     chain,
+    held,
     key_of,
     steps_in_log,
     until,
@@ -41,14 +42,6 @@ output: "${ctx.behind.output}"
 """
 LETTER = "{tool: std.notify, with: {to: ada@home.example, subject: Your table, text: It is yours.}"
 TWICE = f"name: mail\nnodes:\n  first: {LETTER}}}\n  again: {LETTER}, after: first}}\n"
-
-
-def held(gate: str) -> str:
-    """Three steps, of which the second takes until the test opens the gate."""
-    return chain(gate, 3, 0).replace(
-        "trial.work, after: s0, with: {n: 1, seconds: 0}",
-        f"trial.held, after: s0, with: {{n: 1, gate: {gate}}}",
-    )
 
 
 # ---- callers
@@ -206,7 +199,6 @@ def test_a_killed_workers_saga_is_revived_by_its_message_and_nothing_is_done_twi
     everything.register(held("killed"))
     saga = everything.start("killed")
     killed = until(lambda: killed_in(everything, saga, "s1"), "a worker in the step")
-    assert killed is not None
     everything.books.open("killed")
     shown = everything.wait_for(saga)
     assert shown["status"] == "completed", shown
