@@ -1,4 +1,4 @@
-"""The list of sagas: filters, pages, and whether it renews itself."""
+"""The list of sagas: filters and pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlencode
 
-from baton.console.visits import Html, Visit
+from baton.console.visits import Html, Visit, tag_of
 from baton.core.log.status import LISTS
 
 _PAGE: Final = "50"
@@ -43,7 +43,7 @@ async def sagas(visit: Visit) -> Html:
         "first": _address(kept) if cursor else "",
         "same": _address(kept),
     }
-    return Html(template="sagas.html", title="Sagas", data=data)
+    return Html(template="sagas.html", title="Sagas", data=data, tag=tag_of(page["sagas"]))
 
 
 def _address(query: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from baton.console.rendering import usd
-from baton.console.visits import Html, Visit
+from baton.console.visits import Html, Visit, tag_of
 from baton.errors import Forbidden, UserError
 
 MOST_COUNTED = "100"
@@ -50,7 +50,8 @@ async def overview(visit: Visit) -> Html:
     found = await visit.call("listSagas", query={"limit": "1"})
     failed = await visit.call("listSagas", query={"status": "failed", "limit": "5"})
     data = {"figures": figures, "is_empty": not found["sagas"], "failed": failed["sagas"]}
-    return Html(template="overview.html", title="Overview", data=data)
+    tag = tag_of(figures, failed["sagas"])
+    return Html(template="overview.html", title="Overview", data=data, tag=tag)
 
 
 async def _figure(name: str, asking: Awaitable[str], about: str, link: str, *, needs: bool = False) -> Figure:
@@ -63,21 +64,21 @@ async def _figure(name: str, asking: Awaitable[str], about: str, link: str, *, n
     return Figure(name, value, about, link, needs and value not in ("0", "–"))
 
 
-def _counted(page: dict[str, Any], rows: str) -> str:
+def counted(page: dict[str, Any], rows: str) -> str:
     number = len(page[rows])
     return f"{number}+" if page["next"] else str(number)
 
 
 async def _sagas(visit: Visit, status: str) -> str:
-    return _counted(await visit.call("listSagas", query={"status": status, "limit": MOST_COUNTED}), "sagas")
+    return counted(await visit.call("listSagas", query={"status": status, "limit": MOST_COUNTED}), "sagas")
 
 
 async def _questions(visit: Visit) -> str:
-    return _counted(await visit.call("listQuestions", query={"limit": MOST_COUNTED}), "questions")
+    return counted(await visit.call("listQuestions", query={"limit": MOST_COUNTED}), "questions")
 
 
 async def _letters(visit: Visit) -> str:
-    return _counted(await visit.call("listDeadLetters", query={"limit": MOST_COUNTED}), "dead_letters")
+    return counted(await visit.call("listDeadLetters", query={"limit": MOST_COUNTED}), "dead_letters")
 
 
 async def _money(visit: Visit) -> str:
