@@ -138,6 +138,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install --qui
 UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt
 # $(call get,extra): uv takes seconds where pip takes a minute; pip also knows what only its own configuration says.
 get = { $(PIP) uv && $(UV) -e '.[$(1)]' || $(PIP) -e '.[$(1)]'; } >$(LOG) 2>&1 || { cat $(LOG); exit 1; }
+# The console's script for pages that renew themselves; without it, they do not.
+HTMX := $(BIN)/python -m baton.shipping htmx layers/engine/baton || true
 INSTALLED := $(VENV)/installed
 LOG := $(VENV)/install.log
 
@@ -154,14 +156,16 @@ $(BIN)/python:
 $(INSTALLED)-local: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV) …"
 	@$(call get,local)
+	@$(HTMX)
 	@touch $@
 
 # What tests need includes what running needs, so this one stands for both.
 $(INSTALLED)-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV), with the tools for tests …"
 	@$(call get,dev)
+	@$(HTMX)
 	@touch $(INSTALLED)-local $@
 
 clean:  ## remove everything that was made here
-	@rm -rf $(VENV) build .aws-sam .baton .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf layers/engine/baton/console/static/htmx.min.js $(VENV) build .aws-sam .baton .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

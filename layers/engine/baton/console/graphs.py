@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from baton.console.acting import pace
 from baton.console.drawing import became, draw
-from baton.console.visits import Html, Visit
+from baton.console.visits import Answer, Html, Unchanged, Visit, tag_of
 from baton.errors import UserError
 
 _STEPS: Final = "1000"
@@ -31,10 +32,12 @@ async def workflow_of(visit: Visit, view: Mapping[str, Any]) -> dict[str, Any] |
     return None
 
 
-async def graph(visit: Visit) -> Html:
+async def graph(visit: Visit) -> Answer:
     """The graph, with what became of each node."""
     saga = visit.path["saga"]
     view = await visit.call("showSaga", {"saga": saga})
+    if (tag := tag_of(view["version"])) == visit.seen:
+        return Unchanged()
     workflow = await workflow_of(visit, view)
     try:
         way = await visit.call("showWay", {"saga": saga}, {"limit": _STEPS})
@@ -42,7 +45,7 @@ async def graph(visit: Visit) -> Html:
         way = None
     drawn = draw(workflow, became(view, way), f"/console/sagas/{saga}") if workflow else None
     data = {"saga": view, "drawn": drawn, "is_whole": way is not None and way["next"] is None}
-    return Html(template="graph.html", title=f"Graph of {saga}", data=data)
+    return Html(template="graph.html", title=f"Graph of {saga}", data=data, tag=tag, every=pace(view))
 
 
 async def node(visit: Visit) -> Html:

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from baton.console.acting import ENDED, done, possible
+from baton.console.acting import ENDED, done, pace, possible
 from baton.console.drawing import became, draw
 from baton.console.graphs import BESIDE, workflow_of
-from baton.console.visits import Download, Html, Visit
+from baton.console.visits import Answer, Download, Html, Unchanged, Visit, tag_of
 from baton.errors import NotFound, UserError
 
 _ENTRIES: Final = "50"
@@ -17,10 +17,12 @@ _SHORT: Final = 100  # entries that a page reads besides what it must
 MOST_DOWNLOADED: Final = 4_000_000  # characters; Lambda answers with 6 MB, and quotes the JSON
 
 
-async def show(visit: Visit) -> Html:
+async def show(visit: Visit) -> Answer:
     """The saga as it is now."""
     path = {"saga": visit.path["saga"]}
     view = await visit.call("showSaga", path)
+    if (tag := tag_of(view["version"], view["updated_at"])) == visit.seen:
+        return Unchanged()
     way = await _maybe(visit, "showWay", path)
     # It is added up from the whole log.
     costs = await visit.call("showCost", path) if view["version"] <= _SHORT else None
@@ -37,7 +39,7 @@ async def show(visit: Visit) -> Html:
         "actions": possible(view, visit.call.roles),
         "done": done(visit),
     }
-    return Html(template="saga.html", title=f"Saga {view['id']}", data=data)
+    return Html(template="saga.html", title=f"Saga {view['id']}", data=data, tag=tag, every=pace(view))
 
 
 async def cost(visit: Visit) -> Html:
@@ -51,7 +53,7 @@ async def log(visit: Visit) -> Html:
     saga, after = visit.path["saga"], visit.query.get("after", "0")
     page = await visit.call("listEvents", {"saga": saga}, {"after": after, "limit": _ENTRIES})
     data = {"saga": saga, "entries": page["entries"], "next": page["next"], "after": after}
-    return Html(template="log.html", title=f"Log of {saga}", data=data)
+    return Html(template="log.html", title=f"Log of {saga}", data=data, tag=tag_of(page))
 
 
 async def entry(visit: Visit) -> Html:
