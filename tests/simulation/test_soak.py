@@ -52,7 +52,17 @@ def test_a_run_that_finds_something_fails(
 
 
 def test_what_goes_on_for_ever_is_found_and_says_what_went_round() -> None:
-    schedule = Schedule.drawn(10_000_008)
+    schedule = Schedule(
+        "asked",
+        10_000_008,
+        skew_ms=3_000,
+        gap_s=20,
+        late_s=14,
+        stall_s=12,
+        start_late_s=4,
+        killed_late_s=0.9,
+        slow=(("release", 0.04),),
+    )
     assert trial(schedule).broken == ()
     with bugs.a_yield_leaves_the_due_index():
         found = trial(schedule)

@@ -122,11 +122,7 @@ def _schedule(builder: DecisionBuilder, slot: str, *, to_begin: bool) -> None:
         return
     if turn == FAILS:
         _fail_join(builder, at, to_begin=to_begin)
-    elif (
-        "wall_time" in at.node.limits
-        and not is_in_doubt(program, state, slot, builder.running)
-        and _is_overtaken(builder, at)
-    ) or slot in builder.running:
+    elif ("wall_time" in at.node.limits and _is_overtaken(builder, at)) or slot in builder.running:
         return
     elif (
         (not state.pauses or has_paused(builder, slot))
@@ -181,6 +177,8 @@ def _is_admitted(builder: DecisionBuilder, at: Activation, *, to_begin: bool) ->
 
 
 def _is_overtaken(builder: DecisionBuilder, at: Activation) -> bool:
+    if is_in_doubt(builder.program, builder.state, at.slot, builder.running):
+        return False
     failure = overtaken(builder, at)
     if failure is not None:
         fail(builder, at, failure)

@@ -209,13 +209,10 @@ def _notices(
 ) -> tuple[ev.Notice, ...]:
     """`whose`: the name, the middle of the key, who is told, and the code once all is spent."""
     name, key, to, code = whose
-    if not limit or (spent * 100 < limit * percent and spent < limit):
+    if not limit or spent * 100 < limit * percent:
         return ()
     said = f"{dollars(spent)} of the {dollars(limit)} dollars of {name} for {shown(day)} are spent"
-    found = []
-    if spent * 100 >= limit * percent:
-        warning = ev.Notice(key=f"budget{percent}/{key}/{day}", to=to, code=WARNING, message=said, at=now)
-        found.append(warning)
+    found = [ev.Notice(key=f"budget{percent}/{key}/{day}", to=to, code=WARNING, message=said, at=now)]
     if limit <= spent:
         said, key = f"{said}: nothing more begins before {shown(day + 1)} (UTC)", f"budget100/{key}/{day}"
         found.append(ev.Notice(key=key, to=to, code=code, message=said, severity="high", at=now))
