@@ -64,6 +64,14 @@ def test_nodes_that_are_under_way_count_and_those_that_are_skipped_do_not() -> N
     assert end_of(tight) == ("failed", "limit_hops", "")
 
 
+def test_nothing_begins_beside_a_node_that_fails_at_once() -> None:
+    first = replace(task("a"), arguments={"v": "${input.nothing}"})
+    saga = Saga(limited(program(first, task("b")), hops=Cap(most=9)))
+    assert ready(saga.go()) == []
+    assert end_of(saga)[0] == "failed"
+    assert saga.state.failure is not None and saga.state.failure.node == "a"
+
+
 def test_running_steps_end_before_their_saga_does() -> None:
     saga = Saga(limited(program(task("a"), task("b"), task("c", "a")), hops=Cap(most=2)))
     saga.go()
