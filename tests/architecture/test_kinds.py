@@ -16,7 +16,7 @@ from baton.core.documents.nodes.registry import NODE_TYPES
 from tests.architecture.law import nodes_of
 
 PACKAGE = Path(__file__).parents[2] / "layers/engine/baton"
-KINDS = ("core/nodes/", "core/documents/nodes/", "core/log/work.py")
+KINDS = ("core/nodes/", "core/documents/nodes/", "core/log/opened.py", "core/log/work.py")
 READERS = ("core/documents/", "builder/", "cli/", "client/", "web/", "testing/")
 NAMES = frozenset(kind.kind for kind in NODE_TYPES)
 WORDS = NAMES | {kind.key for kind in NODE_TYPES}

@@ -15,6 +15,7 @@ from baton.client.api import Api
 from baton.client.connection import Connection, Owner
 from tests.cli.conftest import FakeApi
 from tests.cli.test_output import BATON
+from tests.kit.patience import PATIENCE_S
 
 STARTED = {"id": "s1", "status": "pending", "workflow": "it-s", "version": 1}
 
@@ -65,7 +66,7 @@ def test_what_it_prints_starts_a_saga_with_that_input_twice(
     environment = {"PATH": "/usr/bin:/bin"} | (
         {} if owner else {"BATON_URL": api.url, "BATON_TOKEN": "secret"}
     )
-    subprocess.run(["bash", "-euc", script], cwd=tmp_path, env=environment, check=True, timeout=60)
+    subprocess.run(["bash", "-euc", script], cwd=tmp_path, env=environment, check=True, timeout=PATIENCE_S)
     bodies = [asked.json for asked in api.of("POST", "/sagas")]
     assert bodies == [{"workflow": "it-s", "input": given}] * 2
     assert {asked.headers["authorization"] for asked in api.asked} == {"Bearer secret"}

@@ -12,8 +12,9 @@ from baton.core.decide import handler
 from baton.core.decide.commands import StartHandler
 from baton.core.decide.handler import HANDLER
 from baton.core.log.events import ChildClosed, ChildOpened, Entry, Failure, SagaEnded
+from baton.core.log.opened import Child
 from baton.core.log.state import slot_of
-from baton.core.log.work import Child, Open
+from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Desk, Failed, Next
 from baton.core.nodes.child import ChildKind
 from tests.kit.bugs import replaced

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from baton.core.log.work import Child
+from baton.core.log.opened import Child
 from tests.kit.bugs import replaced
 from tests.kit.corpus import Scenario, patiently, start
 from tests.kit.faults import EVERYTHING, Chaos, Plan

@@ -50,7 +50,7 @@ def became(view: Mapping[str, Any], way: Mapping[str, Any] | None) -> dict[str, 
 
 
 def draw(workflow: Mapping[str, Any], known: Mapping[str, Became], there: str) -> Markup:
-    """`there`: the path of the saga's page, for links into its log."""
+    """`there`: the path of the saga's page, for links into its log. Empty: no saga's; nodes lead to `#node-NAME` of the page."""
     nodes = [str(node["name"]) for node in workflow["nodes"]]
     kinds = {str(node["name"]): str(node["kind"]) for node in workflow["nodes"]}
     edges = [Edge(str(one["from"]), str(one["to"]), str(one["kind"])) for one in workflow["edges"]]
@@ -97,18 +97,19 @@ def _node(name: str, kind: str, place: tuple[int, int], known: Became | None, th
     word = label(known.word) if known else "not reached"
     rounds = f", {known.rounds} rounds" if known and known.rounds > 1 else ""
     to = f"{there}/log/{known.version}" if known and known.version else f"{there}/nodes/{part(name)}"
+    said = f"{label(kind)}, {word}{rounds}"
+    if not there:
+        to, said = f"#node-{part(name)}", label(kind)
     return Markup(
-        '<a href="{to}" aria-label="{name}: {word}{rounds}"><g class="node {state}"><title>{name}, {kind}: {word}{rounds}</title>'
+        '<a href="{to}" aria-label="{name}: {said}"><g class="node {state}"><title>{name}: {said}</title>'
         '<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="7"/>'
-        '<text x="{tx}" y="{t1}">{short}</text><text class="small" x="{tx}" y="{t2}">{kind}, {word}{rounds}</text></g></a>'
+        '<text x="{tx}" y="{t1}">{short}</text><text class="small" x="{tx}" y="{t2}">{said}</text></g></a>'
     ).format(
         to=to,
         name=words(name, 128),
         short=words(name, 128) if len(name) <= _LETTERS else f"{words(name[: _LETTERS - 1])}…",
-        kind=label(kind),
-        word=word,
-        rounds=rounds,
-        state=part(known.word) if known else "unreached",
+        said=said,
+        state=part(known.word) if known else "unreached" if there else "plain",
         x=x,
         y=y,
         w=WIDTH,

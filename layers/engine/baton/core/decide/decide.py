@@ -45,8 +45,8 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log import inbox
 from baton.core.log.fold import apply
+from baton.core.log.opened import Child
 from baton.core.log.state import UNKNOWN_OUTCOME, State, slot_of
-from baton.core.log.work import Child
 from baton.core.log.workflow_limits import endless, late, too_old
 from baton.core.sizes import excess_of
 
