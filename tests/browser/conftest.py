@@ -21,7 +21,7 @@ from tests.browser import kitchen
 from tests.browser.site import Site
 
 DINNER = Path(__file__).parents[2] / "layers/app/sagas/dinner.yaml"
-PATIENCE_MS = 8_000  # of an expectation; a machine may be busy
+PATIENCE_MS = 60_000  # of an expectation; a machine may be busy
 ROOM = Path(__file__).parent
 Visitor = Callable[..., Page]
 

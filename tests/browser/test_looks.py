@@ -38,7 +38,7 @@ def pages(site: Site) -> dict[str, str]:
         "log": f"sagas/{plan}/log",
         "entry": f"sagas/{dinner}/log/2",
         "cost": f"sagas/{plan}/cost",
-        "agent": f"sagas/{plan}",
+        "agent": f"sagas/{plan}/talk",
         "node": f"sagas/{dinner}/nodes/waitlist",
         "action": f"sagas/{form}/cancel",
         "form": f"sagas/{form}/questions/0.form",
@@ -84,18 +84,22 @@ def test_what_users_tools_and_models_wrote_is_text(site: Site, visitor: Visitor)
 
 
 def test_a_saga_of_500_entries_is_opened_at_once(
-    site: Site, visitor: Visitor, record_property: Callable[[str, object], None]
+    site: Site, record_property: Callable[[str, object], None]
 ) -> None:
     saga = site.start("words", "hello")
     site.settle()
     site.lengthen(saga, 500)
-    page = visitor()
-    for path in ("", "/log", "/graph", "/time"):
-        answer = page.goto(f"sagas/{saga}{path}")
-        assert answer is not None
-        size = len(answer.body())
+    for path in ("", "/log", "/graph", "/time", "/talk"):
+        status, size = site.get(f"/console/sagas/{saga}{path}")
         spent = site.took[f"/console/sagas/{saga}{path}"]
         record_property(path or "/", f"{size:,} bytes, {spent * 1_000:.0f} ms of the server's processor")
+        assert status == 200
         assert size <= MOST_BYTES
-    page.goto(f"sagas/{saga}/log?after=450#v480")
-    expect(page.locator("#v480")).to_be_in_viewport()
+
+
+def test_a_link_leads_to_an_entry_deep_in_the_log(site: Site, visitor: Visitor) -> None:
+    saga, page = site.start("words", "hello"), visitor()
+    site.settle()
+    site.lengthen(saga, 100)
+    page.goto(f"sagas/{saga}/log?after=50#v80")
+    expect(page.locator("#v80")).to_be_in_viewport()
