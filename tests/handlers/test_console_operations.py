@@ -211,3 +211,18 @@ def check_page(browser: Browser, path: str) -> None:
         at for tag, at in elements if tag in ("input", "select", "textarea") and at.get("type") != "hidden"
     ]
     assert len([at for at in shown if not at.get("aria-label")]) <= inside, path
+
+
+def test_a_page_renews_itself_and_one_that_refuses_stays_as_it_is(troubled: Browser) -> None:
+    for path in PAGES:
+        is_live = 'data-tag="' in troubled.get(f"/console/{path}").html
+        assert is_live == (path != "dead-letters/redrive"), path
+    assert 'data-tag="' not in troubled.post("/console/breakers/payments/open", {"for_s": "x"}).html
+
+
+def test_who_only_answers_sees_the_start_page_without_sagas(http: Http, troubled: Browser) -> None:
+    seen = Browser(http, user="vera", roles=("answer",)).get("/console")
+    assert seen.status == 200
+    assert "Waiting for you" in seen.text
+    assert "your roles do not show it" in seen.text
+    assert "At work" not in seen.text
