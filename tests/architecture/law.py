@@ -48,6 +48,7 @@ ALLOWED: dict[str, frozenset[str]] = {
 CORE = (
     "",
     "expressions",
+    "outside",
     "effects",
     "conditions",
     "pipelines",

@@ -64,6 +64,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "cli/neighbours.py": {"workflow"},
     "cli/pipelines.py": {"workflow", "tool"},
     "cli/render.py": {"workflow", "tool", "model"},  # as in agent_words.py
+    "cli/outside.py": {"workflow"},
     "cli/sagas.py": {"workflow"},
     "cli/undo_words.py": {"tool"},
     "cli/tables.py": {"workflow", "tool"},

@@ -98,6 +98,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "start-without-role": (403, "forbidden"),
     "start-without-tenant": (401, "unauthenticated"),
     "tools": (200, ""),
+    "send-events": (202, ""),
     "trigger-schedule": (201, ""),
     "unknown-route": (404, "no-route"),
 }

@@ -21,6 +21,7 @@ from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel
 from baton.core.documents.parts.escalation import FAMILIAR
 from baton.core.documents.parts.failing import CatchModel, RetryModel
 from baton.core.documents.parts.many import MapModel
+from baton.core.documents.parts.outside import EventsModel, SignalRuleModel, StartRuleModel
 from baton.core.documents.parts.replan import ReplanModel
 from baton.core.documents.parts.schedule import ScheduleModel
 
@@ -82,7 +83,7 @@ _DOCUMENT = Words(
         ),
         "edges connections transitions links dependencies": "each node says itself what it comes `after`",
         "cron rate every": "write `schedule: {cron: …}` or `schedule: {rate: …}`",
-        "on trigger triggers": "leave it out, or write a `schedule`: else a saga is started by a call",
+        "on trigger triggers": "leave it out, or write a `schedule` or `events`: else a saga is started by a call",
         "env vars variables constants": "write it as a node with a `value`, or as `input`",
     },
 )
@@ -113,6 +114,15 @@ _CATCH = Words(
         "class": "kind type",
         "then": "next go_to to",
         "if": "when condition",
+    }
+)
+_EVENT_RULE = Words(
+    keys={
+        "type": "event on detail_type name",
+        "when": "where if filter condition",
+        "correlation_key": "key correlation correlate_by business_key",
+        "input": "with arguments",
+        "payload": "data body",
     }
 )
 WORDS: Mapping[type[BaseModel], Words] = {
@@ -164,6 +174,9 @@ WORDS: Mapping[type[BaseModel], Words] = {
             "input": "with payload arguments",
         }
     ),
+    EventsModel: Words(keys={"start": "starts on triggers", "signal": "signals correlate"}),
+    StartRuleModel: _EVENT_RULE,
+    SignalRuleModel: _EVENT_RULE,
     JoinModel: Words(
         keys={"wait_for": "type mode policy count need"}, said={"any first one": "write `join: any`"}
     ),
