@@ -103,6 +103,13 @@ class Callers:
     intention_workflow: Annotated[
         str, Meta(pattern=_WORKFLOW, description="Workflow that `POST /intentions` starts. Empty: none.")
     ] = ""
+    event_tenant: Annotated[
+        str,
+        Meta(
+            pattern=r"^[A-Za-z0-9_.:@+=|-]{0,128}$",
+            description="Tenant whose workflows get the events of `EventSources` from EventBridge. Empty: none.",
+        ),
+    ] = ""
     tenant_claim: Annotated[Name, Meta(description="Claim of the token that names the tenant.")] = "tenant"
     roles_claim: Annotated[Name, Meta(description="Claim of the token that names the roles.")] = "roles"
     groups_claim: Annotated[
