@@ -71,6 +71,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "cli/workflows.py": {"workflow"},
     "client/api.py": {"workflow", "value"},
     "client/prefixes.py": {"workflow"},
+    "web/bus_events.py": {"workflow"},
     "web/routes.py": {"workflow"},
     "testing/result.py": {"workflow", "tool", "fail"},  # the end of a ladder
     # A value that a condition compares with.

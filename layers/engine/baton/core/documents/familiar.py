@@ -116,15 +116,11 @@ _CATCH = Words(
         "if": "when condition",
     }
 )
-_EVENT_RULE = Words(
-    keys={
-        "type": "event on detail_type name",
-        "when": "where if filter condition",
-        "correlation_key": "key correlation correlate_by business_key",
-        "input": "with arguments",
-        "payload": "data body",
-    }
-)
+_OF_RULES = {
+    "type": "event on detail_type name",
+    "when": "where if filter condition",
+    "correlation_key": "key correlation correlate_by business_key",
+}
 WORDS: Mapping[type[BaseModel], Words] = {
     NodeModel: _NODE,
     WorkflowModel: _DOCUMENT,
@@ -175,8 +171,8 @@ WORDS: Mapping[type[BaseModel], Words] = {
         }
     ),
     EventsModel: Words(keys={"start": "starts on triggers", "signal": "signals correlate"}),
-    StartRuleModel: _EVENT_RULE,
-    SignalRuleModel: _EVENT_RULE,
+    StartRuleModel: Words(keys={**_OF_RULES, "input": "with arguments data payload"}),
+    SignalRuleModel: Words(keys={**_OF_RULES, "payload": "data body input with"}),
     JoinModel: Words(
         keys={"wait_for": "type mode policy count need"}, said={"any first one": "write `join: any`"}
     ),

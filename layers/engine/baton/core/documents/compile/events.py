@@ -12,7 +12,7 @@ from baton.core.conditions.composite import leaves
 from baton.core.conditions.document import read_condition
 from baton.core.conditions.model import Condition, Python
 from baton.core.documents.parts.outside import MOST_RULES
-from baton.core.expressions import EVENT, ExpressionError, expressions_in
+from baton.core.expressions import EVENT, ExpressionError, UnknownRoot, expressions_in
 from baton.core.graph.outside import Events, SignalRule, StartRule
 from baton.core.labels import MOST, label_problems
 from baton.errors import Problem
@@ -98,7 +98,11 @@ def _template(place: str, value: Any) -> Iterator[Problem]:
     if len(msgspec.json.encode(value)) > MOST_BYTES:
         yield Problem(place, f"what a rule says here has at most {MOST_BYTES:,} bytes")
     for pointer, found in expressions_in(value, place):
-        if isinstance(found, ExpressionError):
+        if isinstance(found, UnknownRoot):
+            yield Problem(
+                pointer, f"`{found.source}` must begin with `event`", "write for example `event.data`"
+            )
+        elif isinstance(found, ExpressionError):
             yield Problem(pointer, str(found))
         elif found.root != EVENT:
             yield Problem(pointer, f"`{found.text}`: a rule can name `event` alone, such as `event.data`")

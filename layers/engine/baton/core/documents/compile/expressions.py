@@ -320,10 +320,7 @@ def _check_step(source: Source, path: Path, where: Place) -> Wrong:
 
 
 def _check_origin(source: Source, path: Path, where: Place) -> Wrong:
-    return (
-        f"a saga does not know its {path.root}",
-        "pass it on in the `input` of the `schedule` or of the rule",
-    )
+    return f"a saga does not know its {path.root}", "pass it on in the `input` that it is started with"
 
 
 def _check_undoing(source: Source, path: Path, where: Place) -> Wrong:
