@@ -15,6 +15,7 @@ from baton.client.api import Api
 from baton.client.connection import Connection, Owner
 from tests.cli.conftest import FakeApi
 from tests.cli.test_output import BATON
+from tests.kit.patience import PATIENCE_S
 
 STARTED = {"id": "s1", "status": "pending", "workflow": "it-s", "version": 1}
 
@@ -65,7 +66,7 @@ def test_what_it_prints_starts_a_saga_with_that_input_twice(
     environment = {"PATH": "/usr/bin:/bin"} | (
         {} if owner else {"BATON_URL": api.url, "BATON_TOKEN": "secret"}
     )
-    subprocess.run(["bash", "-euc", script], cwd=tmp_path, env=environment, check=True, timeout=60)
+    subprocess.run(["bash", "-euc", script], cwd=tmp_path, env=environment, check=True, timeout=PATIENCE_S)
     bodies = [asked.json for asked in api.of("POST", "/sagas")]
     assert bodies == [{"workflow": "it-s", "input": given}] * 2
     assert {asked.headers["authorization"] for asked in api.asked} == {"Bearer secret"}
@@ -78,6 +79,22 @@ def test_an_input_that_is_not_known_is_said_and_nothing_to_start_is_not_started(
     lines = list(running.commands(Trial("code", None)))
     assert lines[1].startswith("# `code` needs an input of yours: ")
     assert lines[-1].endswith("start code --watch --input '{}'")
+
+
+def test_the_page_of_the_example_is_announced_and_a_scripted_model_said(tmp_path: Path) -> None:
+    running = Running(
+        Connection("http://127.0.0.1:1", "t"),
+        "http://aws",
+        tmp_path,
+        [],
+        {},
+        None,
+        page="http://127.0.0.1:2",
+        scripted=True,
+    )
+    lines = "\n".join(running.lines())
+    assert "dinner page    http://127.0.0.1:2" in lines
+    assert "scripted, because OPENAI_API_KEY is not set" in lines
 
 
 def test_it_says_how_to_be_another_user(tmp_path: Path) -> None:

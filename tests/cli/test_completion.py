@@ -120,7 +120,7 @@ def test_who_is_typing_does_not_wait_for_a_slow_api(silent: str, monkeypatch: py
     monkeypatch.setattr(transport, "GLANCE_S", 0.05)
     began = time.monotonic()
     assert complete("show", "k", env={"BATON_URL": silent, "BATON_TOKEN": "t"}) == []
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < transport.TOTAL_S
 
 
 def test_help_and_completion_load_none_of_the_heavy_libraries() -> None:

@@ -13,6 +13,7 @@ import pytest
 from baton.cli import main
 from baton.client import exits
 from tests.cli.conftest import Baton, FakeApi
+from tests.kit.patience import PATIENCE_S
 
 BATON = [sys.executable, "-c", "from baton.cli import main; main(prog_name='baton')"]
 # A script for a shell is what it prints, whatever program reads it.
@@ -103,7 +104,7 @@ def test_a_terminal_gets_colours_unless_it_wants_none(
     )
     known = {"PATH": os.environ["PATH"], "BATON_URL": api.url, "BATON_TOKEN": "t"}
     reader, terminal = os.openpty()
-    subprocess.run([*BATON, "list"], stdout=terminal, env=known | environment, check=True, timeout=60)
+    subprocess.run([*BATON, "list"], stdout=terminal, env=known | environment, check=True, timeout=PATIENCE_S)
     os.close(terminal)
     shown = os.read(reader, 10_000).decode()
     os.close(reader)

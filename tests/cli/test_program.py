@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from baton.client.program import program, typed
+from tests.kit.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -75,7 +76,11 @@ def test_where_there_is_no_script_at_all_it_is_the_name(
 
 def test_it_can_be_run_as_a_module() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "baton.cli", "shwo"], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "baton.cli", "shwo"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert (done.returncode, "Usage: baton" in done.stderr, "show" in done.stderr) == (2, True, True), (
         done.stderr

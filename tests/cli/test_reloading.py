@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from baton.cli.reloading import changed, changes, files_of
+from tests.kit.patience import PATIENCE_S
 
 
 def test_files_that_are_new_gone_or_other_have_changed_and_what_programs_leave_has_not(
@@ -32,7 +33,7 @@ def test_changes_are_told_once_all_have_been_written(tmp_path: Path) -> None:
         await asyncio.sleep(0)
         for name in ("a", "b"):
             (tmp_path / name).write_text("1")
-        found = await asyncio.wait_for(waiting, 10)
+        found = await asyncio.wait_for(waiting, PATIENCE_S)
         await told.aclose()  # type: ignore[attr-defined]  # it is a generator
         return found
 

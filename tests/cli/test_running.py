@@ -12,6 +12,7 @@ import pytest
 
 from baton.cli.running import _removal_of, _until_stopped
 from baton.client.exits import NO, REFUSED, Failed
+from tests.kit.patience import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
@@ -21,11 +22,11 @@ def _hung_up_as_ever() -> Iterator[None]:
     signal.signal(signal.SIGHUP, before)
 
 
-async def ends_after(number: signal.Signals) -> bool:
+async def ends_after(number: signal.Signals, within_s: float = PATIENCE_S) -> bool:
     waiting = asyncio.create_task(_until_stopped())
     await asyncio.sleep(0)
     os.kill(os.getpid(), number)
-    done, _ = await asyncio.wait({waiting}, timeout=0.2)
+    done, _ = await asyncio.wait({waiting}, timeout=within_s)
     waiting.cancel()
     return bool(done)
 
@@ -38,7 +39,7 @@ def test_ctrl_c_a_polite_end_and_a_closed_terminal_end_it(number: signal.Signals
 
 def test_under_nohup_it_outlives_its_terminal() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    assert not asyncio.run(ends_after(signal.SIGHUP))
+    assert not asyncio.run(ends_after(signal.SIGHUP, within_s=0.2))
 
 
 @pytest.mark.parametrize(

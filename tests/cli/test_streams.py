@@ -15,6 +15,7 @@ from baton.cli import main
 from baton.cli.shared import print_json
 from baton.client import exits
 from tests.cli.conftest import FakeApi
+from tests.kit.patience import PATIENCE_S
 
 BATON = [sys.executable, "-c", "from baton.cli import main; main(prog_name='baton')"]
 SAGAS = {
@@ -35,7 +36,7 @@ def in_shell(command: str, env: dict[str, str]) -> subprocess.CompletedProcess[s
     """`BATON` in the command is the program."""
     script = f'BATON() {{ \'{BATON[0]}\' -c "{BATON[2]}" "$@"; }}; {command}'
     return subprocess.run(
-        ["bash", "-c", script], env=env, capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-c", script], env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
 
 
@@ -44,7 +45,12 @@ def test_output_without_a_reader_ends_without_a_word(env: dict[str, str], comman
     reader, writer = os.pipe()
     os.close(reader)
     ended = subprocess.run(
-        [*BATON, *command.split()], env=env, stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False
+        [*BATON, *command.split()],
+        env=env,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        timeout=PATIENCE_S,
+        check=False,
     )
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (exits.UNREAD, b"")

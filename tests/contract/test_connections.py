@@ -17,6 +17,7 @@ from baton.adapters.aws import Aws
 from baton.adapters.dynamo.log import DynamoLog
 from baton.errors import StoreUnavailable
 from tests.contract.stores import SAGA, SHARDS, an_entry
+from tests.kit.patience import PATIENCE_S
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.0\r\nContent-Length: 2\r\n\r\n{}"
 
@@ -105,7 +106,7 @@ def test_a_connection_that_was_closed_while_idle_is_replaced_without_an_error() 
         for calls in (1, 2, 3):
             peer.hung_up.clear()
             assert log_of(aws).append(SAGA, an_entry(1))
-            assert peer.hung_up.wait(5)
+            assert peer.hung_up.wait(PATIENCE_S)
             assert (peer.connections, peer.requests) == (calls, calls)
         aws.dynamodb.close()
 

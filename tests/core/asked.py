@@ -16,7 +16,7 @@ from baton.core.decide.commands import (
 )
 from baton.core.log import events as ev
 from baton.core.log.inbox import Owed
-from baton.core.log.work import Child
+from baton.core.log.opened import Child
 
 
 def steps_of(decision: Decision) -> tuple[RunStep, ...]:

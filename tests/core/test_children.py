@@ -8,9 +8,9 @@ from baton.core.decide.decide import CANCELLED_TOGETHER, ROOM, abandoned, advanc
 from baton.core.graph.graph import Join
 from baton.core.log import codec
 from baton.core.log import events as ev
+from baton.core.log.opened import Child
 from baton.core.log.state import LONGEST_ID
 from baton.core.log.status import status_of
-from baton.core.log.work import Child
 from tests.core.asked import cancels_of, children_of, needs_of, steps_of
 from tests.core.build import Saga, child, done, entry, program, ready, slots, started, task
 

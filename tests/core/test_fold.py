@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from baton.core.log import events as ev
 from baton.core.log import fold as fold_module
 from baton.core.log.fold import apply, fold
+from baton.core.log.opened import Child
 from baton.core.log.state import State
-from baton.core.log.work import Child, Wait
+from baton.core.log.work import Wait
 from baton.errors import CorruptLog
 from tests.core.build import EVENTS, FEW, PROPERTY, T0, Saga, child, done, entry, program, slots, task, wait
 

@@ -37,7 +37,7 @@ VARIABLES = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "layers/engine
 Json = dict[str, Any]
 
 
-def until(ready: Callable[[], T], what: str, every_s: float = 0.05) -> T:
+def until(ready: Callable[[], T | None], what: str, every_s: float = 0.05) -> T:
     """Ask again and again until the answer is truthy, and return it."""
     give_up = time.monotonic() + PATIENCE_S
     while not (value := ready()):
@@ -219,3 +219,11 @@ def chain(name: str, count: int, seconds: float, first: str = "") -> str:
         before = f"s{number}"
     lines.append(f'output: "${{ctx.{before}.output}}"')
     return "\n".join(lines) + "\n"
+
+
+def held(gate: str) -> str:
+    """Three steps, of which the second takes until the test opens the gate."""
+    return chain(gate, 3, 0).replace(
+        "trial.work, after: s0, with: {n: 1, seconds: 0}",
+        f"trial.held, after: s0, with: {{n: 1, gate: {gate}}}",
+    )

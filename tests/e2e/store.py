@@ -21,7 +21,7 @@ from baton.adapters.aws import Aws
 from baton.adapters.clock import SystemClock
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import Entry, Event
-from baton.ports import Clock, Head, Performer, SagaRef
+from baton.ports import Clock, Head, Performer, SagaRef, StepContext
 from baton.runtime.context import Invocation
 from baton.runtime.parts import Engine
 from baton.runtime.request import Caller
@@ -50,6 +50,20 @@ class ShiftedClock:
 
     def stop(self) -> None:
         self._still = SystemClock().now()
+
+
+class Held:
+    """A performer whose first step takes until the test lets it go; all others are done at once."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.let_go = asyncio.Event()
+
+    async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
+        self.begun.append(context.node)
+        if len(self.begun) == 1:
+            await self.let_go.wait()
+        return arguments["n"]
 
 
 class Store:

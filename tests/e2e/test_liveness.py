@@ -8,14 +8,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from baton.local.run import FunctionError
 from tests.e2e.deployment import FINAL, Deployment, chain, key_of, steps_in_log, until
 from tests.kit.patience import PATIENCE_S
 
@@ -41,7 +38,14 @@ KILLER = """
 name: killer
 nodes:
   fine: {tool: trial.work, with: {n: 1}}
-  deadly: {tool: trial.kill, after: fine, with: {after: 0.5}}
+  deadly: {tool: trial.kill, after: fine, with: {gate: deadly}}
+"""
+NEIGHBOUR = """
+name: neighbour
+nodes:
+  s0: {tool: trial.held, with: {gate: s0}}
+  s1: {tool: trial.work, after: s0}
+  s2: {tool: trial.work, after: s1}
 """
 ENDLESS = """
 name: endless
@@ -72,7 +76,23 @@ class Cast:
     endless: str
     stubborn: str
     blocking: str
-    first_killed: Future[Any]
+
+
+def killed_together(deployment: Deployment) -> tuple[str, list[str]] | None:
+    """A saga that kills its worker, and the neighbours of its batch, each of them cut off in its first step."""
+    killer = deployment.start("killer")
+    neighbours = [deployment.start("neighbour") for _ in range(3)]
+    batch = {"wakes": [{"saga": key_of(saga), "v": 1} for saga in [killer, *neighbours]]}
+    killed = deployment.submit(deployment.run.invoke("WorkerFunction", batch))
+    begun = deployment.books.begun
+    until(
+        lambda: (begun(killer)["deadly"] and all(begun(saga)["s0"] for saga in neighbours)) or killed.done(),
+        "their steps",
+    )
+    deployment.books.open("deadly")
+    error = killed.exception(PATIENCE_S)
+    deployment.books.open("s0")
+    return (killer, neighbours) if error is not None and "signal: kill" in str(error) else None
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +109,11 @@ def cast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cast]:
     with Deployment(folder, parameters, switched_off=off, schedule_period_s=1) as deployment:
         for document in (chain("long", STEPS, STEP_S), CHILD, MIXED, KILLER, ENDLESS, STUBBORN, BLOCKING):
             deployment.register(document)
-        deployment.register(chain("neighbour", 3, 0.4))
-        killer = deployment.start("killer")
-        neighbours = [deployment.start("neighbour") for _ in range(3)]
-        batch = {"wakes": [{"saga": key_of(saga), "v": 1} for saga in [killer, *neighbours]]}
-        first_killed = deployment.submit(deployment.run.invoke("WorkerFunction", batch))
+        deployment.register(NEIGHBOUR)
+        # A busy machine may have cut them off before all are at work: then others begin.
+        killer, neighbours = until(
+            lambda: killed_together(deployment), "a worker that is killed in its steps"
+        )
         cast = Cast(
             deployment,
             chains=[deployment.start("long") for _ in range(5)],
@@ -103,7 +123,6 @@ def cast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cast]:
             endless=deployment.start("endless"),
             stubborn=deployment.start("stubborn"),
             blocking=deployment.start("blocking"),
-            first_killed=first_killed,
         )
         # Their wakes are lost; a minute after its start a saga is due. That minute is over now.
         deployment.make_due(*cast.chains, cast.mixed, cast.endless, cast.stubborn, cast.blocking)
@@ -159,21 +178,22 @@ def test_a_step_that_always_kills_its_worker_is_parked_after_three_tries(cast: C
     assert cast.deployment.books.begun(cast.killer) == {"fine": 1, "deadly": 3}
     deaths = [e["dead"] for e in cast.deployment.events(cast.killer, "revived")]
     assert len(set(deaths)) == 3
-    killed = [record for record in cast.deployment.run.invocations if record.outcome == "killed"]
+    known = {record.request_id: record for record in cast.deployment.run.invocations}
+    killed = [known[dead.partition(".")[0]] for dead in deaths]
+    assert {record.outcome for record in killed} == {"killed"}
     assert [len(record.event["wakes"]) for record in killed] == [4, 1, 1]  # alone, once it had killed
-    assert {record.request_id for record in killed} == {dead.partition(".")[0] for dead in deaths}
 
 
 def test_the_sagas_that_shared_a_batch_with_a_killer_finish(cast: Cast) -> None:
-    with pytest.raises(FunctionError, match="signal: kill"):
-        cast.first_killed.result(10)
     for saga in cast.neighbours:
         shown = cast.deployment.wait_for(saga)
         assert shown["status"] == "completed", shown
-        assert shown["revivals"] == 1
+        assert shown["revivals"] >= 1
         assert steps_in_log(cast.deployment.events(saga)) == ["s0", "s1", "s2"]
         assert cast.deployment.books.effects(saga) == {"s0": 1, "s1": 1, "s2": 1}
-        assert cast.deployment.books.begun(saga).total() <= 4  # one step was cut off
+        # A step is done again only if it was cut off: once with the worker, or by a busy machine.
+        cut_off = len(cast.deployment.events(saga, "step_interrupted"))
+        assert 4 <= cast.deployment.books.begun(saga).total() <= 3 + shown["revivals"] + cut_off
 
 
 @pytest.mark.parametrize("kind", ["endless", "stubborn"])
@@ -183,11 +203,11 @@ def test_a_step_that_needs_more_than_a_full_budget_is_parked_after_three_tries(k
     assert shown["status"] == "parked"
     assert shown["reason"].startswith("over_budget: `slow` was cut off 3 times")
     assert shown["interruptions"] == 3
-    assert shown["revivals"] <= 1, "a worker that a busy machine holds up is killed before it stops by itself"
     cuts = cast.deployment.events(saga, "step_interrupted")
     # On a busy machine one of them may begin late in its invocation.
     assert any(cut["budget_ms"] > WORKER_TIMEOUT_S * 1_000 / 2 for cut in cuts)
-    assert cast.deployment.books.begun(saga) == {"slow": 3}
+    # A worker that a busy machine holds up is killed before it stops by itself, and its step begins once more.
+    assert 3 <= cast.deployment.books.begun(saga)["slow"] <= 3 + shown["revivals"]
 
 
 def test_a_parked_saga_is_left_alone_until_a_person_decides(cast: Cast) -> None:
@@ -233,16 +253,16 @@ def test_no_worker_was_woken_by_stream_or_queue(cast: Cast) -> None:
     triggers = Counter((record.function, record.trigger) for record in cast.deployment.run.invocations)
     assert {trigger for function, trigger in triggers if function == "WorkerFunction"} == {"event", "invoke"}
     assert ("RelayFunction", "stream") not in triggers
-    assert triggers["WorkerFunction", "invoke"] == 1
+    assert triggers["WorkerFunction", "invoke"] >= 1  # those of the batch
 
 
 def test_a_plain_function_with_effects_is_dead_when_it_is_cut_off_and_its_worker_is_not(cast: Cast) -> None:
     shown = cast.deployment.wait_for(cast.blocking, "parked", *FINAL)
     assert shown["reason"].startswith("over_budget: `slow` was cut off 3 times")
     assert shown["interruptions"] == 3
-    assert shown["revivals"] <= 1, "a worker that a busy machine holds up is killed before it stops by itself"
     deeds = cast.deployment.books.deeds(cast.blocking, "begun")
-    assert len({deed.pid for deed in deeds}) == len(deeds) == 3, "each time in a process of its own"
+    assert 3 <= len(deeds) <= 3 + shown["revivals"]
+    assert len({deed.pid for deed in deeds}) == len(deeds), "each time in a process of its own"
     assert not any(Path(f"/proc/{deed.pid}").exists() for deed in deeds)
     workers = {record.pid for record in cast.deployment.run.invocations}
     assert not workers & {deed.pid for deed in deeds}

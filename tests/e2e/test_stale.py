@@ -8,16 +8,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
 from baton.core.log.events import Revived, SagaEnded, StepSucceeded
-from baton.ports import SagaRef, StepContext
+from baton.ports import SagaRef
 from tests.e2e.deployment import chain, until
-from tests.e2e.store import ROOT, ShiftedClock, Store
+from tests.e2e.store import ROOT, Held, ShiftedClock, Store
 from tests.kit.patience import PATIENCE_S
 
 pytestmark = pytest.mark.e2e
@@ -50,13 +49,16 @@ def nodes_done(store: Store, ref: SagaRef) -> list[str]:
 
 
 def test_a_worker_process_that_was_frozen_beyond_its_lease_thaws_and_does_nothing(store: Store) -> None:
-    # Its first step takes long enough to be frozen in it, however busy the machine is.
-    document = chain("frozen", 3, 0.05).replace("seconds: 0.05", "seconds: 2.5", 1)
+    # Its first step takes until it is frozen, however busy the machine is.
+    document = chain("frozen", 3, 0.05).replace(
+        "trial.work, with: {n: 0, seconds: 0.05}", "trial.held, with: {gate: frozen}"
+    )
     ref = store.run(store.begin(document))
     with worker_process(store, ref) as process:
         until(lambda: store.books.begun(ref.id)["s0"], "the first step")
         process.send_signal(signal.SIGSTOP)
         due_at = store.head(ref).due_at or 0  # when the lease is over by every clock
+        store.books.open("frozen")
         until(lambda: store.engine.clock.now() > due_at, "the end of the lease")
         store.run(store.invoke(ref, 1, "reviver", 30_000))
         assert nodes_done(store, ref) == ["s0", "s1", "s2"]
@@ -74,20 +76,6 @@ def test_a_worker_process_that_was_frozen_beyond_its_lease_thaws_and_does_nothin
     assert death.dead.startswith("frozen.")
     assert store.books.begun(ref.id) == {"s0": 2, "s1": 1, "s2": 1}
     assert set(store.books.effects(ref.id).values()) == {1}
-
-
-class Held:
-    """A performer whose first step takes until the test lets it go; all others are done at once."""
-
-    def __init__(self) -> None:
-        self.begun: list[str] = []
-        self.let_go = asyncio.Event()
-
-    async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
-        self.begun.append(context.node)
-        if len(self.begun) == 1:
-            await self.let_go.wait()
-        return arguments["n"]
 
 
 @pytest.mark.parametrize("when", ["in time, as its slow clock says", "too late, as its clock says"])

@@ -17,6 +17,7 @@ import uvicorn
 
 from examples.services import open_delivery, table_stack
 from examples.services.serve import Options
+from tests.kit.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 Start = Callable[..., str]
@@ -40,7 +41,7 @@ def start_service() -> Iterator[Start]:
 
     yield start
     for process in running:
-        process.communicate(timeout=10)
+        process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0
 
 

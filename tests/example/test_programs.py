@@ -12,11 +12,12 @@ import httpx
 import pytest
 
 from tests.example.conftest import ROOT, Start
+from tests.kit.patience import PATIENCE_S
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "examples.services.table_stack", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def test_a_service_says_where_it_is_and_answers_there(start_service: Start, name
 def test_a_service_ends_when_its_standard_input_does() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "examples.services.open_delivery", "--until-eof"],
-        cwd=ROOT, input="", capture_output=True, text=True, timeout=30, check=True,
+        cwd=ROOT, input="", capture_output=True, text=True, timeout=PATIENCE_S, check=True,
     )  # fmt: skip
     assert json.loads(ended.stdout)["service"] == "open-delivery"
 

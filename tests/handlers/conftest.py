@@ -12,6 +12,7 @@ from moto import mock_aws
 
 from tests.handlers.deployment import REGION, Deployment
 from tests.handlers.http import Http
+from tests.handlers.pauses import Pauses, skipped
 from tests.handlers.workers import Worker
 from tests.kit.quick_moto import hasten
 
@@ -43,6 +44,13 @@ def shared_deployment(request: pytest.FixtureRequest, _no_real_account: None) ->
 def deployment(shared_deployment: Deployment) -> Iterator[Deployment]:
     yield shared_deployment
     shared_deployment.reset()
+
+
+@pytest.fixture
+def pauses() -> Iterator[Pauses]:
+    """For tests of stores that stay busy: no pause takes time, and no time passes but in pauses."""
+    with skipped() as pauses:
+        yield pauses
 
 
 @pytest.fixture(scope="module")

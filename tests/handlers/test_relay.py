@@ -24,6 +24,7 @@ from tests.handlers.deployment import (
     payload_names,
     throttled,
 )
+from tests.handlers.pauses import Pauses
 from tests.handlers.sagas import ADA, GRACE, batch, begin, failures
 from tests.handlers.workers import Worker
 
@@ -113,14 +114,14 @@ def test_a_wake_further_away_than_a_message_can_wait_is_left_to_the_reconciler(
 
 
 def test_a_queue_that_refuses_is_asked_again_and_then_the_records_come_again(
-    relay: Relay, deployment: Deployment
+    relay: Relay, deployment: Deployment, pauses: Pauses
 ) -> None:
     event = payload("relay", "batch")
     with relay.queue.answering("SendMessageBatch", lambda n: throttled() if n <= 3 else None):
         assert relay.send(event) == []
     assert len(sent(deployment)) == 2
     with relay.queue.answering("SendMessageBatch", lambda _: throttled()):
-        again = relay.send(event, milliseconds=1_500)
+        again = relay.send(event)
     assert set(again) == {record["dynamodb"]["SequenceNumber"] for record in event["Records"]}
     assert sent(deployment) == []
 
@@ -284,12 +285,12 @@ def test_a_child_whose_parent_is_gone_is_no_poison(relay: Relay, deployment: Dep
 
 @pytest.mark.parametrize("operation", ["BatchWriteItem", "UpdateItem"])
 def test_a_parent_that_cannot_be_told_now_is_told_when_the_record_comes_again(
-    operation: str, relay: Relay, worker: Worker, deployment: Deployment
+    operation: str, relay: Relay, worker: Worker, deployment: Deployment, pauses: Pauses
 ) -> None:
     ends = waiting_parent(worker, deployment)
     event = {"Records": [payload("relay", "batch")["Records"][-1], *ends]}
     with relay.table.answering(operation, lambda _: throttled()):
-        failed = relay.send(event, milliseconds=2_000)
+        failed = relay.send(event)
     assert set(failed) == {record["dynamodb"]["SequenceNumber"] for record in ends}
     assert sent(deployment) == [message(GRACE, 7)]
     assert relay.send({"Records": ends}) == []
@@ -297,11 +298,11 @@ def test_a_parent_that_cannot_be_told_now_is_told_when_the_record_comes_again(
 
 
 def test_a_parent_that_the_queue_does_not_take_is_told_once_more(
-    relay: Relay, worker: Worker, deployment: Deployment
+    relay: Relay, worker: Worker, deployment: Deployment, pauses: Pauses
 ) -> None:
     ends = waiting_parent(worker, deployment)
     with relay.queue.answering("SendMessageBatch", lambda _: throttled()):
-        failed = relay.send({"Records": ends}, milliseconds=2_000)
+        failed = relay.send({"Records": ends})
     assert set(failed) == {record["dynamodb"]["SequenceNumber"] for record in ends}
     assert relay.send({"Records": ends}) == []
     assert (deployment.head(ADA).inbox, sent(deployment)) == (2, [NEWS])

@@ -9,6 +9,7 @@ import pytest
 from baton.core.log.events import SagaEnded
 from baton.ports import SagaRef
 from tests.handlers.deployment import Deployment, Interference, payload, payload_names, throttled
+from tests.handlers.pauses import Pauses
 from tests.handlers.sagas import ADA, ECHO, GRACE, batch, begin, wake
 from tests.handlers.workers import Worker
 
@@ -130,9 +131,11 @@ def test_a_message_that_no_delivery_makes_readable_is_set_aside_at_once(
     assert len(reason) <= 1_000
 
 
-def test_poison_that_cannot_be_set_aside_now_is_delivered_again(both: Worker, deployment: Deployment) -> None:
+def test_poison_that_cannot_be_set_aside_now_is_delivered_again(
+    both: Worker, deployment: Deployment, pauses: Pauses
+) -> None:
     with Interference(both.dead_letters).answering("SendMessage", lambda _: throttled()):
-        assert both.send(batch("hello", wake(ADA)), milliseconds=3_000) == ["m0"]
+        assert both.send(batch("hello", wake(ADA))) == ["m0"]
     assert ending(deployment, ADA) is not None
     assert deployment.dead_letters() == []
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.handlers.deployment import Deployment, Interference, Item, throttled
+from tests.handlers.pauses import Pauses
 from tests.handlers.sagas import ADA, ECHO, GRACE, PARTY, begin
 from tests.handlers.workers import Worker
 
@@ -113,11 +114,13 @@ def test_a_graph_that_is_gone_is_a_log_that_cannot_be_read(worker: Worker, deplo
     assert "is not there" in reason
 
 
-def test_if_it_cannot_be_said_aloud_the_message_comes_again(worker: Worker, deployment: Deployment) -> None:
+def test_if_it_cannot_be_said_aloud_the_message_comes_again(
+    worker: Worker, deployment: Deployment, pauses: Pauses
+) -> None:
     begin(worker.engine, ADA, PARTY)
     put(deployment, NEWER_FORMAT)
     with Interference(worker.dead_letters).answering("SendMessage", lambda _: throttled()):
-        assert worker.wake(ADA, milliseconds=3_000) == ["m0"]
+        assert worker.wake(ADA) == ["m0"]
     assert deployment.dead_letters() == []
 
 
@@ -159,11 +162,11 @@ def test_a_wake_of_a_head_that_cannot_be_read_does_not_put_it_off_again(
 
 
 def test_a_head_that_can_be_neither_read_nor_put_off_is_a_dead_letter_all_the_same(
-    worker: Worker, deployment: Deployment
+    worker: Worker, deployment: Deployment, pauses: Pauses
 ) -> None:
     begin(worker.engine, ADA, PARTY)
     spoil_head(deployment, worker.engine.clock.now() - 1)
     with Interference(worker.engine.log._client).answering("UpdateItem", lambda _: throttled()):
-        assert worker.wake(ADA, milliseconds=3_000) == []
+        assert worker.wake(ADA) == []
     ((_, reason),) = deployment.dead_letters()
     assert reason.startswith("CorruptLog: ")

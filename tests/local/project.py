@@ -1,6 +1,7 @@
 """A tiny deployment of the tests' own: its template, its handlers, and how a test waits for what they do.
 
-It has one of each event source; which of its handlers does what is written in the messages themselves.
+It has one of each event source; which of its handlers does what is written in the messages themselves. What waits does so
+until the test makes a file: then nothing depends on how fast this machine is.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Parameters:
   JwtIssuer: {Type: String, Default: "", AllowedPattern: "^(https://.+)?$"}
   JwtAudience: {Type: CommaDelimitedList, Default: ""}
 Globals:
-  Function: {Runtime: python3.13, Handler: app.handler, Timeout: 1, Layers: [!Ref Layer]}
+  Function: {Runtime: python3.13, Handler: app.handler, Timeout: 4, Layers: [!Ref Layer]}
 Resources:
   Table:
     Type: AWS::DynamoDB::Table
@@ -43,7 +44,7 @@ Resources:
   Queue:
     Type: AWS::SQS::Queue
     Properties:
-      VisibilityTimeout: 1
+      VisibilityTimeout: 4
       RedrivePolicy: {deadLetterTargetArn: !GetAtt DeadLetters.Arn, maxReceiveCount: 2}
   DeadLetters: {Type: AWS::SQS::Queue}
   Failures: {Type: AWS::SQS::Queue}
@@ -142,8 +143,8 @@ import os, subprocess, sys, time
 def act(body, delivery=1):
     """Does what the message says; False if the message failed."""
     todo = body.get("do")
-    if todo == "sleep":
-        time.sleep(body["s"])
+    while todo == "wait" and not os.path.exists(body["for"]):
+        time.sleep(0.01)
     if todo == "hang once" and delivery == 1:
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", "helper of the worker"])
         time.sleep(600)

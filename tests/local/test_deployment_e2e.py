@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -35,6 +36,10 @@ def stand_in(folder: Path) -> Path:
     return folder / "template.yaml"
 
 
+def scheduled(run: LocalRun) -> list[Any]:
+    return [record.event for record in run.invocations if record.trigger == "schedule"]
+
+
 def test_everything_the_template_declares_is_started_and_answers(tmp_path: Path) -> None:
     parameters = {"WorkerTimeout": "6", "WakeVisibility": "9", "Shards": "2"}
 
@@ -48,12 +53,9 @@ def test_everything_the_template_declares_is_started_and_answers(tmp_path: Path)
             assert (await http.get("/sagas")).status_code == 401
             token = run.token("user", "tenant")
             assert (await http.get("/sagas", headers={"authorization": token})).status_code == 200
-            events = await until(
-                lambda: (
-                    len(found := [r.event for r in run.invocations if r.trigger == "schedule"]) >= 3 and found
-                )
-            )
-            assert events[2] == {"task": "dead-letters"}
-            assert sorted(event["shard"] for event in events[:2]) == [0, 1]
+            # Of one round or of two that overlap: on a busy machine each of them may end late.
+            wanted = [{"shard": 0}, {"shard": 1}, {"task": "dead-letters"}]
+            await until(lambda: all(event in scheduled(run) for event in wanted))
+            assert [event for event in scheduled(run) if event not in wanted] == []
 
     asyncio.run(scenario())

@@ -69,7 +69,7 @@ def test_nothing_stays_behind_whatever_ends_the_program(
     tmp_path: Path, number: signal.Signals, shell: str
 ) -> None:
     template = write_project(tmp_path)
-    template.write_text(template.read_text().replace("Timeout: 1", "Timeout: 60"))
+    template.write_text(template.read_text().replace("Timeout: 4", "Timeout: 60"))
     # Where the tests themselves run in the background SIGINT is ignored, and would be by whatever they start.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     program = subprocess.Popen(

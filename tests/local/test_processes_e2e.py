@@ -24,16 +24,29 @@ def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Scenari
         yield play
 
 
+def patient_project(folder: Path) -> Path:
+    """Its functions have time enough to be held up."""
+    template = write_project(folder)
+    template.write_text(template.read_text().replace("Timeout: 4", "Timeout: 60"))
+    return template
+
+
 def test_processes_are_reused_and_their_number_is_limited(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with LocalRun(write_project(tmp_path), switched_off=NOTHING, process_limit=2) as run:
+        async with LocalRun(patient_project(tmp_path), switched_off=NOTHING, process_limit=2) as run:
             for _ in range(3):
                 await run.invoke("Worker", {})
             first = run.invocations[0]
             assert [record.cold for record in run.invocations] == [True, False, False]
             assert {record.pid for record in run.invocations} == {first.pid}
             assert first.init_ms > 0
-            await asyncio.gather(*(run.invoke("Worker", {"do": "sleep", "s": 0.1}) for _ in range(5)))
+            go = tmp_path / "go"
+            held = [
+                asyncio.create_task(run.invoke("Worker", {"do": "wait", "for": str(go)})) for _ in range(5)
+            ]
+            await until(lambda: sum(process.busy for process in run.processes("Worker")) == 2)
+            go.touch()
+            await asyncio.gather(*held)
             assert len({record.pid for record in run.invocations}) == 2
             assert len(run.processes("Worker")) == 2
             assert {record.outcome for record in run.invocations} == {"ok"}
@@ -57,7 +70,7 @@ def test_a_process_that_ends_itself_or_answers_too_much_is_an_error_of_the_funct
 
 
 def test_reserved_concurrency_refuses_what_is_beyond_it(tmp_path: Path) -> None:
-    template = write_project(tmp_path)
+    template = patient_project(tmp_path)
     source = template.read_text()
     template.write_text(
         source.replace("CodeUri: worker/", "CodeUri: worker/\n      ReservedConcurrentExecutions: 1")
@@ -65,11 +78,13 @@ def test_reserved_concurrency_refuses_what_is_beyond_it(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         async with LocalRun(template, switched_off=NOTHING) as run:
-            slow = asyncio.create_task(run.invoke("Worker", {"do": "sleep", "s": 0.4}))
+            go = tmp_path / "go"
+            held = asyncio.create_task(run.invoke("Worker", {"do": "wait", "for": str(go)}))
             await until(lambda: run.processes("Worker")[0].busy)
             with pytest.raises(Throttled):
                 await run.invoke("Worker", {})
-            await slow
+            go.touch()
+            await held
 
     asyncio.run(scenario())
 
@@ -80,18 +95,22 @@ def name_of(pid: int) -> str:
 
 
 def test_a_reload_runs_new_code_and_what_is_at_work_ends_as_it_began(tmp_path: Path) -> None:
-    template = write_project(tmp_path)
+    template = patient_project(tmp_path)
 
     async def scenario() -> None:
         async with LocalRun(template, switched_off=NOTHING) as run:
-            slow = asyncio.create_task(run.invoke("Worker", {"do": "sleep", "s": 0.8}))
+            go = tmp_path / "go"
+            waits = {"do": "wait", "for": str(go)}
+            held = asyncio.create_task(run.invoke("Worker", waits))
             await until(lambda: run.processes("Worker")[0].busy)
             code = template.parent / "worker/app.py"
             code.write_text("def handler(event, context):\n    return 'the code of now, and longer'\n")
             old = run.processes("Worker")[0].pid
             await run.reload()
             assert await run.invoke("Worker", {}) == "the code of now, and longer"
-            assert await slow == {"do": "sleep", "s": 0.8}
+            assert not held.done()
+            go.touch()
+            assert await held == waits
             await until(lambda: old not in [process.pid for process in run.processes("Worker")])
             assert [name_of(process.pid) for process in run.processes("Worker")] == ["baton-worker-2"]
             code.write_text("soup(\n")

@@ -43,8 +43,8 @@ def test_only_the_failed_message_of_a_batch_comes_again_and_poison_ends_in_the_d
         assert letter["Body"] == '{"do": "fail always"}'
         assert len(deliveries(run, good)) == 1
         first, second = deliveries(run, shaky)
-        # Not before the queue's visibility timeout of 1 s.
-        assert second.started - first.started > 900
+        # Not before the queue's visibility timeout of 4 s.
+        assert second.started - first.started > 3_900
         assert len(deliveries(run, poison)) == 2
         assert {record.outcome for record in run.invocations[before:]} == {"ok"}
 
@@ -56,7 +56,11 @@ def test_a_function_over_its_time_is_killed_with_all_it_started_and_its_message_
 ) -> None:
     hangs = {"do": "hang once"}
     template = write_project(tmp_path)
-    template.write_text(template.read_text().replace("VisibilityTimeout: 1", "VisibilityTimeout: 2"))
+    template.write_text(
+        template.read_text()
+        .replace(" Timeout: 4", " Timeout: 3")
+        .replace("VisibilityTimeout: 4", "VisibilityTimeout: 6")
+    )
 
     async def scenario() -> None:
         async with LocalRun(template, switched_off=ONLY_QUEUE) as run:
@@ -66,7 +70,7 @@ def test_a_function_over_its_time_is_killed_with_all_it_started_and_its_message_
             helper = int(await until(lambda: helper_of(pid)))
             first, second = await until(lambda: len(deliveries(run, hangs)) == 2 and deliveries(run, hangs))
             assert (first.outcome, first.pid) == ("timeout", pid)
-            assert first.duration_ms > 990
+            assert first.duration_ms > 2_990
             assert first.error["errorType"] == "Sandbox.Timedout"
             assert second.outcome == "ok"
             assert second.cold
@@ -75,7 +79,7 @@ def test_a_function_over_its_time_is_killed_with_all_it_started_and_its_message_
             assert not alive(helper)
             log = run._lambdas.find("Worker").log.read_text()
             assert f"START RequestId: {first.request_id}" in log
-            assert "Task timed out after 1.00 seconds" in log
+            assert "Task timed out after 3.00 seconds" in log
             assert f"REPORT RequestId: {second.request_id}\tDuration:" in log
 
     asyncio.run(scenario())
@@ -87,14 +91,15 @@ def helper_of(pid: int) -> str:
 
 
 def test_a_process_killed_in_the_middle_leaves_its_message_to_another(
-    play: Callable[[Scenario], None],
+    play: Callable[[Scenario], None], tmp_path: Path
 ) -> None:
-    slow = {"do": "sleep", "s": 0.5}
+    slow = {"do": "wait", "for": str(tmp_path / "go")}
 
     async def scenario(run: LocalRun) -> None:
         await send(run, slow)
         busy = await until(lambda: [process for process in run.processes("Worker") if process.busy])
         run.kill(busy[0].pid)
+        (tmp_path / "go").touch()
         first, second = await until(lambda: len(deliveries(run, slow)) == 2 and deliveries(run, slow))
         assert (first.outcome, first.request_id) == ("killed", busy[0].request_id)
         assert first.error["errorType"] == "Runtime.ExitError"
@@ -105,11 +110,16 @@ def test_a_process_killed_in_the_middle_leaves_its_message_to_another(
 
 def test_no_more_batches_are_worked_on_at_once_than_the_template_says(tmp_path: Path) -> None:
     template = write_project(tmp_path)
-    template.write_text(template.read_text().replace("BatchSize: 10", "BatchSize: 1"))
+    template.write_text(
+        template.read_text().replace("BatchSize: 10", "BatchSize: 1").replace("Timeout: 4", "Timeout: 60")
+    )
+    go = tmp_path / "go"
 
     async def scenario() -> list[InvocationRecord]:
         async with LocalRun(template, switched_off=ONLY_QUEUE) as run:
-            await send(run, *({"do": "sleep", "s": 0.2, "n": number} for number in range(7)))
+            await send(run, *({"do": "wait", "for": str(go), "n": number} for number in range(7)))
+            await until(lambda: sum(process.busy for process in run.processes("Worker")) == 2)
+            go.touch()
             await until(lambda: len(run.invocations) == 7)
             return run.invocations
 
@@ -123,17 +133,17 @@ def test_no_more_batches_are_worked_on_at_once_than_the_template_says(tmp_path: 
 def test_of_two_tenants_the_one_with_less_in_flight_is_first_and_nothing_comes_twice(tmp_path: Path) -> None:
     template = write_project(tmp_path)
     template.write_text(
-        template.read_text()
-        .replace("BatchSize: 10", "BatchSize: 2")
-        .replace("VisibilityTimeout: 1", "VisibilityTimeout: 3")
+        template.read_text().replace("BatchSize: 10", "BatchSize: 2").replace("Timeout: 4", "Timeout: 60")
     )
-    flood: list[dict[str, Any]] = [{"do": "sleep", "s": 0.1, "n": number} for number in range(40)]
+    go = tmp_path / "go"
+    flood: list[dict[str, Any]] = [{"do": "wait", "for": str(go), "n": number} for number in range(40)]
     quiet: dict[str, Any] = {"do": "nothing", "tenant": "globex"}
 
     async def scenario() -> list[InvocationRecord]:
         async with LocalRun(template, switched_off=ONLY_QUEUE) as run:
             await send(run, *flood, group="acme")
             await send(run, quiet, group="globex")
+            go.touch()
             await until(lambda: all(deliveries(run, body) for body in (*flood, quiet)))
             assert [len(deliveries(run, body)) for body in (*flood, quiet)] == [1] * 41
             (of_quiet,) = deliveries(run, quiet)

@@ -31,7 +31,7 @@ def test_functions_get_their_code_layers_limits_and_resolved_environment(tmp_pat
     assert worker.name == "baton-Worker"
     assert worker.code == tmp_path / "worker"
     assert worker.layers == (tmp_path / "layer",)
-    assert worker.timeout_s == 1
+    assert worker.timeout_s == 4
     assert worker.environment == {"TABLE": "baton-Table"}
     assert worker.retries == 1
     assert stack.functions["Relay"].retries == 2
@@ -73,7 +73,7 @@ def test_routes_of_the_http_api_keep_their_authorizers_and_time_limits(tmp_path:
     ("old", "new", "says"),
     [
         (
-            "VisibilityTimeout: 1",
+            "VisibilityTimeout: 4",
             "VisibilityTimeout: 0",
             "Queue: VisibilityTimeout 0 is less than the Timeout",
         ),

@@ -12,6 +12,7 @@ import pytest
 
 from baton.scaffold.make import Project
 from baton.scaffold.sources import SHARED
+from tests.kit.patience import PATIENCE_S
 from tests.scaffold.conftest import ROOT, Run
 
 MAKE = (
@@ -24,7 +25,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout, unpacked as an installer would."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=PATIENCE_S)
     (wheel,) = folder.glob("baton-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder / "site")
@@ -79,7 +80,11 @@ def test_a_project_made_from_the_wheel_is_the_one_made_here(
 def test_an_editable_installation_only_points_here(tmp_path: Path) -> None:
     build = "import sys; from hatchling.build import build_editable; build_editable(sys.argv[1])"
     subprocess.run(
-        [sys.executable, "-c", build, str(tmp_path)], cwd=ROOT, check=True, capture_output=True, timeout=60
+        [sys.executable, "-c", build, str(tmp_path)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        timeout=PATIENCE_S,
     )
     (wheel,) = tmp_path.glob("baton-*.whl")
     with zipfile.ZipFile(wheel) as archive:

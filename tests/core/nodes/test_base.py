@@ -8,7 +8,8 @@ import pytest
 
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.log.work import Child, Wait
+from baton.core.log.opened import Child
+from baton.core.log.work import Wait
 from baton.core.nodes.base import Activation, Kind
 
 NODE = Node(name="a", kind="plain", arguments={"x": 1})

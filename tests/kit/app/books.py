@@ -30,13 +30,16 @@ class Deed:
 class Books:
     """One folder. Every record is one system call, so that a process killed at any time leaves none half done.
 
-    A deed is a line of a file, an effect an empty file named for saga, node and idempotency key.
+    A deed is a line of a file, an effect an empty file named for saga, node and idempotency key. A gate is a file,
+    too: it is shut until a test makes it.
     """
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "deeds.jsonl"
         self._effects = folder / "effects"
-        self._effects.mkdir(parents=True, exist_ok=True)
+        self._gates = folder / "gates"
+        for each in (self._effects, self._gates):
+            each.mkdir(parents=True, exist_ok=True)
 
     @classmethod
     def of_environment(cls) -> Books:
@@ -55,7 +58,15 @@ class Books:
         """The effect of an idempotent service: the second request with a key changes nothing."""
         (self._effects / f"{saga}~{node}~{key}").touch()
 
+    def is_open(self, gate: str) -> bool:
+        """Whether the test lets those go on that wait at this gate."""
+        return (self._gates / gate).exists()
+
     # ---- for tests
+
+    def open(self, gate: str) -> None:
+        """For good."""
+        (self._gates / gate).touch()
 
     def deeds(self, saga: str = "", kind: str = "") -> list[Deed]:
         """All so far, in order; of one saga, or of one kind."""

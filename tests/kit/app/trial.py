@@ -32,6 +32,19 @@ async def work(context: Context, n: int = 0, seconds: float = 0) -> int:
     return n
 
 
+@tool("trial.held", timeout="10m")
+async def held(context: Context, gate: str, n: int = 0) -> int:
+    """The same, but it takes until the test opens the gate."""
+    books = Books.of_environment()
+    deed = (context.saga, context.node, context.idempotency_key)
+    books.write("begun", *deed)
+    while not books.is_open(gate):
+        await asyncio.sleep(0.01)
+    books.do_once(*deed)
+    books.write("ended", *deed)
+    return n
+
+
 @tool("trial.echo", effect="pure")
 async def echo(value: Any) -> Any:
     """Return what it was given."""
@@ -39,10 +52,12 @@ async def echo(value: Any) -> Any:
 
 
 @tool("trial.kill")
-async def kill(context: Context, after: float = 0) -> None:
-    """Kill the whole process, as running out of memory does."""
-    Books.of_environment().write("begun", context.saga, context.node, context.idempotency_key)
-    await asyncio.sleep(after)
+async def kill(context: Context, gate: str) -> None:
+    """Kill the whole process once the gate is open, as running out of memory does."""
+    books = Books.of_environment()
+    books.write("begun", context.saga, context.node, context.idempotency_key)
+    while not books.is_open(gate):
+        await asyncio.sleep(0.01)
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -36,7 +36,7 @@ from baton.cli.starting import (
 from baton.cli.values import text_hints
 from baton.client.exits import REFUSED, Failed, Interrupted
 from baton.client.program import typed
-from baton.client.text import plain
+from baton.words.text import plain
 
 if TYPE_CHECKING:
     from baton.client.api import Api

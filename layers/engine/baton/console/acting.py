@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from baton.console.shell import commands
-from baton.console.visits import Answer, Html, Redirect, Visit
+from baton.console.visits import OFTEN, SELDOM, Answer, Html, Redirect, Visit
 from baton.errors import NotFound, UserError
 
 ENDED: Final = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
+
+
+def pace(view: Mapping[str, Any]) -> int:
+    """How often a page of a saga looks whether the saga has changed."""
+    return SELDOM if view["status"] in ENDED else OFTEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from baton.errors import UserError
 
@@ -42,9 +42,20 @@ def cookies(event: Mapping[str, Any]) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
+def header(event: Mapping[str, Any], name: str) -> str:
+    """A header of the request, or nothing."""
+    return str((event.get("headers") or {}).get(name, ""))
+
+
+def here(event: Mapping[str, Any]) -> str:
+    """The address of the page that was asked for, on this host."""
+    query = str(event.get("rawQueryString") or "")
+    return f"{quote(str(event['rawPath']))}{'?' if query else ''}{query}"
+
+
 def is_secure(event: Mapping[str, Any]) -> bool:
     """Whether the browser speaks TLS with us; it does with API Gateway, and not with a local run."""
-    return str((event.get("headers") or {}).get("x-forwarded-proto", "https")) != "http"
+    return header(event, "x-forwarded-proto") != "http"
 
 
 def cookie_name(event: Mapping[str, Any], purpose: str) -> str:

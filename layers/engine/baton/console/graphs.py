@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from baton.console.acting import pace
 from baton.console.drawing import became, draw
-from baton.console.visits import Html, Visit
+from baton.console.visits import Answer, Html, Unchanged, Visit, tag_of
 from baton.errors import UserError
 
 _STEPS: Final = "1000"
 BESIDE: Final = 40
 """So many nodes are drawn on the page of a saga; a larger graph has a page of its own."""
+
+
+FIT: Final = "fit"
+ZOOMS: Final = {FIT: "As wide as the page", "50": "50 %", "100": "100 %", "150": "150 %", "200": "200 %"}
 
 
 async def workflow_of(visit: Visit, view: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -31,18 +36,29 @@ async def workflow_of(visit: Visit, view: Mapping[str, Any]) -> dict[str, Any] |
     return None
 
 
-async def graph(visit: Visit) -> Html:
+async def graph(visit: Visit) -> Answer:
     """The graph, with what became of each node."""
     saga = visit.path["saga"]
     view = await visit.call("showSaga", {"saga": saga})
+    if (tag := tag_of(view["version"])) == visit.seen:
+        return Unchanged()
     workflow = await workflow_of(visit, view)
     try:
         way = await visit.call("showWay", {"saga": saga}, {"limit": _STEPS})
     except UserError:
         way = None
-    drawn = draw(workflow, became(view, way), f"/console/sagas/{saga}") if workflow else None
-    data = {"saga": view, "drawn": drawn, "is_whole": way is not None and way["next"] is None}
-    return Html(template="graph.html", title=f"Graph of {saga}", data=data)
+    chosen = visit.query.get("zoom", "100")
+    zoom = chosen if chosen in ZOOMS else "100"
+    percent = None if zoom == FIT else int(zoom)
+    drawn = draw(workflow, became(view, way), f"/console/sagas/{saga}", percent) if workflow else None
+    data = {
+        "saga": view,
+        "drawn": drawn,
+        "zoom": zoom,
+        "zooms": ZOOMS,
+        "is_whole": way is not None and way["next"] is None,
+    }
+    return Html(template="graph.html", title=f"Graph of {saga}", data=data, tag=tag, every=pace(view))
 
 
 async def node(visit: Visit) -> Html:

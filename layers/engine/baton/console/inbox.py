@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from baton.console.forms import data_of, fields_of, places
 from baton.console.shell import commands
-from baton.console.visits import Answer, Html, Redirect, Visit
+from baton.console.visits import Answer, Html, Redirect, Visit, tag_of
 from baton.errors import InvalidInput, NotAllowedNow, NotFound, Problem
 
 _PAGE: Final = "50"
@@ -36,7 +36,7 @@ async def inbox(visit: Visit) -> Html:
         "next": page["next"],
         "answered": visit.query.get("answered", ""),
     }
-    return Html(template="inbox.html", title="Inbox", data=data)
+    return Html(template="inbox.html", title="Inbox", data=data, tag=tag_of(page["questions"]))
 
 
 async def question(visit: Visit) -> Html:

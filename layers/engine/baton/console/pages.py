@@ -6,7 +6,22 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from baton.console import acting, graphs, inbox, lists, overview, saga, timeline
+from baton.console import (
+    acting,
+    bulk,
+    catalog,
+    graphs,
+    inbox,
+    lists,
+    money,
+    overview,
+    saga,
+    schedules,
+    targets,
+    timeline,
+    troubles,
+)
+from baton.console.deeds import Kind, does
 from baton.console.visits import Answer, Visit
 
 
@@ -19,6 +34,16 @@ class Page:
     handler: Callable[[Visit], Awaitable[Answer]]
 
 
+_KINDS: Final = (troubles.LETTER, targets.BREAKER, schedules.SCHEDULE)
+
+
+def _of(kind: Kind) -> list[Page]:
+    """The page of one thing, and what its forms are sent to."""
+    path = f"{kind.at}/{{{kind.parameter}}}"
+    forms = [Page("POST", f"{path}/{deed.name}", does(kind, deed)) for deed in kind.deeds]
+    return [Page("GET", path, lambda visit: kind.page(visit, None)), *forms]
+
+
 PAGES: Final = (
     Page("GET", "", overview.overview),
     Page("GET", "sagas", lists.sagas),
@@ -28,6 +53,7 @@ PAGES: Final = (
     Page("GET", "sagas/{saga}/log/{version}", saga.entry),
     Page("GET", "sagas/{saga}/cost", saga.cost),
     Page("GET", "sagas/{saga}/time", timeline.timeline),
+    Page("GET", "sagas/{saga}/talk", saga.conversations),
     Page("GET", "sagas/{saga}/graph", graphs.graph),
     Page("GET", "sagas/{saga}/nodes/{node}", graphs.node),
     Page("GET", "inbox", inbox.inbox),
@@ -36,6 +62,37 @@ PAGES: Final = (
     Page("POST", "sagas/{saga}/questions/{ask}/claim", inbox.claim),
     *(Page("GET", f"sagas/{{saga}}/{one.name}", acting.asks(one.name)) for one in acting.ACTIONS),
     *(Page("POST", f"sagas/{{saga}}/{one.name}", acting.does(one.name)) for one in acting.ACTIONS),
+    *(Page("GET", f"bulk/{one.action.name}", bulk.asks(one)) for one in bulk.MANY),
+    *(Page("POST", f"bulk/{one.action.name}", bulk.does(one)) for one in bulk.MANY),
+    Page("GET", "incidents", troubles.incidents),
+    Page("POST", "incidents/{incident}/resolve", troubles.resolve),
+    Page("GET", "dead-letters", troubles.letters),
+    # A word in a path comes before a name: no letter is called so.
+    Page("GET", "dead-letters/redrive", troubles.counted),
+    Page("POST", "dead-letters/redrive", troubles.redrive),
+    Page("GET", "breakers", targets.breakers),
+    Page("GET", "schedules", schedules.schedules),
+    *(page for kind in _KINDS for page in _of(kind)),
+    Page("GET", "workflows", catalog.workflows),
+    Page("GET", "workflows/{name}", catalog.workflow),
+    Page("GET", "workflows/{name}/{version}", catalog.workflow),
+    Page("GET", "error-budgets", catalog.error_budgets),
+    Page("GET", "tools", catalog.tools),
+    Page("GET", "tools/{tool}", catalog.tool),
+    Page("GET", "node-types", catalog.node_types),
+    Page("GET", "node-types/{kind}", catalog.node_type),
+    Page("GET", "money", money.money),
 )
-NAVIGATION: Final = (("", "Overview"), ("/sagas", "Sagas"), ("/inbox", "Inbox"))
+NAVIGATION: Final = (
+    ("", "Overview"),
+    ("/sagas", "Sagas"),
+    ("/inbox", "Inbox"),
+    ("/incidents", "Incidents"),
+    ("/dead-letters", "Dead letters"),
+    ("/breakers", "Breakers"),
+    ("/schedules", "Schedules"),
+    ("/workflows", "Workflows"),
+    ("/tools", "Tools"),
+    ("/money", "Money"),
+)
 """Path below `/console` and words of what is on every page."""

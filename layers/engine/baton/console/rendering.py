@@ -5,7 +5,6 @@ No handler and no header is here: see site.py.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -17,12 +16,11 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from baton.console.assets import address
+
 HERE: Final = Path(__file__).parent
 MOST_SHOWN: Final = 2_000  # characters of one text on a page
-ICON: Final = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="4" fill="#0b57a4"/>'
-    '<path d="M4 12 12 4" stroke="#fff" stroke-width="3" stroke-linecap="round"/></svg>'
-)
+_BEGIN, _END = "<!--live-->", "<!--end-->"
 _UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
@@ -31,11 +29,9 @@ def render(template: str, data: Mapping[str, Any]) -> str:
     return _environment().get_template(template).render(**data)
 
 
-@cache
-def style() -> tuple[str, str]:
-    """The style sheet, and the name of this very text."""
-    text = (HERE / "static" / "console.css").read_text("utf-8")
-    return text, hashlib.sha256(text.encode()).hexdigest()[:16]
+def live_part(html: str) -> str:
+    """What renews itself of a page: it stands between two comments, which no text of a user can be."""
+    return html.partition(_BEGIN)[2].partition(_END)[0]
 
 
 @cache
@@ -51,7 +47,7 @@ def _environment() -> Environment:
     made.filters.update(
         text=text, words=words, usd=usd, pretty=pretty, part=part, query=urlencode, label=label
     )
-    made.globals.update(moment=moment, style_name=lambda: style()[1], span=span)
+    made.globals.update(moment=moment, asset=address, span=span)
     return made
 
 

@@ -8,14 +8,25 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 from urllib.parse import unquote
 
-from baton.console import pages, rendering
-from baton.console.exchange import HEADERS, ROOT, address_of, answer, cookie_name, cookies, form_of
+from baton.console import assets, pages, rendering
+from baton.console.exchange import (
+    HEADERS,
+    ROOT,
+    address_of,
+    answer,
+    cookie_name,
+    cookies,
+    form_of,
+    header,
+    here,
+)
 from baton.console.sessions import SESSION, Session
 from baton.console.signing import Signing
-from baton.console.visits import Answer, Calls, Download, Html, Redirect, Visit
+from baton.console.visits import Answer, Calls, Download, Html, Redirect, Unchanged, Visit
 from baton.errors import EngineFault, NotFound, UserError
 from baton.ports import Clock, Entropy
 
@@ -65,17 +76,14 @@ class Site:
             return self._show(Html(template="error.html", title=title, data=_NO_DETAIL, status=500), session)
 
     def _open(self, path: str, event: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What needs no session: the style sheet and the icon."""
-        if path == f"{ROOT}/static/icon.svg":
-            body, kind, kept = rendering.ICON, "image/svg+xml", "public, max-age=86400"
-        elif path == f"{ROOT}/static/console.css":
-            body, name = rendering.style()
-            asked = (event.get("queryStringParameters") or {}).get("v")
-            kind = "text/css; charset=utf-8"
-            kept = "public, max-age=31536000, immutable" if asked == name else "no-cache"
-        else:
+        """What needs no session: style sheet, scripts, icon."""
+        name = path.removeprefix(f"{ROOT}/static/")
+        found = assets.asset(name) if name != path else None
+        if found is None:
             return None
-        return answer(200, body, {**HEADERS, "content-type": kind, "cache-control": kept})
+        asked = (event.get("queryStringParameters") or {}).get("v")
+        kept = "public, max-age=31536000, immutable" if asked == found.version else "no-cache"
+        return answer(200, found.text, {**HEADERS, "content-type": found.kind, "cache-control": kept})
 
     async def _page(self, path: str, event: Mapping[str, Any], session: Session | None) -> dict[str, Any]:
         method = event["requestContext"]["http"]["method"]
@@ -98,16 +106,25 @@ class Site:
             now=self._clock.now(),
             token=self._entropy.token(128),
             api=address_of(event),
+            seen=header(event, "if-none-match"),
         )
-        return self._show(await handler(visit), session, visit)
+        return self._show(await handler(visit), session, visit, event)
 
-    def _show(self, page: Answer, session: Session | None, visit: Visit | None = None) -> dict[str, Any]:
+    def _show(
+        self,
+        page: Answer,
+        session: Session | None,
+        visit: Visit | None = None,
+        event: Mapping[str, Any] = MappingProxyType({}),
+    ) -> dict[str, Any]:
         if isinstance(page, Redirect):
             return answer(303, "", {**HEADERS, "location": page.to})
         if isinstance(page, Download):
             name = re.sub(r"[^A-Za-z0-9_.-]", "_", page.name)
             kept = {"content-type": page.kind, "content-disposition": f'attachment; filename="{name}"'}
             return answer(200, page.body, HEADERS | kept)
+        if isinstance(page, Unchanged) or (page.tag and visit is not None and visit.seen == page.tag):
+            return answer(304, "", HEADERS)
         common = {
             "title": page.title,
             "session": session,
@@ -117,9 +134,12 @@ class Site:
             "tenant": visit.call.tenant if visit else "",
             "roles": sorted(visit.call.roles) if visit else [],
             "nav": pages.NAVIGATION if session else (),
+            "live": {"tag": page.tag, "every": page.every, "here": here(event)} if page.tag else None,
         }
         html = rendering.render(page.template, common | dict(page.data))
-        return answer(page.status, html, {**HEADERS, "content-type": _HTML})
+        kept = {**HEADERS, "content-type": _HTML} | ({"etag": page.tag} if page.tag else {})
+        is_part = page.tag and header(event, "hx-request")
+        return answer(page.status, rendering.live_part(html) if is_part else html, kept)
 
 
 _NO_DETAIL: Final = {"detail": "Nothing is known of what you asked for. Try it again.", "problems": ()}

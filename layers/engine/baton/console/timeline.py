@@ -6,22 +6,27 @@ from typing import Final
 
 from markupsafe import Markup
 
-from baton.console.acting import ENDED
+from baton.console.acting import ENDED, pace
 from baton.console.gantt import NAMES, Bar, Gantt, gantt, took
 from baton.console.rendering import span, words
-from baton.console.visits import Html, Visit
+from baton.console.visits import Answer, Html, Unchanged, Visit, tag_of
 
 _ENTRIES: Final = "1000"
 MOST_LANES: Final = 100
 MOST_BARS: Final = 600
 _LEFT, _WIDE, _ROW, _HEAD = 190, 760, 24, 26
 _TICKS: Final = 4
+_GROWS: Final = 10_000  # ms
 
 
-async def timeline(visit: Visit) -> Html:
+async def timeline(visit: Visit) -> Answer:
     """Where the time went."""
     saga = visit.path["saga"]
     view = await visit.call("showSaga", {"saga": saga})
+    # What still goes on gets longer.
+    grown = 0 if view["status"] in ENDED else visit.now // _GROWS
+    if (tag := tag_of(view["version"], grown)) == visit.seen:
+        return Unchanged()
     page = await visit.call("listEvents", {"saga": saga}, {"limit": _ENTRIES})
     is_whole = page["next"] is None
     now = visit.now if is_whole else 0
@@ -35,7 +40,7 @@ async def timeline(visit: Visit) -> Html:
         "most": MOST_LANES,
         "took": took,
     }
-    return Html(template="time.html", title=f"Time of {saga}", data=data)
+    return Html(template="time.html", title=f"Time of {saga}", data=data, tag=tag, every=pace(view))
 
 
 def chart(found: Gantt, there: str) -> Markup:

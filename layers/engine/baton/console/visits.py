@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from baton.console.sessions import Session
+
+OFTEN: Final = 2_000
+SELDOM: Final = 30_000
+"""Of what has ended, and changes only if it is undone or forked."""
 
 
 class Calls(Protocol):
@@ -34,7 +40,7 @@ class Calls(Protocol):
 class Visit:
     """path: the names in the page's path. form: what was sent, each name with all its values, without the token.
 
-    now: epoch ms. token: a fresh random name. api: the address of the deployment.
+    now: epoch ms. token: a fresh random name. api: the address of the deployment. seen: the tag of what the browser has.
     """
 
     session: Session
@@ -45,6 +51,7 @@ class Visit:
     now: int
     token: str
     api: str
+    seen: str = ""
 
     def said(self, name: str) -> str:
         """The first value of a field of the form, or nothing."""
@@ -53,12 +60,23 @@ class Visit:
 
 @dataclass(frozen=True, kw_only=True)
 class Html:
-    """A page: a template and what it shows."""
+    """A page: a template and what it shows.
+
+    tag: a name that changes when what the element `live` of the template shows does; with one, the page renews itself.
+    every: ms until it looks first whether it has changed.
+    """
 
     template: str
     title: str
     data: Mapping[str, Any] = field(default_factory=dict)
     status: int = 200
+    tag: str = ""
+    every: int = OFTEN
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """The browser has already what the page would show."""
 
 
 @dataclass(frozen=True)
@@ -77,4 +95,10 @@ class Download:
     body: str
 
 
-Answer = Html | Redirect | Download
+Answer = Html | Redirect | Download | Unchanged
+
+
+def tag_of(*parts: object) -> str:
+    """A tag for what a page shows of these."""
+    text = json.dumps(parts, default=str, sort_keys=True)
+    return f'"{hashlib.sha256(text.encode()).hexdigest()[:16]}"'

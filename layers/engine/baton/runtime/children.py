@@ -12,8 +12,8 @@ import msgspec
 
 from baton.core.decide.handled import takes_failure
 from baton.core.log.events import ChildReported
+from baton.core.log.opened import Child
 from baton.core.log.state import State, node_of
-from baton.core.log.work import Child
 from baton.errors import TooLarge
 from baton.ports import SagaRef
 from baton.runtime.catalog import Catalog

@@ -1,4 +1,4 @@
-"""`python -m baton.shipping engine|app FOLDER`: what a layer's Makefile calls.
+"""`python -m baton.shipping engine|app FOLDER`: what a layer's Makefile calls; `htmx FOLDER`: what installing does.
 
 Arguments and messages. They go to standard output, because `sam build` shows nothing else of a build that
 succeeds.
@@ -10,6 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from baton.shipping import htmx
 from baton.shipping.bytecode import WAYS, Bytecode, compile_layer
 from baton.shipping.contents import build_app, build_engine
 from baton.shipping.programs import BuildFailed
@@ -25,6 +26,9 @@ def main(arguments: list[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     target: Path = given.folder / "python"
     try:
+        if given.layer == "htmx":
+            htmx.put(given.folder)
+            return 0
         if given.layer == "engine":
             build_engine(target)
         else:
@@ -42,8 +46,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m baton.shipping", description="Builds a layer for Lambda."
     )
-    parser.add_argument("layer", choices=["engine", "app"])
-    parser.add_argument("folder", type=Path, help="where `sam build` expects it (ARTIFACTS_DIR)")
+    parser.add_argument("layer", choices=["engine", "app", "htmx"])
+    parser.add_argument(
+        "folder",
+        type=Path,
+        help="where `sam build` expects it (ARTIFACTS_DIR); for htmx: the package `baton`",
+    )
     parser.add_argument(
         "--source", type=Path, default=Path(), help="folder of the app layer; the current one by default"
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import baton
-from baton.shipping import LAMBDA, NOT_SHIPPED
+from baton.shipping import LAMBDA, NOT_SHIPPED, htmx
 from baton.shipping.programs import BuildFailed, Failed, run, uv
 
 # The exact versions that the engine was tested with.
@@ -41,6 +41,7 @@ def build_engine(target: Path) -> None:
         target / "baton",
         skip=lambda path: path.name == _PRICE_SOURCE or (path.parent == package and path.name in NOT_SHIPPED),
     )
+    htmx.put(target / "baton")
     write_prices(target / "baton")
     _remove_refuse(target)
 

@@ -347,6 +347,13 @@ class Tool(Answer):
     risk: ToolRisk | None = Field(
         description="What it does, and which arguments say how much of it; null: it declares no risk."
     )
+    undo: str | None = Field(
+        description="The tool that takes back what a call of this one has done; null: none."
+    )
+    verify: str | None = Field(
+        description="The tool that knows whether a call of this one has happened; null: none."
+    )
+    breaker: str | None = Field(description="The circuit breaker of its target; null: none.")
 
 
 class Tools(Answer):

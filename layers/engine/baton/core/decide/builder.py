@@ -20,8 +20,8 @@ from baton.core.graph.graph import Cap, Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.fold import apply
+from baton.core.log.opened import Child
 from baton.core.log.state import State, item_of, node_of, slot_of
-from baton.core.log.work import Child
 from baton.core.nodes.base import Activation, UnfitError
 from baton.core.sizes import excess_of
 

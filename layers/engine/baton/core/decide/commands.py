@@ -15,7 +15,7 @@ from baton.core.conditions import Question
 from baton.core.decide.builder import RunStep
 from baton.core.log import events as ev
 from baton.core.log.inbox import Owed
-from baton.core.log.work import Child
+from baton.core.log.opened import Child
 
 When = Literal["first", "before", "after"]
 

@@ -45,8 +45,8 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log import inbox
 from baton.core.log.fold import apply
+from baton.core.log.opened import Child
 from baton.core.log.state import UNKNOWN_OUTCOME, State, slot_of
-from baton.core.log.work import Child
 from baton.core.log.workflow_limits import endless, late, too_old
 from baton.core.sizes import excess_of
 
@@ -374,13 +374,14 @@ class _Entry(Struct):
 
 
 def _leads_on(event: ev.Event) -> bool:
-    """Whether what follows from it must be in the same entry: a question and its notice, an answer and what it comes to, a notice and its reason.
+    """Whether what follows from it must be in the same entry: a failed attempt and what is done about it, a question and its notice, an answer and
+    what it comes to, a notice and its reason.
 
     Behind the notice of a question comes the next question: many of them need more than one entry.
     """
     if isinstance(event, ev.NoticeDue):
         return event.notice.incident or not event.notice.ask
-    return bool(getattr(event, "ask", None))
+    return isinstance(event, ev.AttemptFailed) or bool(getattr(event, "ask", None))
 
 
 def _size(event: ev.Event) -> int:

@@ -15,8 +15,8 @@ from baton.core.decide.context import EvaluationContext, Found, LackingError
 from baton.core.decide.program import Program
 from baton.core.expressions import ExpressionError, parse
 from baton.core.log import events as ev
+from baton.core.log.opened import Child
 from baton.core.log.state import State
-from baton.core.log.work import Child
 from baton.core.sizes import excess_of
 
 HANDLER = "failure-handler"

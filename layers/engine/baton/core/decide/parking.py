@@ -10,8 +10,8 @@ from baton.core.decide.commands import Decision
 from baton.core.expressions import ExpressionError
 from baton.core.failures.codes import told
 from baton.core.log import events as ev
+from baton.core.log.opened import Child
 from baton.core.log.state import State, node_of
-from baton.core.log.work import Child
 from baton.core.sizes import excess_of
 
 

@@ -24,9 +24,9 @@ from baton.core.expressions import ExpressionError
 from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
 from baton.core.log.callbacks import is_elsewhere
+from baton.core.log.opened import Child
 from baton.core.log.state import UNKNOWN_OUTCOME, State, node_of
 from baton.core.log.undos import NAMED
-from baton.core.log.work import Child
 from baton.core.nodes.base import Activation, Run, UnfitError
 
 Cancelling = Callable[..., Decision]

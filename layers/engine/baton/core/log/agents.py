@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, Self
 
 import msgspec
 from msgspec.structs import replace
 
+from baton.core.log.opened import Work
 from baton.core.log.records import About, Failure, Segment, Value
 from baton.core.log.settling import Gives
 
@@ -38,7 +39,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     read: int = 0
 
 
-class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="agent"):
+class Agent(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="agent"):
     """An agent at work. `given`: its prompt and settings, rendered once. `turn` is the number of its turn, 0 before the first.
 
     `calls` are those of this turn, by item, with their tools, and `again` those of them that repeat another one. The transcript is
@@ -47,7 +48,6 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     turn begins. `failed`: so many calls of this turn cannot be made, or have failed.
     """
 
-    arguments: ClassVar[dict[str, Any]] = {}
     given: Value
     turn: int = 0
     calls: dict[str, str] = {}
@@ -60,27 +60,7 @@ class Agent(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="
     heard: tuple[Value, ...] = ()
     failed: int = 0
 
-    @property
-    def signal(self) -> str:
-        return ""
-
-    @property
-    def due(self) -> int | None:
-        """Its turns and calls have times of their own."""
-        return None
-
-    @property
-    def orphan(self) -> None:
-        return None
-
-    def hears(self, child: str) -> bool:
-        return False
-
-    @property
-    def ask(self) -> None:
-        return None
-
-    def after_fork(self, before: object, *, is_ending: bool, later: int = 0) -> Agent:
+    def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self:
         """Answers and results up to the cut are kept; what was under way then is done again, under the same keys."""
         return self
 

@@ -7,11 +7,12 @@ What a map does is in core/nodes/map.py.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Self
 
 import msgspec
 from msgspec.structs import replace
 
+from baton.core.log.opened import Work
 from baton.core.log.records import LONGEST_MESSAGE, About, Blamed, Failure, Value
 from baton.core.log.settling import Gives
 
@@ -21,7 +22,7 @@ SUCCEEDED, FAILED, STOPPED, NOT_BEGUN = "succeeded", "failed", "stopped", "not_b
 """What became of an item."""
 
 
-class Map(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="map"):
+class Map(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="map"):
     """A map at work: the list `over`, its `size`, and how many items have `begun`, in the order of the list.
 
     `parts` are the results of items that have left the state: `gathered` so many, of which `lost` have failed.
@@ -29,7 +30,6 @@ class Map(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="ma
     `batch` says then what became of each item.
     """
 
-    arguments: ClassVar[dict[str, Any]] = {}
     over: Value
     size: int
     begun: int = 0
@@ -41,27 +41,7 @@ class Map(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="ma
     failure: Failure | None = None
     batch: Value | None = None
 
-    @property
-    def signal(self) -> str:
-        return ""
-
-    @property
-    def due(self) -> int | None:
-        """Its items have times of their own."""
-        return None
-
-    @property
-    def orphan(self) -> None:
-        return None
-
-    def hears(self, child: str) -> bool:
-        return False
-
-    @property
-    def ask(self) -> None:
-        return None
-
-    def after_fork(self, before: object, *, is_ending: bool, later: int = 0) -> Map:
+    def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self:
         """What items have given up to the cut is kept; those at work then are done again, under the same keys."""
         return self
 

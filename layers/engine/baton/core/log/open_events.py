@@ -9,9 +9,10 @@ from typing import Any
 
 from baton.core.log.agents import Agent
 from baton.core.log.maps import Map
+from baton.core.log.opened import Child
 from baton.core.log.records import About, Ask, Response, Value
 from baton.core.log.replans import Replanning
-from baton.core.log.work import CHILDREN_IN_A_WINDOW, Callback, Child, Open, Question, Wait
+from baton.core.log.work import CHILDREN_IN_A_WINDOW, Callback, Open, Question, Wait
 from baton.core.models.usage import Usage
 
 

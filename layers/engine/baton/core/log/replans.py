@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, Self
 
 import msgspec
 from msgspec.structs import replace
 
 from baton.core.effects.keys import canonical
+from baton.core.log.opened import Work
 from baton.core.log.records import About, Failure, Value
 
 PLAN, CHOICE = "plan", "choice"
@@ -27,40 +28,19 @@ class Made(msgspec.Struct, frozen=True, array_like=True):
     output: Value
 
 
-class Replanning(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="replanning"):
+class Replanning(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="replanning"):
     """A step that is done another way. `until`: no alternative begins after it.
 
     `alternative` is the number of the one under way, 0 before the first; `calls`: those of its calls that have begun, by item, with
     their tools. `failed`: what the last of them has failed with.
     """
 
-    arguments: ClassVar[dict[str, Any]] = {}
     until: int
     alternative: int = 0
     calls: dict[str, str] = {}
     failed: Failure | None = None
 
-    @property
-    def signal(self) -> str:
-        return ""
-
-    @property
-    def due(self) -> int | None:
-        """Its steps have times of their own; that there is none left is seen when one of them ends."""
-        return None
-
-    @property
-    def orphan(self) -> None:
-        return None
-
-    def hears(self, child: str) -> bool:
-        return False
-
-    @property
-    def ask(self) -> None:
-        return None
-
-    def after_fork(self, before: object, *, is_ending: bool, later: int = 0) -> Replanning:
+    def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self:
         """What the model has answered is kept, and there is as much time left as at the cut."""
         return replace(self, until=self.until + later)
 

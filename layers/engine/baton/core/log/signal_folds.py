@@ -8,8 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
+from baton.core.log.opened import Child
 from baton.core.log.state import FORK_KEY, KEYS_REMEMBERED, Signal, State
-from baton.core.log.work import Child
 
 
 def signal_key(name: str, key: str) -> str:

@@ -23,6 +23,7 @@ from baton.core.log.events import (
     Shown,
     Value,
 )
+from baton.core.log.opened import Child
 from baton.core.log.records import Escalation, Option, Paused, Takeover
 from baton.core.log.records import Segment as Transcribed
 from baton.core.log.replans import Made, Replanning
@@ -40,7 +41,7 @@ from baton.core.log.state import (
     Used,
 )
 from baton.core.log.undos import NotUndone, Undoable, Undoing, Undone, UndoStep
-from baton.core.log.work import Callback, Child, Question, Wait
+from baton.core.log.work import Callback, Question, Wait
 
 
 class _Snapshot(msgspec.Struct, frozen=True):

@@ -25,10 +25,11 @@ from baton.core.log.events import (
     SignalReceived,
     Value,
 )
+from baton.core.log.opened import Child
 from baton.core.log.records import Paused
 from baton.core.log.replans import Made
 from baton.core.log.undos import Undoable
-from baton.core.log.work import Child, Open, children_in
+from baton.core.log.work import Open, children_in
 
 KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however many
 NOTICES_REMEMBERED = 50

@@ -1,151 +1,62 @@
 """Work that a node has opened: it ends by itself at some time, or by something that happens outside.
 
 A closed union, because it is a part of snapshots. A state has one map of it, by slot; what each member means to folds, forks
-and limits is said here, so that these need not know which it is.
+and limits is said by the work itself (opened.py), so that these need not know which it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, ClassVar
+from typing import Any, Self
 
 import msgspec
 from msgspec.structs import replace
 
 from baton.core.log.agents import Agent
 from baton.core.log.maps import Map
-from baton.core.log.records import Ask, Failure, Response, Value
+from baton.core.log.opened import Child, Work
+from baton.core.log.records import Ask, Response
 from baton.core.log.replans import Replanning
 
 CHILDREN_IN_A_WINDOW = 64
 """So many report to one window of an inbox: a window is one page of a query, and many windows are many partitions."""
 
 
-class Wait(msgspec.Struct, frozen=True, omit_defaults=True, tag="wait"):
+class Wait(Work, frozen=True, omit_defaults=True, tag="wait"):
     """For a time, for a signal, or for the first of both."""
 
-    arguments: ClassVar[dict[str, Any]] = {}
-    """Those of the call that a question is about, if they are not the step's."""
     until: int | None = None
     signal: str = ""
 
     @property
     def due(self) -> int | None:
-        """When it ends by itself; None: never."""
         return self.until
 
-    @property
-    def orphan(self) -> Child | None:
-        """The child saga that goes on when its parent drops this work."""
-        return None
 
-    def hears(self, child: str) -> bool:
-        """Whether the end of this child saga is what it waits for."""
-        return False
-
-    @property
-    def ask(self) -> Ask | None:
-        """The question that it has open."""
-        return None
-
-    def after_fork(self, before: Open | None, *, is_ending: bool, later: int = 0) -> Open | None:
-        """This work after a fork to a cut where it was open; `before` is the work open there before the fork.
-
-        `later`: the milliseconds from the cut to the fork.
-        """
-        return self
-
-
-class Child(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
-    """For a child saga; `status` is empty until it reported its end, in this `window` of its parent's inbox.
-
-    A signal of the name `listens` calls it off: the child is cancelled, and waited for. So it is once its time, `until`, is over
-    (`overdue`), and undoes what it has done.
-    """
-
-    arguments: ClassVar[dict[str, Any]] = {}
-    saga: str
-    workflow: str
-    input: Value
-    window: int = 0
-    listens: str = ""
-    status: str = ""
-    output: Value = Value()
-    failure: Failure | None = None
-    undoable: bool = False
-    until: int = 0
-    overdue: bool = False
-
-    @property
-    def signal(self) -> str:
-        """The name of the signal that ends it."""
-        return self.listens
-
-    @property
-    def due(self) -> int | None:
-        return self.until if self.until and not (self.overdue or self.status) else None
-
-    @property
-    def orphan(self) -> Child | None:
-        return None if self.status else self
-
-    def hears(self, child: str) -> bool:
-        return child == self.saga and not self.status
-
-    @property
-    def ask(self) -> Ask | None:
-        return None
-
-    def after_fork(self, before: Open | None, *, is_ending: bool, later: int = 0) -> Open | None:
-        """One that is open on both sides goes on; it is opened anew when it was cancelled with what the fork leaves."""
-        is_kept = (
-            not is_ending
-            and isinstance(before, Child)
-            and before.hears(self.saga)
-            and before.overdue == self.overdue
-        )
-        if not is_kept or self.status:
-            return self if self.status else None
-        return replace(self, until=self.until + later) if self.until else self
-
-
-class Question(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="question"):
+class Question(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="question"):
     """For a person's answer, until it expires."""
 
     ask: Ask
     arguments: dict[str, Any] = {}
 
     @property
-    def signal(self) -> str:
-        """Answers have a route of their own, and no workflow can wait for one."""
-        return ""
-
-    @property
     def due(self) -> int | None:
         return self.ask.due
 
-    @property
-    def orphan(self) -> Child | None:
-        return None
-
-    def hears(self, child: str) -> bool:
-        return False
-
-    def after_fork(self, before: Open | None, *, is_ending: bool, later: int = 0) -> Open | None:
+    def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self | None:
         """One that has not changed since the cut stays as it is; else there is as much time to everything as there was at the cut."""
         if before is not None and before.ask == self.ask:
             return self
         return replace(self, ask=self.ask.postponed(later))
 
 
-class Callback(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="callback"):
+class Callback(Work, frozen=True, omit_defaults=True, kw_only=True, tag="callback"):
     """For work elsewhere, which a tool has handed over with a token. `heartbeat_ms` 0: no sign of life is expected.
 
     `heard_at`: the last sign of life, at first the time when it was handed over. `skew_ms`: how far apart the clocks may be of
     those who write and judge it. `response`: a provider of models has it, and is asked how it is; a callback only says that it is over.
     """
 
-    arguments: ClassVar[dict[str, Any]] = {}
     id: str
     since: int
     until: int
@@ -153,11 +64,6 @@ class Callback(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, ta
     heard_at: int = 0
     skew_ms: int = 0
     response: Response | None = None
-
-    @property
-    def signal(self) -> str:
-        """Callbacks have a route of their own, and no workflow can wait for one."""
-        return ""
 
     @property
     def heartbeat_by(self) -> int | None:
@@ -169,21 +75,11 @@ class Callback(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, ta
         by = self.heartbeat_by
         return self.until if by is None else min(self.until, by + self.skew_ms)
 
-    @property
-    def orphan(self) -> Child | None:
-        return None
-
-    def hears(self, child: str) -> bool:
-        return False
-
-    @property
-    def ask(self) -> Ask | None:
-        return None
-
-    def after_fork(self, before: Open | None, *, is_ending: bool, later: int = 0) -> Open | None:
+    def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self | None:
         """One that is open on both sides goes on. Any other is over elsewhere, and handed over anew."""
-        is_kept = not is_ending and isinstance(before, Callback) and before.id == self.id
-        return before if is_kept else None
+        if is_ending or not isinstance(before, type(self)) or before.id != self.id:
+            return None
+        return before
 
 
 def responses_left(

@@ -13,8 +13,9 @@ from msgspec import Struct
 
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
+from baton.core.log.opened import Child
 from baton.core.log.state import State
-from baton.core.log.work import Child, Open
+from baton.core.log.work import Open
 
 STEP, CHILD = "step", "child"
 

@@ -315,6 +315,9 @@ def tool_view(spec: ToolSpec) -> dict[str, Any]:
         "schema_hash": spec.schema_hash,
         "requires_approval": spec.requires_approval,
         "risk": None if spec.risk is None else asdict(spec.risk),
+        "undo": spec.undo or None,
+        "verify": spec.verify or None,
+        "breaker": spec.breaker or None,
     }
 
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from baton.core.decide.commands import CancelChildren, Decision, StartHandler
 from baton.core.decide.decide import abandoned
 from baton.core.log.events import CancelRequested, Event, Failure, SagaEnded
+from baton.core.log.opened import Child
 from baton.core.log.state import Signal, State, node_of
-from baton.core.log.work import Child
 from baton.errors import UserError
 from baton.ports import Head, SagaRef, Wake
 from baton.runtime.history import History

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from baton.core.decide.commands import TendChildren
 from baton.core.log.events import ChildReported, Failure
+from baton.core.log.opened import Child
 from baton.core.log.signal_folds import call_off
 from baton.core.log.state import State, node_of
-from baton.core.log.work import Child
 from baton.errors import UserError
 from baton.ports import SagaRef
 from baton.runtime.history import History

@@ -1,0 +1,99 @@
+"""Workflows, tools, kinds of nodes and money in the console."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.handlers.browsing import HOSTILE, SECRET, VARIABLE, Browser
+from tests.handlers.browsing import PARAMETERS as _PARAMETERS
+from tests.handlers.http import Http
+from tests.handlers.sagas import ADA, ECHO, asking
+from tests.handlers.test_console_operations import check_page
+
+PARAMETERS = _PARAMETERS | {"UserDayBudgetUsd": "2.50"}
+LOUD = f"# {HOSTILE.replace(chr(27), '')}\n" + ECHO.replace("trial.echo,", "trial.echo, after: [],")
+
+
+@pytest.fixture(autouse=True)
+def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, SECRET)
+
+
+@pytest.fixture
+def browser(http: Http) -> Browser:
+    return Browser(http)
+
+
+def test_before_there_is_a_workflow_the_page_says_how_to_begin(browser: Browser) -> None:
+    text = browser.get("/console/workflows").text
+    assert "No workflow is registered." in text
+    assert "baton deploy-workflow FILE" in text
+
+
+def test_a_workflow_has_its_graph_its_versions_and_how_many_sagas_need_a_look(
+    http: Http, browser: Browser
+) -> None:
+    asking(http.engine, ADA, escalated=True)
+    http.register(LOUD + "\nlimits: {hops: 7}\n")
+    assert 'href="/console/workflows/echo"' in browser.get("/console/workflows").html
+    seen = browser.get("/console/workflows/echo")
+    assert "echo version 2" in seen.text
+    assert "At work 1" in seen.text
+    assert "hops: at most 7" in seen.text
+    assert '<a href="#node-say" aria-label="say: task">' in seen.html
+    assert 'id="node-say"' in seen.html
+    assert 'href="/console/tools/trial.echo"' in seen.html
+    assert "thgir" in seen.text
+    first = browser.get("/console/workflows/echo/1")
+    assert "version 2 is newer" in first.text
+    assert "baton workflows echo@1" in first.text
+    assert "thgir" not in first.text
+    for path in ("", "/echo", "/echo/1"):
+        check_page(browser, f"/console/workflows{path}")
+
+
+def test_a_tool_says_what_undoes_it_what_it_costs_and_its_schemas(browser: Browser) -> None:
+    assert 'href="/console/tools/trial.echo"' in browser.get("/console/tools").html
+    seen = browser.get("/console/tools/trial.echo")
+    assert "Undone by" in seen.text
+    assert "baton tools trial.echo" in seen.text
+    assert "Schema of its input" in seen.text
+    for path in ("tools", "tools/trial.echo", "node-types", "node-types/human"):
+        check_page(browser, f"/console/{path}")
+
+
+def test_a_kind_of_nodes_has_an_example(browser: Browser) -> None:
+    assert 'href="/console/node-types/wait"' in browser.get("/console/node-types").html
+    assert "An example" in browser.get("/console/node-types/wait").text
+
+
+@pytest.mark.parametrize("path", ["workflows/none", "workflows/echo/9", "tools/none", "node-types/none"])
+def test_what_does_not_exist_is_not_there(path: str, http: Http, browser: Browser) -> None:
+    http.register(ECHO)
+    seen = browser.get(f"/console/{path}")
+    assert seen.status == 404
+    assert "<h1>" in seen.html
+
+
+def test_money_says_what_is_left_and_what_models_have_cost(browser: Browser) -> None:
+    seen = browser.get("/console/money")
+    assert "of $2.50, $2.50 left" in seen.text
+    assert "No saga whose models cost something" in seen.text
+    assert "baton cost --by workflow --day 20" in seen.text
+    assert browser.get("/console/money", by="model", day="2026-11-21").text.count("2026-11-21") > 1
+    assert "2026-11-20" in browser.get("/console/money", day="2026-11-21").html
+    assert browser.get("/console/money", day="yesterday").status == 400
+    assert browser.get("/console/money", by="month").status == 400
+    check_page(browser, "/console/money")
+
+
+def test_what_models_have_cost_is_for_operators(http: Http) -> None:
+    seen = Browser(http, roles=("read",)).get("/console/money")
+    assert seen.status == 200
+    assert "What models have cost is for operators" in seen.text
+
+
+def test_how_sagas_ended_says_where_there_is_no_budget(browser: Browser) -> None:
+    seen = browser.get("/console/error-budgets")
+    assert "There is no error budget" in seen.text
+    check_page(browser, "/console/error-budgets")
