@@ -26,5 +26,6 @@ def test_there_are_three() -> None:
 
 
 def test_every_word_of_an_answer_is_explained() -> None:
-    told = set(re.findall(r"^\| `([a-z_]+)` \| [^|]+ \|$", PAGE, re.MULTILINE))
-    assert told == DEEDS.keys() - {LATER}
+    section = PAGE.split("## What is answered\n")[1].split("\n## ")[0]
+    told = set(re.findall(r"^\| `([a-z_]+)` \|", section, re.MULTILINE))
+    assert told - {"did"} == DEEDS.keys() - {LATER}
