@@ -19,7 +19,7 @@ from typing import Any
 
 # Each is one process of pytest: one that shares its tests with others would collect them, and start their servers, once more.
 # The longest go first, so that none is waited for in the end.
-POLITE = ("lint", "simulation", "rest", "runtime", "core", "handlers", "types", "contract", "deploy")
+POLITE = ("lint", "simulation", "rest", "runtime", "core", "handlers", "types", "browser", "contract", "deploy")
 FIRST = ("e2e",)
 LANES = 2
 OUTPUT = Path("build/test")
@@ -109,12 +109,14 @@ def summary(seconds: float) -> int:
     counts: Counter[str] = Counter()
     times: Counter[str] = Counter()
     bad: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
     for report in OUTPUT.glob("*.xml"):
         for case in ET.parse(report).getroot().iter("testcase"):  # noqa: S314  files that pytest wrote a minute ago
             room = ROOMS.get(report.stem, report.stem)
             counts[room] += 1
             times[room] += float(case.get("time", "0"))
             bad.update(child.tag for child in case)
+            skipped.update(f"{room}: {child.get('message')}" for child in case if child.tag == "skipped")
     print()
     for room in sorted(counts):
         print(f"  {room:<12} {counts[room]:>6} tests  {times[room]:>7.1f} s")
@@ -126,6 +128,8 @@ def summary(seconds: float) -> int:
     ]
     for tier in missing:
         print(f"  {tier:<12} has left no report")
+    for reason, count in skipped.items():
+        print(f"  SKIPPED {count:>4} of {reason}")
     passed = total - failed - bad["skipped"]
     print(f"\n{seconds:.0f} s\ntests: {passed} passed, {failed} failed, {bad['skipped']} skipped")
     return failed + len(missing)

@@ -69,8 +69,13 @@ def options(service: str, delays: Mapping[str, float], arguments: list[str] | No
     return Options(given.port, chosen, not given.no_idempotency, given.until_eof, given.busy_every)
 
 
-def serve(service: str, chosen: Options, build: Callable[[Options], Starlette]) -> int:
-    """Serve on loopback until told to end; announces itself with one JSON line on stdout."""
+def serve(
+    service: str,
+    chosen: Options,
+    build: Callable[[Options], Starlette],
+    told: Callable[[bytes], None] = lambda _: None,
+) -> int:
+    """Serve on loopback until told to end; announces itself with one JSON line on stdout. `told` gets each line of stdin."""
     # asyncio switches Nagle's algorithm off only for what it is told is TCP; with it each answer takes 40 ms more.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -90,13 +95,14 @@ def serve(service: str, chosen: Options, build: Callable[[Options], Starlette]) 
         )
     )
     if chosen.until_eof:
-        threading.Thread(target=_end_at_eof, args=(server,), daemon=True).start()
+        threading.Thread(target=_end_at_eof, args=(server, told), daemon=True).start()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     print(json.dumps({"service": service, "url": url}), flush=True)
     asyncio.run(server.serve(sockets=[listener]))
     return 0
 
 
-def _end_at_eof(server: uvicorn.Server) -> None:
-    sys.stdin.buffer.read()
+def _end_at_eof(server: uvicorn.Server, told: Callable[[bytes], None]) -> None:
+    for line in sys.stdin.buffer:
+        told(line)
     server.should_exit = True

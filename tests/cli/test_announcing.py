@@ -81,6 +81,22 @@ def test_an_input_that_is_not_known_is_said_and_nothing_to_start_is_not_started(
     assert lines[-1].endswith("start code --watch --input '{}'")
 
 
+def test_the_page_of_the_example_is_announced_and_a_scripted_model_said(tmp_path: Path) -> None:
+    running = Running(
+        Connection("http://127.0.0.1:1", "t"),
+        "http://aws",
+        tmp_path,
+        [],
+        {},
+        None,
+        page="http://127.0.0.1:2",
+        scripted=True,
+    )
+    lines = "\n".join(running.lines())
+    assert "dinner page    http://127.0.0.1:2" in lines
+    assert "scripted, because OPENAI_API_KEY is not set" in lines
+
+
 def test_it_says_how_to_be_another_user(tmp_path: Path) -> None:
     running = Running(Connection("http://127.0.0.1:1", "t"), "http://aws", tmp_path, [], {}, None)
     (line,) = [line for line in running.lines() if line.strip().startswith("other users")]

@@ -47,7 +47,12 @@ def seconds(graph: Graph) -> dict[str, float]:
 
 def test_the_application_and_its_documents_are_found_by_name() -> None:
     assert load_app("sagas") is sagas
-    assert [path.name for path in documents(sagas)] == ["concierge.yaml", "dinner.yaml", "evening.yaml"]
+    assert [path.name for path in documents(sagas)] == [
+        "concierge.yaml",
+        "dinner.yaml",
+        "evening.yaml",
+        "look.yaml",
+    ]
 
 
 def test_it_has_ten_or_more_steps_of_a_fifth_of_a_second_to_a_second() -> None:

@@ -150,10 +150,14 @@ def test_the_overview_says_in_five_numbers_whether_anything_needs_a_person(
 ) -> None:
     assert "There are no sagas yet" in browser.get("/console").text
     begin(http.engine, ADA, PARTY)
+    assert "Nothing needs a person." in browser.get("/console").text
     asking(http.engine, GRACE, SILENT, escalated=True)
-    text = browser.get("/console").text
-    assert "At work 1 " in text or "At work 2 " in text
-    assert all(name in text for name in ("Waiting for you", "Parked", "Dead letters", "Spent today"))
+    seen = browser.get("/console")
+    assert "A person is needed: incidents." in seen.text
+    assert "At work: 2" in seen.text
+    figures = [str(at["href"]) for tag, at in seen.elements() if tag == "a" and at.get("href")]
+    for path in ("/inbox", "/incidents", "/sagas?status=parked", "/dead-letters", "/money"):
+        assert f"/console{path}" in figures
 
 
 def test_a_number_that_the_callers_roles_do_not_show_is_none(http: Http) -> None:

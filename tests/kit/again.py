@@ -19,6 +19,7 @@ from baton.core.nodes.base import Activation, Desk, Failed, Next
 from baton.core.nodes.child import ChildKind
 from tests.kit.bugs import replaced
 from tests.kit.lending import UNDOING, of_undoing
+from tests.kit.map_bugs import MAPS, of_maps, of_pauses
 
 if TYPE_CHECKING:
     from tests.kit.world import World
@@ -114,9 +115,10 @@ OTHERS = (just_in_time, too_late, handled)
 
 
 def undone_and_done_again(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
-    """What is broken, by the names of the two oracles."""
+    """What is broken, by the names of the three oracles."""
     yield from (f"{UNDOING}: {text}" for text in of_undoing(world, logs))
-    yield from (f"{AGAIN}: {text}" for text in of_tries(logs))
+    yield from (f"{AGAIN}: {text}" for text in (*of_tries(logs), *of_pauses(logs)))
+    yield from (f"{MAPS}: {text}" for text in of_maps(logs))
 
 
 def of_tries(logs: Mapping[str, list[Entry]]) -> Iterator[str]:
@@ -138,6 +140,8 @@ def of_tries(logs: Mapping[str, list[Entry]]) -> Iterator[str]:
         for slot, its in tries.items():
             if len({one.partition("..")[0] for one in its}) > 1:
                 continue  # a fork has opened it anew
+            if len(set(its)) < len(its):
+                yield f"{saga}: {slot} has started {its[-1]} twice, as if it were another child"
             ends = [_end(logs.get(one, [])) for one in its]
             done = [one for one, end in zip(its, ends, strict=True) if end == "completed"]
             if len(set(done)) > 1:

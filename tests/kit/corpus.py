@@ -44,7 +44,7 @@ from tests.kit.documents import (
 from tests.kit.faults import Crash
 from tests.kit.lending import lends, lends_again
 from tests.kit.mishaps import EFFECTS, MISHAPS, answering, with_books
-from tests.kit.modelled import MODELLED
+from tests.kit.modelled import HASTY, MODELLED
 from tests.kit.roles import Acknowledged, ask_unless_done
 from tests.kit.virtual import VirtualClock, until_something_happens
 from tests.kit.world import USER, World
@@ -392,9 +392,8 @@ CORPUS = (
     Scenario("just-in-time", _IN_TIME, has_open_end=True, same_steps=False),
     Scenario("too-late", _TOO_LATE, has_open_end=True, same_steps=False),
     Scenario("handled", _HANDLED, "rolled_back"),
-    # Of a map that gives up, which items have failed by then depends on time.
     *(
-        Scenario(name, partial(drive, start=start, patiently=patiently), same_steps=name != "mapped")
+        Scenario(name, partial(drive, start=start, patiently=patiently), same_steps=name not in HASTY)
         for name, drive in (*MODELLED.items(), *again.DRIVES)
     ),
 )

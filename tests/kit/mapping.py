@@ -32,6 +32,19 @@ nodes:
   all: {map: {over: [1, 2, 3, 4, 5], concurrency: 3}, workflow: short, with: {n: "${item}"}}
 output: "${ctx.all.output}"
 """
+RACED = """
+name: raced
+nodes:
+  first: {map: {over: [0.2, 3, 3, 3], concurrency: 3, wait_for: any}, tool: work, with: {n: 1, seconds: "${item}"}}
+  then: {tool: work, after: first, with: {n: "${ctx.first.output.succeeded}", seconds: 4}}
+  some:
+    map: {over: [1, 2, 3], tolerated_failures: "67%"}
+    tool: refuse
+    on_failure: fail
+    catch: {code: map_failed, then: told}
+  told: {tool: work, with: {n: "${last_error.batch.failed}"}}
+output: ["${ctx.then.output.n}", "${ctx.told.output?.n}"]
+"""
 LENDS = "name: one-loan\nnodes:\n  x: {tool: lend, with: {what: '${input.what}'}}\n  w: {wait: {for: '${input.rest}'}, after: x}"
 LENT = """
 name: many-loans
@@ -55,6 +68,11 @@ async def kids(world: World, *, start: Any, patiently: Any) -> str:
     return str(await start(world, KIDS, {}, "kids"))
 
 
+async def raced(world: World, *, start: Any, patiently: Any) -> str:
+    """The first of the items that succeeds stops the others; of other items a share may fail, and more do."""
+    return str(await start(world, RACED, {}, "raced"))
+
+
 async def loans(world: World, *, start: Any, patiently: Any, count: int = 50, rest: str = "0.1s") -> str:
     """Children that have all done something, which is undone because what follows fails."""
     await patiently(world, lambda service: service.register(LENDS, json_only=False))
@@ -69,4 +87,6 @@ async def loans_called_off(world: World, *, start: Any, patiently: Any, undo: bo
     return saga
 
 
-OF_MAPS: Mapping[str, Any] = {"mapped": mapped, "kids": kids}
+OF_MAPS: Mapping[str, Any] = {"mapped": mapped, "kids": kids, "raced": raced}
+HASTY = frozenset({"mapped", "raced"})
+"""Of a map that stops the rest of its items, which of them have ended by then depends on time."""

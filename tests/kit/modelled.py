@@ -8,7 +8,7 @@ from typing import Any
 from tests.kit.calling_off import called_off
 from tests.kit.elsewhere import handed
 from tests.kit.forgetting import forgets
-from tests.kit.mapping import OF_MAPS
+from tests.kit.mapping import HASTY, OF_MAPS
 from tests.kit.replanning import chosen, replans
 from tests.kit.thinking import ponders, thinks, watched
 
@@ -23,3 +23,5 @@ MODELLED: Mapping[str, Any] = {
     "called-off": called_off,
     **OF_MAPS,
 }
+
+__all__ = ["HASTY", "MODELLED"]

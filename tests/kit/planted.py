@@ -11,6 +11,7 @@ from tests.kit import (
     again,
     bugs,
     callback_bugs,
+    map_bugs,
     model_bugs,
     money_bugs,
     question_bugs,
@@ -21,6 +22,7 @@ from tests.kit.again import AGAIN
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, NO_ANSWER, STALL
 from tests.kit.found_at import first
 from tests.kit.lending import UNDOING
+from tests.kit.map_bugs import MAPS
 from tests.kit.oracles import (
     ACKNOWLEDGED,
     APPROVALS,
@@ -243,6 +245,13 @@ PLANTED: Mapping[str, Planted] = {
         Planted(again.a_late_result_is_thrown_away, AGAIN, everywhere("just-in-time")),
         Planted(again.a_handler_has_another_id_in_each_invocation, AGAIN, everywhere("handled")),
         Planted(again.a_lost_child_is_taken_for_one_that_failed, AGAIN, everywhere("just-in-time")),
+        Planted(map_bugs.an_item_is_counted_twice, MAPS, at_rest("mapped")),
+        Planted(map_bugs.an_item_that_ends_frees_no_place, LIVENESS, at_rest("kids")),
+        Planted(map_bugs.a_late_result_of_a_stopped_item_counts, MAPS, at_rest("raced")),
+        Planted(map_bugs.a_share_of_the_items_is_rounded_up, RESULT, at_rest("raced")),
+        Planted(map_bugs.each_try_of_a_poll_has_its_own_deadline, AGAIN, at_rest("polled")),
+        Planted(map_bugs.a_poll_does_not_rest, AGAIN, everywhere("polled", (), drawn=3)),
+        Planted(map_bugs.the_second_child_has_the_id_of_the_first, AGAIN, at_rest("tried")),
         Planted(undo_bugs.a_fork_loses_the_list, UNDOING, at_rest("lends-again")),
         Planted(undo_bugs.the_first_of_an_entry_is_the_only_one, UNDOING, at_rest("lends-again")),
         Planted(bugs.a_take_names_no_epoch, DEATHS, everywhere("waiting", (LATE,), drawn=0)),

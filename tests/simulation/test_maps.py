@@ -10,15 +10,19 @@ import pytest
 from baton.core.log.opened import Child
 from tests.kit.bugs import replaced
 from tests.kit.corpus import Scenario, patiently, start
-from tests.kit.faults import EVERYTHING, Chaos, Plan
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, Chaos, Plan
 from tests.kit.mapping import loans, loans_called_off
 from tests.kit.oracles import CHILDREN, LIVENESS
 from tests.kit.verdict import run
 
 pytestmark = pytest.mark.simulation
 
-COUNT = 50 if os.environ.get("BATON_CRASH_POINTS") else 12
-SEEDS = range(24 if os.environ.get("BATON_CRASH_POINTS") else 3)
+IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
+COUNT = 50
+SEEDS = range(24 if IS_ALL else 2)
+APART, STEP = 18, 1 if IS_ALL else 3
+"""A worker dies at every write of this distance in one run; the next run begins so many writes later: together they are every third write, or all."""
+MOST_WRITES = 4_000
 FAMILIES = {
     "undone-after": Scenario(
         "undone-after", partial(loans, start=start, patiently=patiently, count=COUNT), "rolled_back"
@@ -47,6 +51,19 @@ def test_a_family_ends_as_it_should_with_nothing_in_its_way(name: str) -> None:
 def test_a_family_ends_as_it_should_whatever_breaks(name: str, seed: int) -> None:
     verdict = run(FAMILIES[name], Chaos(seed=seed, kinds=EVERYTHING))
     assert (verdict.status, verdict.broken) == (FAMILIES[name].expected, ())
+
+
+@pytest.mark.parametrize("first", range(1, APART + 1, STEP))
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_family_ends_as_it_should_where_parent_and_children_die_at_writes_all_the_way(
+    name: str, first: int
+) -> None:
+    plan = Plan(
+        {number: (CRASH_BEFORE, CRASH_AFTER)[number % 2] for number in range(first, MOST_WRITES, APART)}
+    )
+    verdict = run(FAMILIES[name], plan)
+    assert (verdict.status, verdict.broken) == (FAMILIES[name].expected, ())
+    assert len(plan.writes) > 20 * APART, "too little was written to prove anything"
 
 
 def test_children_of_items_that_are_not_stopped_would_be_seen() -> None:

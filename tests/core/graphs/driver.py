@@ -13,7 +13,7 @@ from typing import Any
 from baton.core.decide.decide import ROOM
 from baton.core.decide.outcomes import Outcome
 from baton.core.log import events as ev
-from tests.core.graphs.facts import slot_of
+from tests.core.graphs.facts import owner_of, slot_name, slot_of
 from tests.core.graphs.pair import Pair, Told
 from tests.core.graphs.script import Script
 
@@ -55,7 +55,9 @@ def from_outside(pair: Pair) -> list[str]:
     """Whatever else can move the saga on: signals, answers, the decision to go on, and time."""
     if pair.world.ended is not None:
         return []
-    found = [f"signal {name}" for name, _ in sorted(pair.world.open_of("wait"))]
+    waits = dict.fromkeys(owner_of(slot)[0] for slot in sorted(pair.world.open_of("wait")))
+    found = [f"signal {name}" for name in waits]
+    found += [f"child {slot_name(slot)}" for slot in sorted(pair.world.children)]
     found += [f"answer {ask}" for ask, slot in sorted(pair.mirror.asks.items()) if pair.mirror.is_asked(slot)]
     if pair.world.is_parked:
         found.append("resume")
@@ -77,6 +79,8 @@ def happen(pair: Pair, script: Script, what: str) -> None:
         assert due is not None
         # Not yet, just in time, or later.
         pair.let_time_pass(due + draw.choice((-1, 0, 0, 0, 0, 5)))
+    elif kind == "child":
+        child_ends(pair, script, name, draw)
     else:
         said: dict[str, Any] = {"action": draw.choice(("retry", "retry", "use", "fail"))}
         if said["action"] == "retry" and draw.random() < 0.5:
@@ -84,6 +88,18 @@ def happen(pair: Pair, script: Script, what: str) -> None:
         if said["action"] == "use":
             said["output"] = script.value(pair.mirror.asks[name]) if name in pair.mirror.asks else None
         pair.answer(name, said)
+
+
+def child_ends(pair: Pair, script: Script, name: str, draw: random.Random, late: str = "") -> None:
+    """The child at this slot, or one that was there before (`late`), says how it has ended."""
+    slot = slot_of(name)
+    child = late or pair.world.children[slot]
+    code = script.fails(slot, pair.world.attempt(slot) if slot in pair.world.open else 1)
+    if not code:
+        pair.report(name, child, status="completed", output=ev.Value(v=script.value(slot)))
+        return
+    status = draw.choice(("failed", "failed", "rolled_back", "cancelled"))
+    pair.report(name, child, status=status, failure=ev.Failure(code, "it broke", "inside"))
 
 
 def carry_on(pair: Pair, script: Script, draw: random.Random, luck: Luck) -> int:
@@ -104,6 +120,12 @@ def carry_on(pair: Pair, script: Script, draw: random.Random, luck: Luck) -> int
             names = [name for name, node in pair.world.plan.nodes.items() if "wait" in node]
             if names:
                 happen(pair, script, f"signal {draw.choice(names)}")
+        if pair.mirror.known_children and draw.random() < luck.late and pair.world.ended is None:
+            known, now = pair.mirror.known_children, pair.world.children
+            # Rather one that another has followed.
+            followed = sorted(child for child, slot in known.items() if now.get(slot, child) != child)
+            late = draw.choice(followed or sorted(known))
+            child_ends(pair, script, slot_name(known[late]), draw, late)
         if draw.random() < luck.stray and pair.mirror.known_asks and pair.world.ended is None:
             happen(pair, script, f"answer {draw.choice(sorted(pair.mirror.known_asks))}")
         if pair.running and draw.random() < luck.cut and not pair.state.recovery.interruptions:
@@ -143,6 +165,9 @@ def tell(pair: Pair, told: Told) -> None:
         pair.signal(name, told.value)
     elif kind == "answer":
         pair.answer(name, told.value)
+    elif kind == "child":
+        child, how = told.value
+        pair.report(name, child, **how)
     elif kind == "resume" and pair.world.is_parked:
         pair.resume()
 

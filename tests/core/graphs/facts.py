@@ -5,6 +5,7 @@ Plain data, shared by everything here that looks at the interpreter. How it come
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,18 +25,23 @@ class Error:
     kind: str
     attempt: int = 0
     by: frozenset[str] = frozenset()
+    batch: str = ""
+    """What became of the items of a map, as JSON."""
 
     @property
     def told(self) -> dict[str, Any]:
         """What `last_error` says of it, as far as these tests ask."""
-        return {"node": self.node, "code": self.code, "class": self.kind, "attempt": self.attempt}
+        said = {"node": self.node, "code": self.code, "class": self.kind, "attempt": self.attempt}
+        return {**said, "batch": json.loads(self.batch)} if self.batch else said
 
 
 @dataclass(frozen=True)
 class Breaks:
-    """Stands for what a node is given if it fails with this code when it begins."""
+    """Stands for what a node is given if it fails with this code, and by this attempt of an item, when its turn comes."""
 
     code: str
+    attempt: int = 0
+    batch: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,10 +88,21 @@ class End:
 
 
 def slot_name(slot: Slot) -> str:
-    """As people write it: `book`, or `book@2.0`."""
-    return slot[0] + ("@" + ".".join(map(str, slot[1])) if slot[1] else "")
+    """As people write it: `book`, or `book@2.0`; an item of it is `book@2.0#3`."""
+    name, mark, item = slot[0].partition("#")
+    return name + ("@" + ".".join(map(str, slot[1])) if slot[1] else "") + mark + item
 
 
 def slot_of(text: str) -> Slot:
+    text, mark, item = text.partition("#")
     name, _, rounds = text.partition("@")
-    return name, tuple(int(one) for one in rounds.split(".")) if rounds else ()
+    return name + mark + item, tuple(int(one) for one in rounds.split(".")) if rounds else ()
+
+
+def owner_of(slot: Slot) -> Slot:
+    """The slot of the map that an item is of; of any other slot, itself."""
+    return slot[0].partition("#")[0], slot[1]
+
+
+def item_of(slot: Slot, index: int) -> Slot:
+    return f"{slot[0]}#{index}", slot[1]

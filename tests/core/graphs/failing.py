@@ -108,6 +108,7 @@ class Trying:
     decided: int = 0
     expires: int = 0
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    cause: str = ""
 
     @property
     def doing(self) -> str:
@@ -135,10 +136,11 @@ def class_of(code: str) -> str:
 
 
 def after_failure(
-    plan: Plan, name: str, trying: Trying, code: str, now: int, *, handled: bool
+    plan: Plan, name: str, trying: Trying, code: str, now: int, *, handled: bool, cause: str = ""
 ) -> Trying | None:
-    """The step once an attempt has failed; None when that was its last word."""
-    return _climb(plan, name, replace(trying, attempts=trying.attempts + 1, code=code), now, handled, "")
+    """The step once an attempt has failed; None when that was its last word. `cause`: what its child has failed with."""
+    failed = replace(trying, attempts=trying.attempts + 1, code=code, cause=cause)
+    return _climb(plan, name, failed, now, handled, "")
 
 
 def after_silence(plan: Plan, name: str, trying: Trying, now: int, *, handled: bool) -> Trying | None:
@@ -147,7 +149,10 @@ def after_silence(plan: Plan, name: str, trying: Trying, now: int, *, handled: b
 
 
 def _climb(plan: Plan, name: str, trying: Trying, now: int, handled: bool, behind: str) -> Trying | None:
-    cell = cell_of(plan, name, trying.code, handled=handled)
+    if trying.cause:
+        cell = cell_of_child(plan, name, trying.cause)
+    else:
+        cell = cell_of(plan, name, trying.code, handled=handled)
     ladder = cell.ladder[cell.ladder.index(behind) + 1 :] if behind else cell.ladder
     for what in ladder:
         pause, way = 0, ""
@@ -159,7 +164,7 @@ def _climb(plan: Plan, name: str, trying: Trying, now: int, handled: bool, behin
         elif _times(what, trying) >= cell.at_most.get(what, MOST[what]):
             continue
         elif what == REPLAN:
-            way = _way(cell, plan.nodes[name]["tool"], {did.way for did in trying.did})
+            way = _way(cell, plan.of(name)["tool"], {did.way for did in trying.did})
             if not way:
                 continue
         elif what == UNDO:
@@ -220,14 +225,27 @@ def cell_of(plan: Plan, name: str, code: str, *, handled: bool) -> Cell:
     return cell
 
 
-def _rules(plan: Plan, name: str, code: str) -> Iterator[Mapping[str, Any]]:
+def cell_of_child(plan: Plan, name: str, cause: str) -> Cell:
+    """Another child is started by rules of the node alone, and by itself only for what goes away by itself."""
+    node = plan.of(name)
+    said = node.get("on_failure", {})
+    code = cause if isinstance(said, Mapping) and cause in said else "child_failed"
+    cell = Cell((RETRY,) if RETRY in LADDERS[class_of(cause)] else (), *PRESETS["none"])
+    for rule in _rules(plan, name, code, class_of(cause), (node,)):
+        cell = _changed(cell, rule)
+    return cell
+
+
+def _rules(
+    plan: Plan, name: str, code: str, kind: str = "", levels: tuple[Any, ...] = ()
+) -> Iterator[Mapping[str, Any]]:
     """What the document says, then what the node does; in each, what is said of any failure, of a class, of a code."""
-    for level in (plan.document, plan.nodes[name]):
+    for level in levels or (plan.document, plan.of(name)):
         said = level.get("on_failure", {})
         said = said if isinstance(said, Mapping) else {"any": said}
         if "retry" in level:
             yield {"retry": level["retry"]}
-        for key in ("any", class_of(code), code):
+        for key in ("any", kind or class_of(code), code):
             rule = said.get(key)
             if rule is not None:
                 yield rule if isinstance(rule, Mapping) else {"ladder": rule}

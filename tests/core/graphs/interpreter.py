@@ -11,8 +11,20 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from tests.core.graphs.facts import Breaks, End, Error, Fate, Firing, Rounds, Slot, Word
+from tests.core.graphs.facts import (
+    Breaks,
+    End,
+    Error,
+    Fate,
+    Firing,
+    Rounds,
+    Slot,
+    Word,
+    item_of,
+    owner_of,
+)
 from tests.core.graphs.failing import class_of
+from tests.core.graphs.items import Item, Run, Turn, pause_of, turn
 from tests.core.graphs.known import Known
 from tests.core.graphs.language import Broken, holds, into, render
 from tests.core.graphs.plan import Document, names
@@ -29,6 +41,7 @@ class Interpreter(Known):
         self.is_early = False
         """Whether a node has ended it before all had their turn."""
         self.failures: list[tuple[str, str]] = []
+        self.now = 0
         self._look()
 
     # ---- what the test says --------------------------------------------------------------------------------
@@ -36,15 +49,59 @@ class Interpreter(Known):
     def settle(self, slot: Slot, value: Any) -> None:
         """The step at `slot` ended with success."""
         del self.open[slot]
-        self._done(slot, value)
+        if "#" in slot[0]:
+            self._item(slot, Item(succeeded=True, value=value))
+        else:
+            self._clear(slot)
+            self._done(slot, value)
         self._look()
 
     def fail(self, slot: Slot, code: str, attempt: int = 0) -> None:
         """The step at `slot` failed: by this attempt, or without any."""
-        self.is_early = self.is_early or "fail" in self.plan.nodes[slot[0]]
-        del self.open[slot]
-        self._failed(slot, code, attempt)
+        broken = self.open.pop(slot)
+        if "#" in slot[0]:
+            self._item(slot, Item(succeeded=False, value=code, attempt=attempt))
+        else:
+            self.is_early = self.is_early or "fail" in self.plan.nodes[slot[0]]
+            self._clear(slot)
+            self._failed(slot, code, attempt, broken.batch if isinstance(broken, Breaks) else "")
         self._look()
+
+    def pass_time(self, now: int) -> None:
+        """It is so late now."""
+        self.now = now
+        if any(time <= now for time in self.rests.values()):
+            self.rests = {slot: time for slot, time in self.rests.items() if time > now}
+            self._look()
+
+    # ---- maps ----------------------------------------------------------------------------------------------
+
+    def turn(self, slot: Slot) -> Turn | None:
+        """How the map at this slot goes on by itself; None while it waits for its items."""
+        return turn(self.plan.nodes[slot[0]], self.maps[slot])
+
+    def begin_items(self, slot: Slot, count: int) -> None:
+        """So many further items begin together."""
+        run = self.maps[slot]
+        self.maps[slot] = replace(run, begun=run.begun + count)
+        for index in range(run.begun, run.begun + count):
+            self._enter(item_of(slot, index))
+
+    def stop_items(self, slot: Slot, found: Turn) -> None:
+        """Too many items have failed: so does the map."""
+        self.open[slot] = Breaks(found.code, found.attempt, found.batch)
+
+    def _item(self, slot: Slot, ended: Item) -> None:
+        run = self.maps[owner_of(slot)]
+        self.maps[owner_of(slot)] = replace(run, ended={**run.ended, int(slot[0].partition("#")[2]): ended})
+
+    def _clear(self, slot: Slot) -> None:
+        """What still runs of a map that has ended stops."""
+        if self.maps.pop(slot, None) is not None:
+            gone = [other for other in self.open if "#" in other[0] and owner_of(other) == slot]
+            self.stopped.update(gone)
+            for other in gone:
+                del self.open[other]
 
     def finish(self, slot: Slot) -> None:
         """The end at `slot` was reached: the saga completes with its result, whatever else is under way."""
@@ -58,13 +115,16 @@ class Interpreter(Known):
         """A second one that stands where this one does."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        for name in ("became", "open", "fired", "stopped", "rounds", "left", "cancels", "failures"):
+        for name in (
+            *("became", "open", "fired", "stopped", "rounds", "left", "cancels", "failures"),
+            *("maps", "rests"),
+        ):
             setattr(twin, name, getattr(self, name).copy())
         return twin
 
     def is_over(self, slot: Slot) -> bool:
         """Whether its round is over, or a join stops it that it leads to."""
-        return self.here(slot[0]) != slot[1] or self._is_rest(slot)
+        return self.here(slot[0]) != slot[1] or self._is_rest(owner_of(slot))
 
     def _is_rest(self, slot: Slot) -> bool:
         name, at = slot
@@ -82,8 +142,9 @@ class Interpreter(Known):
         self.stopped.update(gone)
         for slot in gone:
             del self.open[slot]
+            self.maps.pop(slot, None)
         for slot in gone:
-            if self.here(slot[0]) == slot[1]:
+            if "#" not in slot[0] and self.here(slot[0]) == slot[1]:
                 self._skipped(slot, ())
 
     def _look(self) -> None:
@@ -100,7 +161,7 @@ class Interpreter(Known):
                 self._act(slot, turn)
         if self.failures:
             self.ended = End("failed", code=self.failures[0][0], node=self.failures[0][1])
-        elif not self.open:
+        elif not self.open and not self.rests:
             self._complete()
 
     def _complete(self) -> None:
@@ -119,7 +180,11 @@ class Interpreter(Known):
             at = self.here(name)
             if at is not None:
                 slot = (name, at)
-                if slot not in self.became and slot not in self.fired:
+                if (
+                    slot not in self.became
+                    and slot not in self.fired
+                    and (slot not in self.rests or self._is_rest(slot))
+                ):
                     yield slot
 
     def _hear(self, slot: Slot, turn: Firing | tuple[Error, ...]) -> None:
@@ -222,14 +287,25 @@ class Interpreter(Known):
         except Broken:
             self._cannot_begin(slot, "condition")
             return
+        self._enter(slot)
+
+    def _enter(self, slot: Slot) -> None:
+        node, kind = self.plan.of(slot[0]), self.plan.kind(slot[0])
         try:
+            if kind == "map":
+                said = node["map"]
+                over = render(said["over"], lambda path: self.ask(slot, path))
+                self.open[slot] = over if isinstance(over, list) else Breaks("map_invalid")
+                if isinstance(over, list):
+                    self.maps[slot] = Run(over)
+                return
             if "fail" in node:
                 self.open[slot] = Breaks(node["fail"]["code"])
                 return
             if "end" in node:
                 self.open[slot] = render(node["end"].get("result"), lambda path: self.ask(slot, path))
                 return
-            given = node.get("with") if "tool" in node else node.get("value")
+            given = node.get("with") if kind in ("task", "child") else node.get("value")
             self.open[slot] = render(given, lambda path: self.ask(slot, path))
         except Broken:
             self.open[slot] = Breaks("input_unbound")
@@ -255,10 +331,13 @@ class Interpreter(Known):
                 if at[-1] + 1 < node["loop"]["max_iterations"]:
                     self.became[slot] = Fate("done", value, again=True)
                     self.rounds[(name, at[:-1])] = at[-1] + 1
+                    header = self.plan.header(name)
+                    if pause := pause_of(node["loop"], at[-1]):
+                        self.rests[header, self.here(header) or ()] = self.now + pause
                     return
                 to = set(names(node["loop"].get("timeout_path")))
                 if not to:
-                    self._failed(slot, "loop_exhausted")
+                    self._failed(slot, "poll_exhausted" if "poll" in node else "loop_exhausted")
                     return
             else:
                 to = self._ways(name, ask)
@@ -293,13 +372,15 @@ class Interpreter(Known):
             depth = min(depth, len(at) - 1)
         if depth < len(at):
             self.left[(self.plan.loops[name][depth], at[:depth])] = slot
+        self.rests = {other: time for other, time in self.rests.items() if self.here(other[0]) == other[1]}
 
     def _skipped(self, slot: Slot, errors: tuple[Error, ...]) -> None:
         self.became[slot] = Fate("skipped", errors=errors)
+        self.rests.pop(slot, None)
         self._leave(slot, set())
 
-    def _failed(self, slot: Slot, code: str, attempt: int = 0) -> None:
-        error = Error(slot[0], code, class_of(code), attempt)
+    def _failed(self, slot: Slot, code: str, attempt: int = 0, batch: str = "") -> None:
+        error = Error(slot[0], code, class_of(code), attempt, batch=batch)
         to = self.caught(slot, error)
         if to is not None:
             self.became[slot] = Fate("failed", to=to, caught=(replace(error, by=to),))

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.core.graphs.facts import Error, Fate, Firing, Rounds, Slot, slot_name
+from tests.core.graphs.facts import Error, Fate, Firing, Rounds, Slot, owner_of, slot_name
 from tests.core.graphs.failing import class_of
+from tests.core.graphs.items import Run, tells_all
 from tests.core.graphs.language import Broken, holds, into
 from tests.core.graphs.plan import Document, Plan, names
 
@@ -24,13 +25,16 @@ class Known:
         self.fired: dict[Slot, Firing] = {}
         self.rounds: dict[Slot, int] = {}
         self.left: dict[Slot, Slot] = {}
+        self.rests: dict[Slot, int] = {}
+        """When rounds of loops begin that have a pause before them."""
+        self.maps: dict[Slot, Run] = {}
 
     # ---- where everything stands ---------------------------------------------------------------------------
 
     def here(self, name: str) -> Rounds | None:
         """The rounds that the node is in now; None if a loop around it was left."""
         at: Rounds = ()
-        for tail in self.plan.loops[name]:
+        for tail in self.plan.loops[name.partition("#")[0]]:
             if (tail, at) in self.left:
                 return None
             at = (*at, self.rounds.get((tail, at), 0))
@@ -66,6 +70,10 @@ class Known:
 
     def is_handled(self, slot: Slot, code: str, attempt: int) -> bool:
         """Whether the graph itself goes on from this failure."""
+        node = self.plan.of(slot[0])
+        if "#" in slot[0] and tells_all(node):
+            return True  # it is what the item gives
+        slot = owner_of(slot)
         return slot[0] in self.plan.tolerated or self.is_caught(slot, code, attempt)
 
     def is_caught(self, slot: Slot, code: str, attempt: int = 0) -> bool:
@@ -79,8 +87,12 @@ class Known:
 
     def ask(self, slot: Slot, path: tuple[str, ...]) -> Any:
         """The value of an expression at a slot. Raises `Broken`."""
-        name, at = slot
         root, *rest = path
+        if root in ("item", "index"):
+            index = int(slot[0].partition("#")[2])
+            return index if root == "index" else into(self.maps[owner_of(slot)].over[index], tuple(rest))
+        slot = owner_of(slot)
+        name, at = slot
         firing = self.fired.get(slot, Firing())
         if root == "input":
             return into(self.given, tuple(rest))
@@ -96,7 +108,8 @@ class Known:
         base = at[:common]
         if field == "previous":
             if not base[-1]:
-                return None
+                is_tail = self.plan.loops[node][common - 1] == node
+                return self.plan.nodes[node]["loop"].get("initial") if is_tail else None
             base = (*base[:-1], base[-1] - 1)
         source = self.last(node, base)
         fate = self.became.get(source)
@@ -119,7 +132,7 @@ class Known:
     def readable(self) -> set[str]:
         """The nodes whose output another may still read, in this round of their loops or a later one."""
         to_come: set[str] = set()
-        for name, _ in self.open:
+        for name, _ in map(owner_of, (*self.open, *self.rests)):
             to_come |= self.plan.ahead[name]
             if loops := self.plan.loops[name]:
                 to_come |= self.plan.ahead[self.plan.header(loops[0])]

@@ -11,36 +11,19 @@ from typing import Any
 from baton.core.log import events as ev
 from baton.core.log.state import UNKNOWN_OUTCOME
 from tests.core.graphs.facts import Breaks, Slot, slot_name, slot_of
-from tests.core.graphs.failing import CLASSES, ESCALATE
+from tests.core.graphs.failing import ESCALATE
+from tests.core.graphs.items import DONE
 from tests.core.graphs.plan import Document
 from tests.core.graphs.script import INPUT
+from tests.core.graphs.watched import Watched, code_of, place_of, plain
 from tests.core.graphs.world import World
 
-OWN_CODES = {"odd", "join_failed", "loop_exhausted", "input_unbound", *CLASSES}
-"""All other codes are about conditions: the interpreter knows only that they break."""
 
-
-def plain(value: Any) -> Any:
-    """A value without the messages of failures, and with one code for all that conditions break with."""
-    if isinstance(value, Mapping):
-        if value.keys() >= {"node", "code", "message"}:
-            return {"node": value["node"], "code": code_of(value["code"])}
-        return {key: plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [plain(inner) for inner in value]
-    is_code = isinstance(value, str) and value.startswith(("condition_", "branch_"))
-    return "condition" if is_code else value
-
-
-def code_of(code: str) -> str:
-    return code if code in OWN_CODES else "condition"
-
-
-class Mirror:
+class Mirror(Watched):
     """The interpreter of one saga, and what it was told of signals, questions and answers."""
 
     def __init__(self, document: Document) -> None:
-        self.world = World(document, INPUT)
+        super().__init__(World(document, INPUT))
         self.skipped: set[Slot] = set()
         self.queues: dict[str, list[tuple[str, Any]]] = {}
         """Signals that no wait has taken yet, by name: the key and the payload."""
@@ -55,7 +38,8 @@ class Mirror:
     def fork(self) -> Mirror:
         """A second one that stands where this one does."""
         twin = object.__new__(Mirror)
-        twin.world, twin.skipped = self.world.fork(), set(self.skipped)
+        self.copy_to(twin)
+        twin.skipped = set(self.skipped)
         twin.queues = {name: list(queue) for name, queue in self.queues.items()}
         twin.asks, twin.known_asks = dict(self.asks), set(self.known_asks)
         twin.answers, twin.expected = list(self.answers), list(self.expected)
@@ -63,15 +47,18 @@ class Mirror:
 
     def look_on(self, events: Sequence[ev.Event], told: set[str], now: int) -> None:
         """An entry was written at this time; `told` are the slots whose ends are in it."""
+        self.world.pass_time(now)
         for index, event in enumerate(events):
+            self.world.now = getattr(event, "ended_at", now)
             if isinstance(event, ev.SagaEnded):
                 self._check_end(event)
             if self.expected:
                 kind, slot = self.expected.pop(0)
-                place = (
-                    (event.notice.node, slot[1]) if isinstance(event, ev.NoticeDue) else _place(event, slot)
-                )
+                place = slot if getattr(event, "notice", None) else place_of(event, slot[1])
+                place = slot if isinstance(event, ev.Parked) else place
                 assert (type(event), place) == (kind, slot), f"not at once: {kind} of {slot}"
+            elif self.look_on_many(event, now):
+                continue
             elif isinstance(event, ev.AttemptFailed | ev.QuestionClosed):
                 self._look_on_trying(event, events[index + 1 :], now)
             elif isinstance(event, ev.Resumed):
@@ -84,7 +71,7 @@ class Mirror:
             elif isinstance(event, ev.StrategyChosen | ev.Parked | ev.NoticeDue):
                 raise AssertionError(f"unexpected: {event}")
             elif isinstance(event, ev.Settles) and self._is_going_on(event):
-                self._look_on_nodes(event, told)
+                self._look_on_nodes(event, told, now)
         assert not self.expected, f"no {self.expected} in this entry"
 
     def _is_going_on(self, event: ev.Settles) -> bool:
@@ -94,8 +81,8 @@ class Mirror:
 
     # ---- nodes ---------------------------------------------------------------------------------------------
 
-    def _look_on_nodes(self, event: Any, told: set[str]) -> None:
-        world, slot = self.world, (event.node, event.iteration)
+    def _look_on_nodes(self, event: Any, told: set[str], now: int) -> None:
+        world, slot = self.world, place_of(event)
         name, fate = slot_name(slot), world.became.get(slot)
         if isinstance(event, ev.NodeSkipped):
             self.skipped.add(slot)
@@ -107,9 +94,13 @@ class Mirror:
             assert is_skipped or world.is_over(slot), f"{name} is not to be skipped"
         elif not isinstance(event, ev.StepFailed):
             self._look_on_end(event, slot)
-        elif isinstance(broken := world.open.get(slot), Breaks):
+        elif isinstance(broken := self.broken(slot), Breaks):
             assert code_of(event.failure.code) == broken.code, event.failure
-            world.fail(slot, broken.code)
+            world.fail(slot, broken.code, broken.attempt)
+        elif slot in self.reports:
+            _, code, _, again = self.reports.pop(slot)
+            doing = world.child_fails(slot, code, now, again=again)
+            assert not doing, f"{name} failed, instead of {doing}"
         elif name in told:
             assert slot in world.open, f"{name} has failed, but is not open"
             assert event.attempt == world.attempt(slot)
@@ -124,12 +115,19 @@ class Mirror:
         world, name = self.world, slot_name(slot)
         assert slot in world.open, f"{name} was settled, but is not open"
         if isinstance(event, ev.WaitClosed):
-            key, payload = self.queues[world.plan.nodes[event.node]["wait"]["signal"]].pop(0)
+            key, payload = self.queues[world.plan.of(event.node)["wait"]["signal"]].pop(0)
             assert (event.by, event.output.v) == (key, payload)
         if event.ends:
             assert plain(event.output.v) == plain(world.open_of("end")[slot])
             world.finish(slot)
             return
+        if isinstance(event, ev.MapClosed):
+            found = world.turn(slot)
+            assert found is not None, f"{name} is done too early"
+            assert (found.what, plain(found.value)) == (DONE, plain(event.output.v)), f"{name} gave {event}"
+        if isinstance(event, ev.ChildClosed):
+            status, _, value, _ = self.reports.pop(slot)
+            assert (status, event.output.v) == ("completed", value), f"{name} gave {event.output.v}"
         if isinstance(event, ev.NodePassed):
             assert plain(event.output.v) == plain(world.open[slot]), f"{name} gave {event.output.v}"
         world.settle(slot, event.output.v)
@@ -148,11 +146,15 @@ class Mirror:
 
     def _look_on_trying(self, event: Any, behind: Sequence[ev.Event], now: int) -> None:
         """What is done about a failure is in the same entry as the failure, or as the end of the question."""
-        world, slot = self.world, (event.node, event.iteration)
+        world, slot = self.world, place_of(event)
         name = slot_name(slot)
         if isinstance(event, ev.AttemptFailed):
             assert event.attempt == world.attempt(slot), f"attempt {event.attempt} of {name} is not under way"
-            doing = world.attempt_fails(slot, event.failure.code, event.ended_at)
+            if slot in self.reports:
+                _, code, _, again = self.reports.pop(slot)
+                doing = world.child_fails(slot, code, now, again=again)
+            else:
+                doing = world.attempt_fails(slot, event.failure.code, event.ended_at)
             self.asks = {ask: other for ask, other in self.asks.items() if other != slot}
             assert doing, f"{name} has failed, and {behind[0]} is too much"
         else:
@@ -192,8 +194,3 @@ class Mirror:
         self.world.answer(slot, event.action, event.arguments, said.get("output"))
         ends = {"use": ev.NodePassed, "fail": ev.StepFailed}
         self.expected = [(ends[event.action], slot)] if event.action in ends else []
-
-
-def _place(event: Any, slot: Slot) -> Slot:
-    """The slot that an event is about; one that names only a node is taken at its word."""
-    return getattr(event, "node", ""), getattr(event, "iteration", slot[1])

@@ -23,13 +23,15 @@ from baton.core.log import events as ev
 from baton.core.log.fold import apply, fold
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import ANSWER, State
+from baton.core.log.work import Child
 from baton.core.nodes.registry import KINDS
-from tests.core.asked import notices_of, steps_of
+from tests.core.asked import cancels_of, notices_of, steps_of
 from tests.core.build import T0, started, tool_spec
 from tests.core.graphs.counter import Counter
 from tests.core.graphs.facts import Breaks, slot_name, slot_of
-from tests.core.graphs.mirror import Mirror, plain
+from tests.core.graphs.mirror import Mirror
 from tests.core.graphs.script import INPUT
+from tests.core.graphs.watched import plain
 from tests.core.graphs.world import World
 
 TOOLS = {name: tool_spec(name) for name in ("work", "fetch", "fetch.other")}
@@ -107,6 +109,7 @@ class Pair:
     def go(self, *outcomes: Outcome, dies: bool = False) -> None:
         """Let the engine take the outcomes and go on; when it dies, what ran is lost after the first entry."""
         left: Sequence[Outcome] = outcomes
+        self.world.pass_time(self.now)
         self.told += [Told(one.slot, one.ended_at, one) for one in outcomes]
         while True:
             busy = self.running - {outcome.slot for outcome in left}
@@ -116,12 +119,16 @@ class Pair:
                 self.put(*step.events, told={outcome.slot for outcome in left[: step.taken]})
             taken, left = left[: step.taken], left[step.taken :]
             self.running -= {outcome.slot for outcome in taken}
+            asked = cancels_of(step.decision)
             if dies and (step.events or self.running or left):
                 self.running.clear()
                 left = ()
                 self.state = decode_state(encode_state(self.state))
             elif notices_of(step.decision):
                 self.put(ev.NoticesSent(keys=tuple(notice.key for notice in notices_of(step.decision))))
+            elif asked:
+                self._stop(child for _, child in asked)
+                self.put(*step.decision.record)
             elif not step.more:
                 break
         assert not step.decision.record
@@ -146,6 +153,16 @@ class Pair:
         self.begun[name] = world.open[slot]
         self.last[name] = run.attempt
         self.running.add(name)
+
+    def _stop(self, children: Iterable[Child]) -> None:
+        wanted = {} if self.world.ended is not None else self.world.children
+        for child in children:
+            assert child.saga not in wanted.values(), f"{child.saga} is stopped, and is waited for"
+
+    def report(self, slot: str, child: str, **how: Any) -> None:
+        """A child says how it has ended."""
+        self.told.append(Told(f"child {slot}", self.now, (child, how)))
+        self.put(ev.ChildReported(slot=slot, child=child, **how))
 
     def interrupt(self, slot: str) -> None:
         """The invocation ends while this step is at work: it begins again, and nothing was lost."""
@@ -196,10 +213,14 @@ class Pair:
         may_run = {slot_name(slot) for slot in world.may_run(self.now)}
         assert self.running == may_run, (self.running, world.open, world.trying)
         waits = {slot_name(slot) for slot in world.open_of("wait")}
-        assert set(state.open) == waits
+        children = {slot_name(slot): child for slot, child in world.children.items()}
+        assert {slot: one.saga for slot, one in state.children.items()} == children
+        assert set(children) == {slot_name(slot) for slot in world.may_start(self.now)}
+        assert not self.mirror.reports.keys() & world.open.keys(), "a child is not heard"
+        assert set(state.open) == waits | set(children) | {slot_name(slot) for slot in world.maps}
+        assert not [slot for slot in world.maps if world.turn(slot)], "a map does not go on"
         assert not any(
-            self.mirror.queues.get(world.plan.nodes[name.partition("@")[0]]["wait"]["signal"])
-            for name in waits
+            self.mirror.queues.get(world.plan.of(slot[0])["wait"]["signal"]) for slot in world.open_of("wait")
         )
         assert not world.open_of("pass")
         assert not world.open_of("end")

@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import Any
 
 Document = Mapping[str, Any]
-KINDS = {"tool": "task", "wait": "wait", "fail": "fail", "end": "end"}
+KINDS = {"tool": "task", "workflow": "child", "wait": "wait", "fail": "fail", "end": "end"}
 
 
 def names(value: Any) -> tuple[str, ...]:
@@ -24,12 +24,21 @@ def names(value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
+def _looping(node: Any) -> Any:
+    """A node that polls is a loop of itself, which goes on while its condition does not hold."""
+    if "poll" not in node:
+        return node
+    poll = node["poll"]
+    loop = {"while": {"not": poll["until"]}, "max_iterations": poll["tries"], "pause": poll["every"]}
+    return {**node, "loop": loop}
+
+
 class Plan:
     """A document, read. Every node has a name; `before` and `after` are its neighbours by forward edges, sorted."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self.nodes: dict[str, Any] = dict(document["nodes"])
+        self.nodes: dict[str, Any] = {name: _looping(node) for name, node in document["nodes"].items()}
         self._joins: dict[str, tuple[int, int | None, str]] = {}
         self._common: dict[tuple[str, str], int] = {}
         edges = {(source, name) for name, node in self.nodes.items() for source in names(node.get("after"))}
@@ -101,8 +110,15 @@ class Plan:
     def header(self, tail: str) -> str:
         return str(self.nodes[tail]["loop"].get("back_to", tail))
 
+    def of(self, name: str) -> Any:
+        """The node of this name; of an item, that of its map."""
+        return self.nodes[name.partition("#")[0]]
+
     def kind(self, name: str) -> str:
-        node = self.nodes[name]
+        """What is done there: for a map nothing itself, for an item of it what the node says."""
+        node = self.of(name)
+        if "map" in node and "#" not in name:
+            return "map"
         return next((kind for key, kind in KINDS.items() if key in node), "pass")
 
     def join(self, name: str) -> tuple[int, int | None, str]:

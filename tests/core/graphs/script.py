@@ -9,10 +9,11 @@ import random
 from typing import Any
 
 from tests.core.graphs.facts import Slot, slot_name
+from tests.core.graphs.items import tells_all
 from tests.core.graphs.plan import Plan
 from tests.core.graphs.shapes import GO
 
-INPUT = {"go": "red", "again": True}
+INPUT = {"go": "red", "again": True, "items": [{"no": 1}, {"no": 2}, {"no": 3}], "none": []}
 CODES = (
     *("timeout", "timeout", "tool_error", "server_error", "not_found", "conflict", "content_policy"),
     *("bad_request", "disk_full"),
@@ -35,7 +36,7 @@ class Script:
 
     def value(self, slot: Slot) -> dict[str, Any]:
         draw = random.Random(f"{self.seed}/{slot_name(slot)}")
-        among = self.plan.nodes[slot[0]].get("branch", {}).get("among", ())
+        among = self.plan.of(slot[0]).get("branch", {}).get("among", ())
         value = {
             "of": slot_name(slot),
             "go": draw.choice(GO),
@@ -49,15 +50,17 @@ class Script:
 
     def fails(self, slot: Slot, attempt: int) -> str:
         """The code with which this attempt fails; empty if it does not."""
-        if self.plan.kind(slot[0]) != "task":
+        if self.plan.kind(slot[0]) not in ("task", "child"):
             return ""
         draw = random.Random(f"{self.seed}!{slot_name(slot)}")
-        is_caught = "catch" in self.plan.nodes[slot[0]]
+        node = self.plan.of(slot[0])
+        is_caught = "catch" in node
         if draw.random() < self.troubled * (1.5 if is_caught else 1):
             many = draw.choice((1, 1, 2, 2, 3, 5, FOR_EVER))
             if is_caught and draw.random() < 0.7:
                 many = FOR_EVER
             codes = draw.choices(self.codes, k=many)
             return codes[attempt - 1] if attempt <= many else ""
-        chance = self.tolerated if slot[0] in self.plan.tolerated else self.anywhere
+        is_tolerated = slot[0].partition("#")[0] in self.plan.tolerated or ("map" in node and tells_all(node))
+        chance = self.tolerated if is_tolerated else self.anywhere
         return "tool_error" if draw.random() < chance else ""

@@ -11,6 +11,7 @@ import random
 import re
 from typing import Any
 
+from tests.core.graphs.many import draw_items, draw_many
 from tests.core.graphs.plan import Plan
 from tests.core.graphs.sure import is_racing, sure_of
 from tests.core.graphs.troubles import draw_catches, draw_rules
@@ -36,6 +37,7 @@ class Maker:
 
     def __init__(self, seed: str, size: int = 0) -> None:
         self.draw = random.Random(seed)
+        self.many = random.Random(f"{seed}/many")  # the same
         self.ends = random.Random(f"{seed}/ends")  # of its own, so that all other graphs stay as they were
         self.count = size or self.draw.choice(SIZES)
         self.ranked = self.draw.sample(LETTERS, self.count)
@@ -242,6 +244,7 @@ class Maker:
                 node |= {"fail": {"code": "odd", "message": "so it is"}} if is_failure else ending
             if self.often(0.1):
                 node["when"] = "true"
+        draw_many(self.many, self.nodes, troubled=self.troubled)
 
     def draw_reading(self) -> None:
         plan = self.plan
@@ -249,22 +252,29 @@ class Maker:
         for name in self.ranked:
             node = self.nodes[name]
             if node.get("when"):
-                known = sorted(other for other in sure[name] if other in plan.nodes)
+                known = self._asked(plan, sure[name])
                 node["when"] = (
                     self._test(f"ctx.{self.draw.choice(known)}.output") if known else self._test("input")
                 )
                 if plan.loops[name] and self.often(0.4):
                     node["when"] = "loop.iteration < 1"
             reads = self._reads(plan, sure, name)
-            if "tool" in node and reads:
+            if node.keys() & {"tool", "workflow"} and reads:
                 node["with"] = reads
             elif "end" in node:
                 node["end"]["result"]["seen"] = reads
+            elif "value" in node and "map" in node:
+                node["value"]["seen"] = reads
             elif "value" in node:
                 node["value"]["seen"] = reads
-                known = sorted(other for other in sure[name] if other in plan.nodes)
+                known = self._asked(plan, sure[name])
                 if known and self.often(0.5):
                     node["value"]["go"] = f"${{ctx.{self.draw.choice(known)}.output.go}}"
+
+    @staticmethod
+    def _asked(plan: Plan, sure: set[str]) -> list[str]:
+        """The nodes of these that give an object: a map gives a list."""
+        return sorted(other for other in sure if other in plan.nodes and "map" not in plan.nodes[other])
 
     def _reads(self, plan: Plan, sure: dict[str, set[str]], name: str) -> Doc:
         earlier = [other for other in self.ranked if name in plan.ahead[other] and other != name]
@@ -273,7 +283,8 @@ class Maker:
             if other in sure[name]:
                 reads[other] = f"${{ctx.{other}.output}}"
             elif not is_racing(plan, other, name):
-                reads[other] = f"${{ctx.{other}.output?{self.draw.choice(('', '.go'))}}}"
+                field = self.draw.choice(("", ".go"))
+                reads[other] = f"${{ctx.{other}.output?{'' if 'map' in self.nodes[other] else field}}}"
         together = [other for other in self.ranked if plan.common(name, other)]
         if together and self.often(0.4):
             other = self.draw.choice(together)
@@ -299,6 +310,7 @@ class Maker:
         self.draw_joins()
         self.draw_kinds()
         self.draw_reading()
+        draw_items(self.nodes)
         plan = self.plan
         for name, node in self.nodes.items():
             # An edge that a branch or a loop names already may be named here, too.

@@ -14,7 +14,7 @@ from baton.core.documents.compile.available_outputs import Produced
 from baton.core.documents.compile.source import Source
 from baton.core.documents.definition import read_definition
 from tests.core.graphs.driver import Luck, carry_on
-from tests.core.graphs.facts import Slot, slot_name
+from tests.core.graphs.facts import Slot, owner_of, slot_name
 from tests.core.graphs.pair import TOOLS, Pair
 from tests.core.graphs.script import Script
 from tests.core.graphs.shapes import Doc
@@ -58,8 +58,8 @@ class Watched(Pair):
         open_slots = () if self.world.is_early else self.world.open
         for slot in [slot for slot in open_slots if slot not in self.seen]:
             self.seen.add(slot)
-            for other in self.pairs[slot[0]]:
-                self._check(slot, other)
+            for other in self.pairs[owner_of(slot)[0]]:
+                self._check(owner_of(slot), other)
         if (
             self.world.ended is not None
             and self.world.ended.status == "completed"
@@ -81,7 +81,7 @@ class Failing(Script):
     """Whatever the graph goes on from fails often, and nothing else does."""
 
     def fails(self, slot: Slot, attempt: int) -> str:
-        name, draw = slot[0], random.Random(f"{self.seed}!{slot_name(slot)}")
+        name, draw = owner_of(slot)[0], random.Random(f"{self.seed}!{slot_name(slot)}")
         is_handled = "catch" in self.plan.nodes[name] or name in self.plan.tolerated
         return draw.choice(self.codes) if is_handled and draw.random() < 0.5 else ""
 

@@ -232,13 +232,13 @@ def shows(change: Callable[[Graph], Graph] = lambda graph: graph, *, first: int 
     """
     for number, (seed, document, graph) in enumerate(drawn(first), 1):
         try:
-            _run(seed, document, change(graph))
+            run_both(seed, document, change(graph))
         except Exception:  # noqa: BLE001 - a planted bug may show as any error at all
             return number
     return 0
 
 
-def _run(seed: str, document: Doc, graph: Graph) -> None:
+def run_both(seed: str, document: Doc, graph: Graph) -> None:
     draw, ours = random.Random(seed), program.Program(graph, KINDS)
     run(seed, document, ours, Luck(), draw)
     run(seed, document, ours, bad_luck(draw), draw)
@@ -246,7 +246,7 @@ def _run(seed: str, document: Doc, graph: Graph) -> None:
 
 @pytest.mark.parametrize("first", sorted({*LATE.values()}))
 def test_without_a_bug_a_graph_that_is_tried_first_shows_nothing(first: int) -> None:
-    _run(*next(drawn(first)))
+    run_both(*next(drawn(first)))
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)

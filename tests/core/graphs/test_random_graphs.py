@@ -123,6 +123,12 @@ def test_what_ends_in_one_entry_comes_to_the_same_as_one_by_one(size: int) -> No
             raise
         if first.world.is_early or second.world.is_early:
             continue  # what ends with the step before an end is heard with it, or not at all
+        if any(
+            node.get("map", {}).get("rest", "cancel") == "cancel"
+            for node in document["nodes"].values()
+            if "map" in node
+        ):
+            continue  # what ends with the item that decides is in the batch result, and would have been stopped
         # What is stopped by what ended with it has not even begun; nor has what follows at once, when it fails the saga.
         assert second.world.became.items() <= first.world.became.items()
         if first.world.failures:

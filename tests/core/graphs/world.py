@@ -21,22 +21,35 @@ class World(Interpreter):
     def __init__(self, document: Document, given: Any = None) -> None:
         self.trying: dict[Slot, Trying] = {}
         self.is_parked = False
+        self.children: dict[Slot, str] = {}
+        """The ids of the children that have begun and have not been heard."""
         super().__init__(document, given)
 
     def fork(self) -> World:
         twin = super().fork()
         assert isinstance(twin, World)
-        twin.trying = dict(self.trying)
+        twin.trying, twin.children = dict(self.trying), dict(self.children)
         return twin
 
     # ---- what the test says --------------------------------------------------------------------------------
 
-    def attempt_fails(self, slot: Slot, code: str, now: int) -> str:
-        """An attempt failed: what is done about it. Empty: it was the step's last word."""
+    def attempt_fails(self, slot: Slot, code: str, now: int, cause: str = "") -> str:
+        """An attempt failed: what is done about it. Empty: it was the step's last word.
+
+        `cause`: what a child has failed with, of a node with rules of its own.
+        """
         before = self.trying.get(slot, Trying())
         handled = self.is_handled(slot, code, before.attempts + 1)
-        found = after_failure(self.plan, slot[0], before, code, now, handled=handled)
+        found = after_failure(self.plan, slot[0], before, code, now, handled=handled, cause=cause)
         return self._go_on(slot, code, before.attempts + 1, found)
+
+    def child_fails(self, slot: Slot, cause: str, now: int, *, again: bool) -> str:
+        """A child failed with `cause`, and another may be started in its place (`again`). As `attempt_fails`."""
+        del self.children[slot]
+        if again and self.plan.of(slot[0]).keys() & {"retry", "on_failure"}:
+            return self.attempt_fails(slot, "child_failed", now, cause)
+        self.fail(slot, "child_failed")
+        return ""
 
     def expires(self, slot: Slot, now: int) -> str:
         """No answer came in time: what is done then. Empty: the step has failed."""
@@ -81,6 +94,14 @@ class World(Interpreter):
         assert not isinstance(given, Breaks), f"{slot} fails when it begins"
         return {**(given or {}), **self.trying.get(slot, Trying()).arguments}
 
+    def may_start(self, now: int) -> set[Slot]:
+        """The children that are at work, or would be if none was yet."""
+        return {
+            slot
+            for slot in self.open_of("child")
+            if slot in self.children or (not self.is_parked and self._is_free(slot, now))
+        }
+
     def may_run(self, now: int) -> set[Slot]:
         """The tasks that are at work, or would be if none was yet."""
         return (
@@ -100,6 +121,7 @@ class World(Interpreter):
         if self.is_parked or self.ended is not None:
             return None
         times = [one.expires if one.asks else one.due for one in self.trying.values()]
+        times += self.rests.values()
         return min((time for time in times if time > now), default=None)
 
     # ---- how it goes on ------------------------------------------------------------------------------------
@@ -118,3 +140,4 @@ class World(Interpreter):
         elif self.failures:
             self.ended = End("failed", code=self.failures[0][0], node=self.failures[0][1])
         self.trying = {slot: trying for slot, trying in self.trying.items() if slot in self.open}
+        self.children = {slot: child for slot, child in self.children.items() if slot in self.open}

@@ -12,8 +12,8 @@ from typing import Any
 from baton.client.api import Api
 from baton.client.connection import LOCAL_FILE, Connection, Owner
 from baton.client.program import typed
-from baton.client.text import plain
 from baton.core.conditions.examples import example_of
+from baton.words.text import plain
 
 FIRST = "dinner"  # the example of this project, whose services are started with it
 
@@ -42,7 +42,7 @@ async def to_try(api: Api, names: Sequence[str]) -> Trial | None:
 class Running:
     """What runs, and where. `outside` are services by name; `owner` runs in this directory, too, and did so before.
 
-    `data` keeps the sagas, if anything does.
+    `data` keeps the sagas, if anything does. `page` is that of the example's guest; `scripted`: its model is.
     """
 
     connection: Connection
@@ -52,6 +52,8 @@ class Running:
     outside: Mapping[str, str]
     owner: Owner | None
     data: Path | None = None
+    page: str = ""
+    scripted: bool = False
 
     def lines(self) -> Iterator[str]:
         """Where everything is."""
@@ -64,6 +66,10 @@ class Running:
         yield f"  console        {self.connection.url}/console"
         for name, url in self.outside.items():
             yield f"  {name:<14} {url}/books"
+        if self.page:
+            yield f"  dinner page    {self.page}   asks for an evening in words, as the user guest"
+        if self.scripted:
+            yield "  model          scripted, because OPENAI_API_KEY is not set: it plans evenings and nothing else"
         yield f"  workflows      {', '.join(self.workflows) or none_yet}"
         yield f"  token          {where}"
         yield f"  other users    {typed('token NAME --group GROUP')} prints a token of theirs, to show with --token"

@@ -14,11 +14,13 @@ import click
 from baton.client.exits import USAGE, Failed
 
 LAYER = Path("layers/app")
+DEFAULT_APP = "sagas"
+"""The package of an application, where nothing else is said; that of the example, too."""
 
 app_option = click.option(
     "--app",
     metavar="MODULE",
-    default=lambda: os.environ.get("BATON_APP") or "sagas",
+    default=lambda: os.environ.get("BATON_APP") or DEFAULT_APP,
     help="Python package of your tools and workflows.  [default: BATON_APP, else sagas]",
 )
 

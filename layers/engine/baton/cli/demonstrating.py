@@ -15,7 +15,7 @@ import click
 from rich.console import Console
 
 from baton.cli.app import documents, load_app
-from baton.cli.services import FLAKY, MODULES, Services
+from baton.cli.services import FLAKY, MODELS, MODULES, PROFILE, PROVIDER, Services
 from baton.cli.shared import print_json
 from baton.cli.sources import read_file
 from baton.cli.workflows import register
@@ -47,9 +47,6 @@ WORKERS = 8
 CONNECTIONS = 4
 TENANT, USER, OTHER = "demo", "ada", "grace"
 WORKFLOWS = ("dinner", "concierge", "evening")
-# The provider of models, on loopback, as the template's parameter names it. It is sent this credential and none of the shell's.
-MODELS, PROFILE = "ModelProfiles", "scripted"
-PROVIDER = {MODELS: "examples.services.concierge"}
 REFUSING = {MODELS: ("--busy-every", "3")}
 
 

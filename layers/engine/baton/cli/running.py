@@ -16,9 +16,10 @@ import click
 from baton.cli.announcing import Running, farewell, to_try
 from baton.cli.app import load_app
 from baton.cli.app_documents import check_documents
+from baton.cli.example import GUEST, ROLES, parts_of
 from baton.cli.registering import check_names, register_all
 from baton.cli.reloading import reload_on_change
-from baton.cli.services import Services
+from baton.cli.services import PAGE, Services
 from baton.cli.shared import print_json
 from baton.cli.sources import sources_of
 from baton.client.api import Api
@@ -63,14 +64,19 @@ async def run_until_stopped(wanted: Wanted) -> None:
     async with contextlib.AsyncExitStack() as stack:
         given = {"AppModule": wanted.app} | parameters_of(os.environ)
         outside: dict[str, str] = {}
+        variables, page, scripted = variables_of(os.environ), "", False
+        services: Services | None = None
         if Services.exist(root):
-            services = await stack.enter_async_context(Services(root))
-            given |= services.parameters
-            outside = services.urls
+            parts = parts_of(root, wanted.app, wanted.parameters, os.environ)
+            services = await stack.enter_async_context(Services(root, parts.modules))
+            given |= parts.parameters(services)
+            variables |= parts.variables
+            outside, scripted = services.urls, parts.scripted
+            page = outside.pop(PAGE, "")
         local = LocalRun(
             root / TEMPLATE,
             parameters=given | wanted.parameters,
-            variables=variables_of(os.environ),
+            variables=variables,
             api_port=wanted.port,
             aws_port=wanted.aws_port,
             data=wanted.data,
@@ -87,6 +93,9 @@ async def run_until_stopped(wanted: Wanted) -> None:
         async with Api(connection) as api:
             names = await register_all(api, sources)
             tried = await to_try(api, names)
+        if page and services is not None:
+            guest = local.token(GUEST, wanted.tenant, roles=ROLES)
+            await services.tell(PAGE, {"url": local.url, "token": guest})
         # Another run may have been quicker while everything started.
         owner = owner_of(root)
         if owner is None:
@@ -100,12 +109,15 @@ async def run_until_stopped(wanted: Wanted) -> None:
                     "file": None if owner else str(root / LOCAL_FILE),
                     "workflows": names,
                     "services": outside,
+                    "page": page or None,
                     "logs": str(local.run_dir / "logs"),
                 }
             )
         else:
             logs = local.run_dir / "logs"
-            running = Running(connection, local.endpoint, logs, names, outside, owner, wanted.data)
+            running = Running(
+                connection, local.endpoint, logs, names, outside, owner, wanted.data, page, scripted
+            )
             for line in (*running.lines(), "", *running.commands(tried)):
                 click.echo(line)
         reloading = Tasks("the reload")

@@ -23,6 +23,13 @@ MODULES = {
 }
 """Template parameter that takes a service's address, and the module that is the service."""
 
+PAGE, PAGE_MODULE = "dinner-page", "examples.guest"
+"""The page of the example's guest, by its own name. No parameter of the template takes its address."""
+
+MODELS, PROFILE = "ModelProfiles", "scripted"
+PROVIDER = {MODELS: "examples.services.concierge"}
+"""The scripted provider of models, on loopback. It is sent the name of its profile as a credential, and none of the shell's."""
+
 FLAKY = {"OpenDeliveryUrl": ("--busy-every", "9")}
 """Further arguments of a service: every ninth request to this one is refused with 503."""
 
@@ -59,12 +66,20 @@ class Services:
 
     @property
     def parameters(self) -> dict[str, str]:
-        return {service.parameter: service.url for service in self._running}
+        return {service.parameter: service.url for service in self._running if service.parameter != PAGE}
 
     @property
     def urls(self) -> dict[str, str]:
         """Where each service is, by its own name."""
         return {service.name: service.url for service in self._running}
+
+    async def tell(self, name: str, said: Mapping[str, str]) -> None:
+        """Gives a service a line of JSON on its standard input, where no other program reads it."""
+        (service,) = (one for one in self._running if one.name == name)
+        assert service.process.stdin is not None
+        service.process.stdin.write(json.dumps(said).encode() + b"\n")
+        with contextlib.suppress(ConnectionError):  # it has ended, and said why
+            await service.process.stdin.drain()
 
     async def __aenter__(self) -> Self:
         try:

@@ -27,34 +27,46 @@ class Figure:
 
 
 async def overview(visit: Visit) -> Html:
-    """Sagas at work, questions, sagas that failed or are parked, dead letters, money of today."""
+    """Questions, incidents, parked sagas, dead letters, money of today; and how many sagas are at work."""
     figures = await asyncio.gather(
-        _figure("At work", _sagas(visit, "open"), "sagas that have not ended", "/console/sagas?status=open"),
+        _figure("Waiting for you", _questions(visit), "questions that you may answer", "/console/inbox"),
         _figure(
-            "Waiting for you",
-            _questions(visit),
-            "questions that you may answer",
-            "/console/inbox",
-            needs=True,
+            "Incidents",
+            _incidents(visit),
+            "failures that a person on call decides about",
+            "/console/incidents",
         ),
         _figure(
             "Parked",
             _sagas(visit, "parked"),
             "sagas that wait for an operator",
             "/console/sagas?status=parked",
-            needs=True,
         ),
-        _figure("Dead letters", _letters(visit), "messages that no worker could handle", "", needs=True),
-        _figure("Spent today", _money(visit), "by the sagas of today, UTC", ""),
+        _figure(
+            "Dead letters", _letters(visit), "messages that no worker could handle", "/console/dead-letters"
+        ),
+        _figure("Spent today", _money(visit), "by the sagas of today, UTC", "/console/money", needs=False),
     )
+    if "read" not in visit.call.roles:
+        data = {"figures": figures, "needs": [one.name for one in figures if one.needs], "unknown": True}
+        data |= {"work": "", "is_empty": False, "failed": None}
+        return Html(template="overview.html", title="Overview", data=data, tag=tag_of(figures))
+    work = await _sagas(visit, "open")
     found = await visit.call("listSagas", query={"limit": "1"})
     failed = await visit.call("listSagas", query={"status": "failed", "limit": "5"})
-    data = {"figures": figures, "is_empty": not found["sagas"], "failed": failed["sagas"]}
-    tag = tag_of(figures, failed["sagas"])
+    data = {
+        "figures": figures,
+        "work": work,
+        "needs": [one.name for one in figures if one.needs],
+        "unknown": [one.name for one in figures if one.instead],
+        "is_empty": not found["sagas"],
+        "failed": failed["sagas"],
+    }
+    tag = tag_of(figures, work, failed["sagas"])
     return Html(template="overview.html", title="Overview", data=data, tag=tag)
 
 
-async def _figure(name: str, asking: Awaitable[str], about: str, link: str, *, needs: bool = False) -> Figure:
+async def _figure(name: str, asking: Awaitable[str], about: str, link: str, *, needs: bool = True) -> Figure:
     try:
         value = await asking
     except Forbidden:
@@ -75,6 +87,11 @@ async def _sagas(visit: Visit, status: str) -> str:
 
 async def _questions(visit: Visit) -> str:
     return counted(await visit.call("listQuestions", query={"limit": MOST_COUNTED}), "questions")
+
+
+async def _incidents(visit: Visit) -> str:
+    query = {"status": "open", "limit": MOST_COUNTED}
+    return counted(await visit.call("listIncidents", query=query), "incidents")
 
 
 async def _letters(visit: Visit) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 
 from baton.console import (
     acting,
+    bulk,
     catalog,
     graphs,
     inbox,
@@ -52,6 +53,7 @@ PAGES: Final = (
     Page("GET", "sagas/{saga}/log/{version}", saga.entry),
     Page("GET", "sagas/{saga}/cost", saga.cost),
     Page("GET", "sagas/{saga}/time", timeline.timeline),
+    Page("GET", "sagas/{saga}/talk", saga.conversations),
     Page("GET", "sagas/{saga}/graph", graphs.graph),
     Page("GET", "sagas/{saga}/nodes/{node}", graphs.node),
     Page("GET", "inbox", inbox.inbox),
@@ -60,6 +62,8 @@ PAGES: Final = (
     Page("POST", "sagas/{saga}/questions/{ask}/claim", inbox.claim),
     *(Page("GET", f"sagas/{{saga}}/{one.name}", acting.asks(one.name)) for one in acting.ACTIONS),
     *(Page("POST", f"sagas/{{saga}}/{one.name}", acting.does(one.name)) for one in acting.ACTIONS),
+    *(Page("GET", f"bulk/{one.action.name}", bulk.asks(one)) for one in bulk.MANY),
+    *(Page("POST", f"bulk/{one.action.name}", bulk.does(one)) for one in bulk.MANY),
     Page("GET", "incidents", troubles.incidents),
     Page("POST", "incidents/{incident}/resolve", troubles.resolve),
     Page("GET", "dead-letters", troubles.letters),

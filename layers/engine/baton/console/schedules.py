@@ -7,7 +7,7 @@ from typing import Final
 from baton.console.deeds import Deed, Kind, asked, done, offered, paged
 from baton.console.rendering import part
 from baton.console.shell import commands
-from baton.console.visits import Html, Visit
+from baton.console.visits import Html, Visit, tag_of
 from baton.errors import UserError
 
 
@@ -20,7 +20,7 @@ async def schedules(visit: Visit) -> Html:
         "commands": commands(visit.api, "/schedules", ["schedule", "list"]),
         **paged(visit, "/console/schedules", kept, page["next"]),
     }
-    return Html(template="schedules.html", title="Schedules", data=data)
+    return Html(template="schedules.html", title="Schedules", data=data, tag=tag_of(page["schedules"]))
 
 
 SCHEDULE_DEEDS: Final = (
@@ -72,7 +72,8 @@ async def schedule(visit: Visit, error: UserError | None = None) -> Html:
         "key": visit.said("key") or visit.token,
     }
     status = 200 if error is None else error.status
-    return Html(template="schedule.html", title=f"Schedule of {name}", data=data, status=status)
+    tag = "" if error else tag_of(found)
+    return Html(template="schedule.html", title=f"Schedule of {name}", data=data, status=status, tag=tag)
 
 
 SCHEDULE: Final = Kind(at="schedules", parameter="name", deeds=SCHEDULE_DEEDS, page=schedule)

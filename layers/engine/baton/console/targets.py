@@ -7,7 +7,7 @@ from typing import Any, Final
 from baton.console.acting import Input
 from baton.console.deeds import Deed, Kind, asked, done, offered, paged
 from baton.console.shell import commands
-from baton.console.visits import Html, Visit
+from baton.console.visits import Html, Visit, tag_of
 from baton.errors import UserError
 
 
@@ -20,7 +20,7 @@ async def breakers(visit: Visit) -> Html:
         "commands": commands(visit.api, "/breakers", ["breakers"]),
         **paged(visit, "/console/breakers", kept, page["next"]),
     }
-    return Html(template="breakers.html", title="Breakers", data=data)
+    return Html(template="breakers.html", title="Breakers", data=data, tag=tag_of(page["breakers"]))
 
 
 def _for(visit: Visit) -> dict[str, Any]:
@@ -70,7 +70,8 @@ async def breaker(visit: Visit, error: UserError | None = None) -> Html:
         "key": "",
     }
     status = 200 if error is None else error.status
-    return Html(template="breaker.html", title=f"Breaker {name}", data=data, status=status)
+    tag = "" if error else tag_of(found)
+    return Html(template="breaker.html", title=f"Breaker {name}", data=data, status=status, tag=tag)
 
 
 BREAKER: Final = Kind(at="breakers", parameter="breaker", deeds=BREAKER_DEEDS, page=breaker)

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from baton.console.acting import Input
 from baton.console.deeds import Deed, Kind, asked, done, offered, paged
 from baton.console.shell import commands
-from baton.console.visits import Answer, Html, Redirect, Visit
+from baton.console.visits import Answer, Html, Redirect, Visit, tag_of
 from baton.errors import UserError
 
 _FILTERS: Final = ("status", "saga", "node", "reason")
@@ -32,7 +32,8 @@ async def incidents(visit: Visit) -> Html:
         "commands": commands(visit.api, "/incidents", listing) + "\n" + resolving,
         **paged(visit, "/console/incidents", kept, page["next"]),
     }
-    return Html(template="incidents.html", title="Incidents", data=data)
+    tag = tag_of(page["incidents"], visit.query)
+    return Html(template="incidents.html", title="Incidents", data=data, tag=tag)
 
 
 async def resolve(visit: Visit) -> Answer:
@@ -56,7 +57,7 @@ async def letters(visit: Visit) -> Html:
         "commands": commands(visit.api, _with("/dead-letters", kept), words),
         **paged(visit, "/console/dead-letters", kept, page["next"]),
     }
-    return Html(template="letters.html", title="Dead letters", data=data)
+    return Html(template="letters.html", title="Dead letters", data=data, tag=_tag(*page["dead_letters"]))
 
 
 def _with(path: str, query: dict[str, str]) -> str:
@@ -112,7 +113,13 @@ async def letter(visit: Visit, error: UserError | None = None) -> Html:
         "key": "",
     }
     status = 200 if error is None else error.status
-    return Html(template="letter.html", title=f"Dead letter {name}", data=data, status=status)
+    tag = "" if error else _tag(found)
+    return Html(template="letter.html", title=f"Dead letter {name}", data=data, status=status, tag=tag)
+
+
+def _tag(*shown: Any) -> str:
+    """Their age changes all the time, and is not shown."""
+    return tag_of([{name: value for name, value in one.items() if name != "age_ms"} for one in shown])
 
 
 LETTER: Final = Kind(at="dead-letters", parameter="letter", deeds=LETTER_DEEDS, page=letter)

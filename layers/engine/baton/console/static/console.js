@@ -55,7 +55,8 @@
   function isInUse() {
     const field = document.activeElement, chosen = getSelection();
     return (live.contains(field) && field.matches("input, select, textarea"))
-      || (chosen && !chosen.isCollapsed && live.contains(chosen.anchorNode));
+      || (chosen && !chosen.isCollapsed && live.contains(chosen.anchorNode))
+      || live.querySelector("input[name=saga]:checked");
   }
   function look() {
     if (isInUse()) later();

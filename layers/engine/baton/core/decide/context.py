@@ -235,7 +235,7 @@ class EvaluationContext(Struct, frozen=True):
     def batch(self, outputs: Mapping[str, ev.Value]) -> dict[str, Any]:
         """What became of each node before the join at this slot: how many of each fate, and each by its name. Raises `LackingError`."""
         name, _ = node_of(self.slot)
-        arrived, carried = self.state.tokens.get(self.slot, {}), self.state.errors.get(self.slot, {})
+        arrived, carried = self.state.tokens.get(self._place, {}), self.state.errors.get(self._place, {})
         results: dict[str, dict[str, Any]] = {}
         for src in self.program.nodes[name].before:
             if src not in arrived:
@@ -252,8 +252,13 @@ class EvaluationContext(Struct, frozen=True):
         counts = {fate: fates.count(fate) for fate in (SUCCEEDED, FAILED, STOPPED, NOT_BEGUN)}
         return {**counts, "results": results}
 
+    @property
+    def _place(self) -> str:
+        """Where the tokens are that have led here: an item finds what its node does."""
+        return owner_of(self.slot)
+
     def _alive(self) -> list[str]:
-        arrived = self.state.tokens.get(self.slot, {})
+        arrived = self.state.tokens.get(self._place, {})
         return [name for name in self.program.nodes[node_of(self.slot)[0]].before if arrived.get(name)]
 
     def _arrived(self) -> dict[str, ev.Value]:
@@ -266,7 +271,7 @@ class EvaluationContext(Struct, frozen=True):
         In the order of the edges, but those first that nothing has caught: they are never too many to be passed on.
         """
         name, _ = node_of(self.slot)
-        arrived, ways = self.state.tokens.get(self.slot, {}), self.program.index
+        arrived, ways = self.state.tokens.get(self._place, {}), self.program.index
         carried = (unrescued(ways, src, name, arrived, its) for src, its in self._carried(alive=False))
         found = dict.fromkeys(chain.from_iterable(carried))
         return tuple(sorted(found, key=lambda error: bool(error.handled)))
@@ -283,7 +288,7 @@ class EvaluationContext(Struct, frozen=True):
     def _carried(self, *, alive: bool) -> list[tuple[str, tuple[ev.Failure, ...]]]:
         """Senders with what a caught failure's live token carries, or dead ones do, in the order of the edges."""
         name, _ = node_of(self.slot)
-        carried, arrived = self.state.errors.get(self.slot, {}), self.state.tokens.get(self.slot, {})
+        carried, arrived = self.state.errors.get(self._place, {}), self.state.tokens.get(self._place, {})
         if not carried:
             return []
         before = self.program.nodes[name].before

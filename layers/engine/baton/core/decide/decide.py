@@ -374,13 +374,14 @@ class _Entry(Struct):
 
 
 def _leads_on(event: ev.Event) -> bool:
-    """Whether what follows from it must be in the same entry: a question and its notice, an answer and what it comes to, a notice and its reason.
+    """Whether what follows from it must be in the same entry: a failed attempt and what is done about it, a question and its notice, an answer and
+    what it comes to, a notice and its reason.
 
     Behind the notice of a question comes the next question: many of them need more than one entry.
     """
     if isinstance(event, ev.NoticeDue):
         return event.notice.incident or not event.notice.ask
-    return bool(getattr(event, "ask", None))
+    return isinstance(event, ev.AttemptFailed) or bool(getattr(event, "ask", None))
 
 
 def _size(event: ev.Event) -> int:

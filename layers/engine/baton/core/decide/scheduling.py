@@ -68,6 +68,8 @@ def schedule_ready(builder: DecisionBuilder) -> None:
         if builder.state.failure is not None:
             return
     for slot in builder.state.tokens:
+        if builder.state.failure is not None:
+            return  # a saga that has failed begins nothing
         known = len(builder.record)
         _try(builder, slot, to_begin=True)
         said = builder.record[known:]

@@ -286,6 +286,8 @@ def _settled(
     name, ahead = node_of(slot)[0], 0
     if state.outputs or program.is_read(name):
         gone = {slot, *drops}
+        if state.items:  # what items read is read for their node
+            gone |= {other for other in state.tokens if owner_of(other) in gone}
         reached = (slot_of(token.dst, token.iteration) for token in emits)
         ahead = program.ahead_of(
             [other for other in state.tokens if other not in gone]

@@ -1,0 +1,142 @@
+"""What the mirror knows of maps and of children: which have begun, how they were heard to end, and how a map goes on.
+
+A part of mirror.py, which holds the events of nodes and steps against the interpreter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from baton.core.log import events as ev
+from tests.core.graphs.facts import Breaks, Slot, slot_name, slot_of
+from tests.core.graphs.failing import CLASSES
+from tests.core.graphs.items import BEGIN, FAIL
+from tests.core.graphs.world import World
+
+OWN_CODES = {
+    *("odd", "join_failed", "loop_exhausted", "input_unbound"),
+    *("poll_exhausted", "map_failed", "map_invalid", "child_failed"),
+    *CLASSES,
+}
+"""All other codes are about conditions: the interpreter knows only that they break."""
+
+
+def plain(value: Any) -> Any:
+    """A value without the messages of failures, and with one code for all that conditions break with."""
+    if isinstance(value, Mapping):
+        if value.keys() == {"code", "message"}:
+            return {"code": code_of(value["code"])}
+        if value.keys() >= {"node", "code", "message"}:
+            return {"node": value["node"], "code": code_of(value["code"])}
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    is_code = isinstance(value, str) and value.startswith(("condition_", "branch_"))
+    return "condition" if is_code else value
+
+
+def code_of(code: str) -> str:
+    return code if code in OWN_CODES else "condition"
+
+
+class Report(NamedTuple):
+    """How a child has ended: whether another may follow it, where it has failed with `code`."""
+
+    status: str
+    code: str
+    value: Any
+    again: bool
+
+
+def place_of(event: Any, rounds: tuple[int, ...] = ()) -> Slot:
+    """The slot that an event is about; one that names only a node is in these rounds."""
+    item = getattr(event, "item", "")
+    name = getattr(event, "node", "") + (f"#{item}" if item else "")
+    return name, getattr(event, "iteration", rounds)
+
+
+class Watched:
+    """Of one saga: the children that have reported and have not been heard, and all that ever began."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.reports: dict[Slot, Report] = {}
+        self.known_children: dict[str, Slot] = {}
+
+    def copy_to(self, twin: Watched) -> None:
+        twin.world = self.world.fork()
+        twin.reports, twin.known_children = dict(self.reports), dict(self.known_children)
+
+    def broken(self, slot: Slot) -> Any:
+        """With what the node at this slot fails by itself; something else, if it does not."""
+        run = self.world.maps.get(slot)
+        if run is not None and not run.over:
+            found = self.world.turn(slot)
+            if found is not None and found.what == FAIL:
+                return Breaks(found.code)
+        return self.world.open.get(slot)
+
+    def look_on_many(self, event: ev.Event, now: int) -> bool:
+        """Whether the event was one of these, and is as it has to be."""
+        looks = {
+            ev.MapBegan: self._map_began,
+            ev.ItemsBegan: self._items_began,
+            ev.ItemsGathered: lambda event: None,
+            ev.MapStopped: self._map_stopped,
+            ev.ChildReported: self._reported,
+            ev.ChildrenAbandoned: self._abandoned,
+        }
+        if isinstance(event, ev.ChildOpened):
+            assert self.world.ended is None, f"{event.child} begins, and the saga has ended"
+            self._child_opened(event, now)
+            return True
+        look = looks.get(type(event))
+        if look is not None and (self.world.ended is None or isinstance(event, ev.ChildrenAbandoned)):
+            look(event)
+        return look is not None
+
+    def _map_began(self, event: Any) -> None:
+        run = self.world.maps.get(place_of(event))
+        assert run is not None, f"it is not the turn of {event.node}"
+        assert run.over, "nothing begins for an empty list"
+        assert (event.size, event.over.v) == (len(run.over), run.over)
+
+    def _items_began(self, event: Any) -> None:
+        slot = place_of(event)
+        assert slot in self.world.maps, f"the map at {slot_name(slot)} has ended"
+        found = self.world.turn(slot)
+        begun = self.world.maps[slot].begun
+        assert found is not None, f"no item of {slot_name(slot)} begins now"
+        assert (found.what, found.count, begun) == (BEGIN, event.count, event.first), f"{event}, not {found}"
+        self.world.begin_items(slot, event.count)
+
+    def _map_stopped(self, event: Any) -> None:
+        slot = place_of(event)
+        found = self.world.turn(slot)
+        assert found is not None, f"{slot_name(slot)} has not failed"
+        assert found.what == FAIL, f"{slot_name(slot)} has not failed, but {found}"
+        self.world.stop_items(slot, found)
+
+    def _child_opened(self, event: Any, now: int) -> None:
+        world, slot = self.world, place_of(event)
+        assert slot in world.may_start(now), f"{event.child} begins too early"
+        assert slot not in world.children, f"{slot_name(slot)} has a child: {world.children[slot]}"
+        assert event.child not in self.known_children, f"{event.child} has begun before"
+        given = plain(world.given_to(slot))
+        assert plain(event.input.v or {}) == given, f"{event.child} got {event.input.v}, not {given}"
+        world.children[slot] = event.child
+        self.known_children[event.child] = slot
+
+    def _reported(self, event: Any) -> None:
+        slot = slot_of(event.slot)
+        if self.world.children.get(slot) == event.child and slot not in self.reports:
+            code = event.failure.code if event.failure else ""
+            again = event.status in ("failed", "rolled_back")
+            self.reports[slot] = Report(event.status, code, event.output.v, again)
+
+    def _abandoned(self, event: Any) -> None:
+        for child in event.children:
+            slot = self.known_children[child]
+            is_wanted = self.world.ended is None and self.world.children.get(slot) == child
+            assert not is_wanted, f"{child} is asked to stop, and {slot_name(slot)} waits for it"
