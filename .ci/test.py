@@ -19,7 +19,18 @@ from typing import Any
 
 # Each is one process of pytest: one that shares its tests with others would collect them, and start their servers, once more.
 # The longest go first, so that none is waited for in the end.
-POLITE = ("lint", "simulation", "rest", "runtime", "core", "handlers", "types", "browser", "contract", "deploy")
+POLITE = (
+    "lint",
+    "simulation",
+    "rest",
+    "runtime",
+    "core",
+    "handlers",
+    "types",
+    "browser",
+    "contract",
+    "deploy",
+)
 FIRST = ("e2e",)
 LANES = 2
 OUTPUT = Path("build/test")
