@@ -28,7 +28,7 @@ from baton.cli.shared import (
 from baton.cli.values import read_pairs, read_value, text_hints
 from baton.client.exits import REFUSED, Failed, Interrupted
 from baton.client.program import typed
-from baton.client.text import plain
+from baton.words.text import plain
 
 if TYPE_CHECKING:
     from baton.client.api import Api
