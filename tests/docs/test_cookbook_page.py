@@ -92,6 +92,12 @@ class Office:
         def close(office: str, month: str) -> str:
             return self._does(f"{office} {month}")
 
+        @tool("courier.call", registry=registry)
+        def courier(order: str) -> str:
+            if self.calls.count(self._does(f"courier for {order}")) < self.ready_after:
+                raise StepFailure("no_courier", "no courier is free", kind="permanent")
+            return f"{order} is on its way"
+
         @tool("trip.book", registry=registry)
         def book(what: str) -> str:
             return self._does(f"book {what}")
@@ -234,6 +240,26 @@ def test_what_is_booked_stays_if_all_goes_well() -> None:
     office = Office()
     assert office.run("trip", {"city": "Rome"}).output == "book car in Rome"
     assert len(office.calls) == 3
+
+
+def test_children_are_started_until_one_succeeds_and_each_undoes_what_it_has_done() -> None:
+    office = Office(ready_after=3)
+    assert office.run("ship-an-order", {"order": "A7"}).output == "A7 is on its way"
+    assert office.calls.count("book a box for A7") == 3
+    assert office.calls.count("cancel a box for A7") == 2
+    office = Office(ready_after=4)
+    result = office.run("ship-an-order", {"order": "A7"})
+    assert (result.status, result.output) == ("completed", None)
+    assert office.calls.count("cancel a box for A7") == 3
+    assert office.mails[0].startswith("tester: A7 goes by post")
+
+
+def test_a_host_is_told_of_a_party_that_failed_once_it_is_undone() -> None:
+    office = Office(broken=("book cook",))
+    result = office.run("cater-a-party", {"day": "Friday"})
+    assert (result.status, office.calls[-1]) == ("rolled_back", "cancel hall on Friday")
+    assert office.mails == ["tester: No party on Friday: book cook on Friday: not possible"]
+    assert Office().run("cater-a-party", {"day": "Friday"}).output == "book cook on Friday"
 
 
 def test_every_recipe_has_a_test_here_or_is_the_child_of_one() -> None:
