@@ -23,15 +23,15 @@ export AWS_SHARED_CREDENTIALS_FILE := /dev/null
 export AWS_EC2_METADATA_DISABLED := true
 export SAM_CLI_TELEMETRY := 0
 
-TIERS := lint types unit rest simulation contract handlers browser deploy e2e
+TIERS := lint types unit rest runtime simulation contract handlers browser deploy e2e
 # The files that take longest go first, so that the other processes do not wait for them in the end.
 LONGEST := tests/cli/test_local_commands.py tests/e2e/test_openapi.py tests/e2e/test_running.py
 # Found by their mark, so that none is forgotten; to collect all the others would cost each process as much as these do.
 E2E_FILES = $(shell grep -rl --include='test_*.py' 'mark\.e2e' tests)
-# Rooms of tests/ with a tier of their own; `unit` is all the others, so that none is forgotten.
-OWN_TIER := simulation contract handlers browser deploy e2e
+# Rooms of tests/ with a tier of their own; `rest` is all the others, so that none is forgotten.
+OWN_TIER := core runtime simulation contract handlers browser deploy e2e
 # Of the simulation, those that let every write meet every fate in `make soak`.
-ALL_FATES := crash_points liveness breakers confirming taking_back planted_bugs
+ALL_FATES := crash_points liveness breakers confirming taking_back taking_back_children planted_bugs schedules races agents background
 # Of the core, those whose documents, entries and tables are drawn: `make soak` draws more of them.
 DRAWN := tests/core/test_docschema.py tests/core/test_codec.py tests/core/test_compile_graph.py tests/core/pipelines/test_properties.py
 
@@ -67,13 +67,16 @@ types: install-dev  ## mypy --strict
 # $(call pytest,tier,arguments): quiet, and leaves its counts for the summary of `make test`.
 pytest = $(BIN)/pytest -q --junit-xml=build/test/$(1).xml $(2) $(ARGS)
 
-unit: core rest  ## core (every branch), then runtime, architecture and all other fast tests
+unit: core runtime rest  ## core (every branch), then runtime, architecture and all other fast tests
 
 core: install-dev  ## the pure core at 100 % branch coverage
 	@mkdir -p build && { $(call pytest,core,-n $(JOBS) --dist worksteal --cov --cov-report= tests/core) || { $(BIN)/coverage report; exit 1; }; }
 
 rest: install-dev
-	@$(call pytest,rest,-n $(JOBS) -m "not e2e" tests --ignore=tests/core $(OWN_TIER:%=--ignore=tests/%))
+	@$(call pytest,rest,-n $(JOBS) -m "not e2e" tests $(OWN_TIER:%=--ignore=tests/%))
+
+runtime: install-dev
+	@$(call pytest,runtime,-n $(JOBS) -m "not e2e" tests/runtime)
 
 simulation: install-dev  ## crashes, duplicates and reordering around every write, seeded
 	@$(call pytest,simulation,-n $(JOBS) tests/simulation)

@@ -82,7 +82,7 @@ def test_two_hundred_nodes_are_drawn_quickly_and_in_little() -> None:
     drawn = draw(
         wide(200), {f"step_{number}": Became("ran", number + 2) for number in range(80)}, "/console/sagas/s"
     )
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 5
     assert len(drawn) < 150_000
 
 
