@@ -23,20 +23,20 @@ export AWS_SHARED_CREDENTIALS_FILE := /dev/null
 export AWS_EC2_METADATA_DISABLED := true
 export SAM_CLI_TELEMETRY := 0
 
-TIERS := lint types unit rest simulation contract handlers deploy e2e
+TIERS := lint types unit rest runtime simulation contract handlers browser deploy e2e
 # The files that take longest go first, so that the other processes do not wait for them in the end.
 LONGEST := tests/cli/test_local_commands.py tests/e2e/test_openapi.py tests/e2e/test_running.py
 # Found by their mark, so that none is forgotten; to collect all the others would cost each process as much as these do.
 E2E_FILES = $(shell grep -rl --include='test_*.py' 'mark\.e2e' tests)
-# Rooms of tests/ with a tier of their own; `unit` is all the others, so that none is forgotten.
-OWN_TIER := simulation contract handlers deploy e2e
+# Rooms of tests/ with a tier of their own; `rest` is all the others, so that none is forgotten.
+OWN_TIER := core runtime simulation contract handlers browser deploy e2e
 # Of the simulation, those that let every write meet every fate in `make soak`.
-ALL_FATES := crash_points liveness breakers confirming taking_back planted_bugs
+ALL_FATES := crash_points liveness breakers confirming taking_back taking_back_children planted_bugs schedules races agents background
 # Of the core, those whose documents, entries and tables are drawn: `make soak` draws more of them.
 DRAWN := tests/core/test_docschema.py tests/core/test_codec.py tests/core/test_compile_graph.py tests/core/pipelines/test_properties.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo failover up test core build pins bench load fuzz graphs failures soak format clean install install-dev $(TIERS)
+.PHONY: help demo failover up test core build pins bench load fuzz screenshots graphs failures soak format clean install install-dev $(TIERS)
 .NOTPARALLEL:
 
 help:  ## this list
@@ -67,13 +67,16 @@ types: install-dev  ## mypy --strict
 # $(call pytest,tier,arguments): quiet, and leaves its counts for the summary of `make test`.
 pytest = $(BIN)/pytest -q --junit-xml=build/test/$(1).xml $(2) $(ARGS)
 
-unit: core rest  ## core (every branch), then runtime, architecture and all other fast tests
+unit: core runtime rest  ## core (every branch), then runtime, architecture and all other fast tests
 
 core: install-dev  ## the pure core at 100 % branch coverage
 	@mkdir -p build && { $(call pytest,core,-n $(JOBS) --dist worksteal --cov --cov-report= tests/core) || { $(BIN)/coverage report; exit 1; }; }
 
 rest: install-dev
-	@$(call pytest,rest,-n $(JOBS) -m "not e2e" tests --ignore=tests/core $(OWN_TIER:%=--ignore=tests/%))
+	@$(call pytest,rest,-n $(JOBS) -m "not e2e" tests $(OWN_TIER:%=--ignore=tests/%))
+
+runtime: install-dev
+	@$(call pytest,runtime,-n $(JOBS) -m "not e2e" tests/runtime)
 
 simulation: install-dev  ## crashes, duplicates and reordering around every write, seeded
 	@$(call pytest,simulation,-n $(JOBS) tests/simulation)
@@ -83,6 +86,14 @@ contract: install-dev  ## every port on memory, moto and the embedded AWS
 
 handlers: install-dev  ## each function against the payloads in events/
 	@$(call pytest,handlers,-n $(JOBS) tests/handlers)
+
+# One browser for all of them, so never beside each other. Where it cannot be installed, they are skipped and say so.
+browser: install-dev  ## the console in Debian's chromium, as a person would
+	@mkdir -p build; command -v chromium >/dev/null || { echo "installing chromium …"; $(if $(shell command -v sudo),sudo -n) apt-get install -qq -y --no-install-recommends chromium; } >build/chromium.log 2>&1 || true
+	@$(call pytest,browser,-n 0 tests/browser)
+
+screenshots: install-dev  ## the pictures of docs/img
+	@$(BIN)/python -m tests.browser.screenshots
 
 deploy: install-dev  ## template, permissions, layers
 	@$(call pytest,deploy,-n $(JOBS) tests/deploy)

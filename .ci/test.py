@@ -1,7 +1,8 @@
 """`make test`: every tier, and the sum of their counts.
 
-A tier is a target of the Makefile. The end-to-end tests mostly wait, and their programs have time limits: they run from the
-beginning to the end, and all others politely beside them, one for each processor of two. The first one that fails ends the run.
+A tier is a target of the Makefile. The end-to-end tests mostly wait, and their programs have time limits: they run first, and all
+others politely beside them, one for each processor of two. What ran them then takes of the others, too: no processor is idle while
+a test waits. The first tier that fails ends the run.
 """
 
 import os
@@ -18,7 +19,18 @@ from typing import Any
 
 # Each is one process of pytest: one that shares its tests with others would collect them, and start their servers, once more.
 # The longest go first, so that none is waited for in the end.
-POLITE = ("lint", "types", "simulation", "rest", "core", "contract", "handlers", "deploy")
+POLITE = (
+    "lint",
+    "simulation",
+    "rest",
+    "runtime",
+    "core",
+    "handlers",
+    "types",
+    "browser",
+    "contract",
+    "deploy",
+)
 FIRST = ("e2e",)
 LANES = 2
 OUTPUT = Path("build/test")
@@ -27,20 +39,26 @@ WITHOUT_REPORT = {"lint", "types"}
 
 
 class Lane(threading.Thread):
-    """Takes tiers until there are none, and shows what each has printed when it ends; `failed` is the one that did."""
+    """Takes its own tiers, then of the others until there are none. Shows what each has printed when it ends.
+
+    `failed` is the one that did.
+    """
 
     _printing = threading.Lock()
 
-    def __init__(self, tiers: deque[str]) -> None:
+    def __init__(self, own: Sequence[str], others: deque[str]) -> None:
         super().__init__(daemon=True)
         self.failed = ""
-        self._tiers = tiers
+        self._own, self._others = deque(own), others
         self._now: subprocess.Popen[bytes] | None = None
         self._is_over = False
 
     def run(self) -> None:
-        while self._tiers and not self._is_over and not self.failed:
-            tier = self._tiers.popleft()
+        while not self._is_over and not self.failed:
+            try:
+                tier = (self._own or self._others).popleft()
+            except IndexError:  # another lane may have taken the last one just now
+                return
             try:
                 status = self._status(tier)
             except BaseException:
@@ -102,12 +120,14 @@ def summary(seconds: float) -> int:
     counts: Counter[str] = Counter()
     times: Counter[str] = Counter()
     bad: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
     for report in OUTPUT.glob("*.xml"):
         for case in ET.parse(report).getroot().iter("testcase"):  # noqa: S314  files that pytest wrote a minute ago
             room = ROOMS.get(report.stem, report.stem)
             counts[room] += 1
             times[room] += float(case.get("time", "0"))
             bad.update(child.tag for child in case)
+            skipped.update(f"{room}: {child.get('message')}" for child in case if child.tag == "skipped")
     print()
     for room in sorted(counts):
         print(f"  {room:<12} {counts[room]:>6} tests  {times[room]:>7.1f} s")
@@ -119,6 +139,8 @@ def summary(seconds: float) -> int:
     ]
     for tier in missing:
         print(f"  {tier:<12} has left no report")
+    for reason, count in skipped.items():
+        print(f"  SKIPPED {count:>4} of {reason}")
     passed = total - failed - bad["skipped"]
     print(f"\n{seconds:.0f} s\ntests: {passed} passed, {failed} failed, {bad['skipped']} skipped")
     return failed + len(missing)
@@ -132,7 +154,7 @@ def main() -> int:
     began = time.monotonic()
     polite = deque(POLITE)
     try:
-        failed = run([Lane(deque(FIRST)), *(Lane(polite) for _ in range(LANES))])
+        failed = run([Lane(FIRST, polite), *(Lane((), polite) for _ in range(LANES))])
     except KeyboardInterrupt:
         return 130
     if failed:

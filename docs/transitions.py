@@ -111,8 +111,11 @@ def _explore(program: Program, found: dict[tuple[str, str], set[str]]) -> None:
                 known.add(shape)
                 lives.append(life)
             continue
-        life = lives.pop()
+        life, tried = lives.pop(), list[ev.Entry]()
         for entry in _moves(program, life):
+            if entry in tried:  # a look later shows the same where nothing is to be waited for
+                continue
+            tried.append(entry)
             for kind, before, after in _statuses(program, life, entry):
                 found.setdefault((kind, before), set()).add(after)
             state = _next(life, entry)

@@ -23,17 +23,19 @@ ALLOWED: dict[str, frozenset[str]] = {
     "core": frozenset({"errors"}),
     "ports": _INNER,
     "settings": _INNER,
+    # Sentences for the command line and the console; the core itself says nothing to people.
+    "words": _INNER,
     "runtime": _PORTS,
     "adapters": _PORTS,
     "tools": _PORTS,
     # Pages of the API's own answers: it gets the routes handed in, and knows nothing of what serves them.
-    "console": _PORTS,
+    "console": _PORTS | {"words"},
     "web": _PORTS | {"runtime", "settings", "console"},
     "wiring": _PORTS | {"runtime", "adapters", "tools", "web", "settings"},
     "local": _EDGE,
-    "client": frozenset({"errors", "wiring"}),
-    "demo": frozenset({"core", "client", "local"}),
-    "cli": _EDGE | {"runtime", "tools", "web", "local", "scaffold", "builder", "client", "demo"},
+    "client": frozenset({"errors", "wiring", "words"}),
+    "demo": frozenset({"core", "client", "local", "words"}),
+    "cli": _EDGE | {"runtime", "tools", "web", "local", "scaffold", "builder", "client", "demo", "words"},
     # It writes the prices of models into the layer in the form in which the adapter reads them.
     "shipping": frozenset({"errors", "adapters", ""}),
     # A deployment in memory for the tests of an application: with the wiring, the only room that joins both sides.
@@ -48,6 +50,7 @@ ALLOWED: dict[str, frozenset[str]] = {
 CORE = (
     "",
     "expressions",
+    "outside",
     "effects",
     "conditions",
     "pipelines",

@@ -17,7 +17,7 @@ from tests.architecture.law import nodes_of
 
 PACKAGE = Path(__file__).parents[2] / "layers/engine/baton"
 KINDS = ("core/nodes/", "core/documents/nodes/", "core/log/opened.py", "core/log/work.py")
-READERS = ("core/documents/", "builder/", "cli/", "client/", "web/", "testing/")
+READERS = ("core/documents/", "builder/", "cli/", "client/", "web/", "testing/", "words/")
 NAMES = frozenset(kind.kind for kind in NODE_TYPES)
 WORDS = NAMES | {kind.key for kind in NODE_TYPES}
 STRUCTS = frozenset(
@@ -56,7 +56,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "core/documents/parts/failing.py": {"tool"},
     "core/documents/parts/node.py": {"tool", "model"},
     # Fields of events: the tool of a step, the model that an answer is of.
-    "cli/agent_words.py": {"tool", "model"},
+    "words/agent_words.py": {"tool", "model"},
     # The workflow of a saga, or of a request.
     "cli/announcing.py": {"workflow"},
     "cli/explained.py": {"end"},  # of a line
@@ -64,12 +64,14 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "cli/neighbours.py": {"workflow"},
     "cli/pipelines.py": {"workflow", "tool"},
     "cli/render.py": {"workflow", "tool", "model"},  # as in agent_words.py
+    "cli/outside.py": {"workflow"},
     "cli/sagas.py": {"workflow"},
-    "cli/undo_words.py": {"tool"},
+    "words/undo_words.py": {"tool"},
     "cli/tables.py": {"workflow", "tool"},
     "cli/workflows.py": {"workflow"},
     "client/api.py": {"workflow", "value"},
     "client/prefixes.py": {"workflow"},
+    "web/bus_events.py": {"workflow"},
     "web/routes.py": {"workflow"},
     "testing/result.py": {"workflow", "tool", "fail"},  # the end of a ladder
     # A value that a condition compares with.

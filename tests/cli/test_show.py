@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from baton.cli.render import EventLines, saga_table
-from baton.client.text import epoch_ms
+from baton.words.text import epoch_ms
 from tests.cli.conftest import Baton, FakeApi
 
 SAGA: dict[str, Any] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.client.text import clock, counted, epoch_ms, plain, span
+from baton.words.text import clock, counted, epoch_ms, plain, span
 
 
 @pytest.mark.parametrize(

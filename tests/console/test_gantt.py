@@ -8,7 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baton.console.gantt import BREAKER, ELSEWHERE, HANDS_OVER, PERSON, RUNS, WAITS, Gantt, gantt
+from baton.console.gantt import (
+    BREAKER,
+    ELSEWHERE,
+    HANDS_OVER,
+    PAUSES,
+    PERSON,
+    RUNS,
+    STARTS,
+    WAITS,
+    WRITES,
+    Gantt,
+    gantt,
+)
 from baton.console.timeline import chart
 
 T = 1_767_225_600_000
@@ -21,7 +33,7 @@ def entry(
         "version": version,
         "at": T + at,
         "events": events,
-        "epoch": 1,
+        "epoch": 0 if any(one["kind"] == "saga_started" for one in events) else 1,
         "cold": cold,
         "invocation": invocation,
     }
@@ -55,7 +67,7 @@ def test_what_ran_what_waited_and_what_was_handed_over_is_the_whole_time() -> No
         entry(3, 5_000, about("question_closed", "b")),
         entry(4, 6_000, ran("c", 5_500, 6_000), END, invocation="i2"),
     )
-    assert shares(found) == {PERSON: 4_000, RUNS: 1_300, HANDS_OVER: 700}
+    assert shares(found) == {PERSON: 4_000, RUNS: 1_300, HANDS_OVER: 500, STARTS: 200}
     assert sum(one.percent for one in found.shares) == pytest.approx(100)
     assert [bar.lane for bar in found.critical] == ["a", "b", "c"]
     assert (found.longest, found.cold, found.invocations) == ("b", 1, 2)
@@ -77,7 +89,23 @@ def test_of_branches_beside_each_other_the_one_that_ended_last_is_critical() -> 
 def test_pauses_of_more_than_a_fifth_are_marked() -> None:
     found = of(entry(1, 0, {"kind": "saga_started"}), entry(2, 1_000, ran("a", 700, 1_000), END))
     assert found.is_idle
-    assert "cold starts" in found.help
+    assert found.idle == pytest.approx(70)
+    assert "WorkerConcurrency" in found.help
+    assert [(bar.kind, bar.begin - T, bar.end - T, bar.version) for bar in found.lanes[""]] == [
+        (HANDS_OVER, 0, 700, 2)
+    ]
+
+
+def test_idle_time_is_a_checkpoint_within_an_invocation_and_a_pause_where_a_retry_is_due() -> None:
+    chosen = {**about("strategy_chosen", "a"), "due_at": T + 600}
+    found = of(
+        entry(1, 0, {"kind": "saga_started"}),
+        entry(2, 100, ran("a", 0, 100, "attempt_failed"), chosen),
+        entry(3, 800, ran("a", 600, 700)),
+        entry(4, 1_000, ran("b", 850, 1_000), END),
+    )
+    assert shares(found) == {PAUSES: 500, RUNS: 350, WRITES: 150}
+    assert [bar.kind for bar in found.lanes["a"]] == [RUNS, PAUSES, RUNS]
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,8 @@ def test_nothing_begins_beside_a_node_that_fails_at_once() -> None:
     saga = Saga(limited(program(first, task("b")), hops=Cap(most=9)))
     assert ready(saga.go()) == []
     assert end_of(saga)[0] == "failed"
-    assert saga.state.failure is not None and saga.state.failure.node == "a"
+    assert saga.state.failure is not None
+    assert saga.state.failure.node == "a"
 
 
 def test_running_steps_end_before_their_saga_does() -> None:

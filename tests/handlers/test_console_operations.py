@@ -10,6 +10,7 @@ from baton.console.targets import BREAKER
 from baton.console.troubles import LETTER
 from baton.core.failures.breakers import Breaker, BreakerTerms, Failed, reported
 from baton.core.letters import Letter
+from baton.core.log.events import Notice
 from baton.web.routes import ROUTES
 from tests.handlers.browsing import HOSTILE, SECRET, VARIABLE, Browser
 from tests.handlers.browsing import PARAMETERS as _PARAMETERS
@@ -184,7 +185,19 @@ def test_a_viewer_sees_no_form_and_does_nothing(http: Http, troubled: Browser) -
         assert "needs the role" in seen.text
 
 
-def test_pages_hold_what_every_page_does(troubled: Browser) -> None:
+def test_pages_hold_what_every_page_does(http: Http, troubled: Browser) -> None:
+    hostile = Notice(
+        key=f"{GRACE.id}/1.incident",
+        to="on_call",
+        code="service_down",
+        message=HOSTILE,
+        severity="high",
+        node=HOSTILE[:100],
+        at=1_767_225_600_000,
+        incident=True,
+    )
+    http.engine.store.incidents.open(GRACE.tenant, GRACE.id, hostile)
+    assert "&lt;script&gt;" in troubled.get("/console/incidents").html
     for path in PAGES:
         check_page(troubled, f"/console/{path}")
 

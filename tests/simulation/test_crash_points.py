@@ -22,7 +22,7 @@ from tests.kit.schedule import Schedule, trial, undisturbed
 pytestmark = pytest.mark.simulation
 
 IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
-MOST_OF_A_KIND = 3
+MOST_OF_A_KIND = 2
 
 
 def test_the_corpus_has_every_kind_of_event_and_every_write() -> None:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.simulation
 MOST = 3.0  # times as long as alone
 
 
-@pytest.mark.parametrize(("slots", "flood"), [(50, 2_000), (2, 400)])
+@pytest.mark.parametrize(("slots", "flood"), [(50, 1_000), (2, 400)])
 def test_a_tenants_flood_delays_anothers_twenty_sagas_by_less_than_three_times(
     slots: int, flood: int
 ) -> None:

@@ -91,7 +91,7 @@ def test_an_answer_takes_no_more_memory_than_it_may_have_whatever_its_encoding(
     assert error.code == code
     assert len(error.message) < 200
     assert peak < 3_000_000
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 5
 
 
 def test_a_charset_whose_codec_is_slow_is_not_used(server: Outside) -> None:
@@ -100,4 +100,4 @@ def test_a_charset_whose_codec_is_slow_is_not_used(server: Outside) -> None:
         url = server.page("/slow", body=body, kind=f"text/plain; charset={charset}")
         began = time.process_time()  # the server is in this process
         assert perform("std.http", HTTP, url=url)["body"] == body.decode()
-        assert time.process_time() - began < 1
+        assert time.process_time() - began < 5

@@ -34,6 +34,8 @@
         const next = page.getElementById("now");
         if (next && next.textContent.trim() !== now.textContent.trim()) {
           now.replaceWith(document.adoptNode(next));
+          // To those who hear the page: the replaced part is not announced, this line is.
+          if (document.title !== page.title) document.getElementById("said").textContent = page.title;
           document.title = page.title;
         }
       } catch { /* tried again */ }

@@ -21,9 +21,9 @@ from baton.core.effects.toolspec import Merits
 from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.fold import apply, fold
+from baton.core.log.opened import Child
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import ANSWER, State
-from baton.core.log.work import Child
 from baton.core.nodes.registry import KINDS
 from tests.core.asked import cancels_of, notices_of, steps_of
 from tests.core.build import T0, started, tool_spec

@@ -13,7 +13,7 @@ from baton.core.decide.context import EvaluationContext
 from baton.core.graph.graph import Each, Graph, Loop
 from baton.core.log import events as ev
 from baton.core.log.maps import NOT_BEGUN
-from baton.core.log.work import Child
+from baton.core.log.opened import Child
 from baton.core.nodes import child
 from baton.core.nodes import map as maps
 from baton.core.nodes.base import Activation, Desk, Moved, Next, Opened

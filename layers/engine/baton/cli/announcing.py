@@ -12,8 +12,8 @@ from typing import Any
 from baton.client.api import Api
 from baton.client.connection import LOCAL_FILE, Connection, Owner
 from baton.client.program import typed
-from baton.client.text import plain
 from baton.core.conditions.examples import example_of
+from baton.words.text import plain
 
 FIRST = "dinner"  # the example of this project, whose services are started with it
 

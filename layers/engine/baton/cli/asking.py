@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from baton.client.text import epoch_ms, one_line, since, when
+from baton.words.text import epoch_ms, one_line, since, when
 
 
 def question_lines(saga: Mapping[str, Any], now: int) -> list[str]:

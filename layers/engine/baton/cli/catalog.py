@@ -10,7 +10,7 @@ import click
 from baton.cli.completion import complete_kinds, complete_tools
 from baton.cli.shared import Shared, console, json_option, print_json, print_table, terminal_width
 from baton.client.exits import REFUSED, Failed
-from baton.client.text import plain
+from baton.words.text import plain
 
 
 @click.command(short_help="List tools, or show one with its schemas.")

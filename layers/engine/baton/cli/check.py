@@ -21,7 +21,7 @@ from baton.cli.shared import console, is_unicode, json_option, print_json, termi
 from baton.cli.sources import Source, read_source
 from baton.cli.standard import off_note, tools_off
 from baton.client.exits import NO, line_of
-from baton.client.text import counted, course, plain
+from baton.words.text import counted, course, plain
 
 if TYPE_CHECKING:
     from baton.core.effects.toolspec import ToolSpec
@@ -180,7 +180,7 @@ def _print(report: Report, *, quiet: bool, as_mermaid: bool) -> None:
         first, *others = course(report.on_failure)
         for line in (f"if a step fails for good: {first}".rstrip(), *others) if first or others else ():
             click.echo(plain(line))
-        from baton.cli.undo_words import declared  # it loads msgspec, which `--help` does without
+        from baton.words.undo_words import declared  # it loads msgspec, which `--help` does without
 
         if words := declared(report.graph):
             click.echo(plain(f"what undoes it: {words}"))

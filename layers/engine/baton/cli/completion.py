@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from baton.client.connection import find_connection
-from baton.client.text import plain
+from baton.words.text import plain
 
 SHELLS = ("bash", "zsh", "fish")
 _VARIABLE = "_BATON_COMPLETE"

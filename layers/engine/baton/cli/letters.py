@@ -275,6 +275,6 @@ def _wanted(saga: str | None, node: str | None, reason: str | None) -> dict[str,
 
 
 def _plain(value: Any) -> str:
-    from baton.client.text import plain
+    from baton.words.text import plain
 
     return plain(str(value))

@@ -8,7 +8,7 @@ from typing import Any
 from baton.cli.watching import Pace
 from baton.client.api import Api
 from baton.client.exits import Busy
-from baton.client.text import plain
+from baton.words.text import plain
 
 _SAME = 64  # so many characters tell where what was printed ends in a text that has lost its beginning
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from baton.client.text import counted
+from baton.words.text import counted
 
 if TYPE_CHECKING:
     from baton.core.graph.graph import Graph, Node

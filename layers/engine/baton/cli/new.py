@@ -13,7 +13,7 @@ import click
 
 from baton.cli.shared import json_option, print_json
 from baton.client.exits import USAGE, Failed
-from baton.client.text import plain
+from baton.words.text import plain
 
 if TYPE_CHECKING:
     from baton.scaffold.make import Project

@@ -16,7 +16,7 @@ from baton.cli.shared import Shared, console, gathered, json_option, key_option,
 from baton.cli.values import read_value
 from baton.client.exits import REFUSED, USAGE, Failed
 from baton.client.program import typed
-from baton.client.text import plain
+from baton.words.text import plain
 
 if TYPE_CHECKING:
     from baton.client.api import Api

@@ -13,7 +13,7 @@ import click
 
 from baton.cli.shared import Shared, json_option, print_json
 from baton.client.exits import REFUSED, Failed
-from baton.client.text import counted, plain
+from baton.words.text import counted, plain
 
 if TYPE_CHECKING:
     from baton.client.api import Api

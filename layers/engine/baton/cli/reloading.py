@@ -17,9 +17,9 @@ import click
 from baton.cli.app import LAYER, load_app
 from baton.client.connection import Connection
 from baton.client.exits import Failed
-from baton.client.text import plain
 from baton.local.problems import LocalRunError
 from baton.local.run import LocalRun
+from baton.words.text import plain
 
 EVERY_S = 0.5
 _WATCHED = (LAYER, Path("functions"))

@@ -13,16 +13,16 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from baton.cli.agent_words import Said, news
 from baton.cli.asking import question_lines
-from baton.cli.event_words import EventWords, asked
-from baton.cli.undo_words import undo_lines
 from baton.cli.waiting import rounds, waits
 from baton.client.program import typed
-from baton.client.text import clock, counted, course, epoch_ms, one_line, plain, since, span, when
 from baton.core.log.status import FINISHED
 from baton.core.models.tool import MODEL
 from baton.core.money import MICRO, usd
+from baton.words.agent_words import Said, news
+from baton.words.event_words import EventWords, asked
+from baton.words.text import clock, counted, course, epoch_ms, one_line, plain, since, span, when
+from baton.words.undo_words import undo_lines
 
 COLOURS = {
     "completed": "green",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from baton.client.text import counted, plain
+from baton.words.text import counted, plain
 
 _SHOWN = 10
 _SAID = {

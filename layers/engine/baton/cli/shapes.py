@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.cli.graph import Box
-from baton.client.text import counted, plain, span
+from baton.words.text import counted, plain, span
 
 
 def boxes(workflow: Mapping[str, Any]) -> list[Box]:

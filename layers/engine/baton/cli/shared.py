@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from baton.client.connection import find_connection
-from baton.client.text import counted, escaped
+from baton.words.text import counted, escaped
 
 if TYPE_CHECKING:
     from rich.console import Console

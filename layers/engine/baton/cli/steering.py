@@ -12,7 +12,7 @@ from baton.cli.durations import Duration
 from baton.cli.numbers import Whole
 from baton.cli.shared import Shared, json_option, key_option, print_json
 from baton.cli.values import read_value
-from baton.client.text import counted
+from baton.words.text import counted
 
 
 @click.command(short_help="Cancel a saga.")

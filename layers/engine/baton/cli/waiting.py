@@ -12,10 +12,10 @@ from itertools import zip_longest
 from typing import Any
 
 from baton.client.program import typed
-from baton.client.text import epoch_ms, plain, since, when
 from baton.core.conditions.examples import example_of
 from baton.core.log.answers import INPUT
 from baton.core.log.status import FINISHED
+from baton.words.text import epoch_ms, plain, since, when
 
 _SHOWN = 5  # questions, each with a command that answers it
 

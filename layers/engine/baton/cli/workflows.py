@@ -28,7 +28,7 @@ from baton.cli.shared import (
 from baton.cli.sources import Source, read_source
 from baton.cli.standard import off_note, tools_off
 from baton.client.exits import NO, REFUSED, Failed
-from baton.client.text import counted, plain
+from baton.words.text import counted, plain
 
 if TYPE_CHECKING:
     from baton.client.api import Api

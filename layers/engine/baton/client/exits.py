@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import click
 
-from baton.client.text import one_line, plain
+from baton.words.text import one_line, plain
 
 OK = 0
 NO = 1

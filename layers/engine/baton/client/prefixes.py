@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from baton.client.exits import USAGE, Failed
-from baton.client.text import plain
+from baton.words.text import plain
 
 SHORTEST = 4
 RECENT = 1_000  # sagas, the latest change first, among which a beginning is looked up

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from markupsafe import Markup
 
 from baton.console.layout import HEIGHT, WIDTH, Edge, Line, lay_out
 from baton.console.rendering import label, part, words
+from baton.core.log.maps import is_index
 
 _LETTERS: Final = 21
+_NOT_TAKEN: Final = frozenset({"skipped", "dropped", "joining"})
 _EDGES: Final = {
     "branch": "dotted",
     "catch": "catch",
@@ -27,40 +30,67 @@ _TIP: Final = Markup(
 
 @dataclass(frozen=True, slots=True)
 class Became:
-    """What became of a node: a word, and the version of the log that says so (0: none does yet). rounds: how often."""
+    """What became of a node: a word, and the version of the log that says so (0: none does yet). rounds: how often.
+
+    items: of a map, how many have come to an end, and how many of them failed.
+    """
 
     word: str
     version: int = 0
     rounds: int = 1
+    items: int = 0
+    failed: int = 0
+
+    @property
+    def folded(self) -> str:
+        """What a map is, where its items would be drawn."""
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f", {self.items} item{'s' if self.items > 1 else ''}{failed}" if self.items else ""
 
 
 def became(view: Mapping[str, Any], way: Mapping[str, Any] | None) -> dict[str, Became]:
     """Of each node that is known: what it does now, or what it did last."""
     found: dict[str, Became] = {}
+    done, failed = Counter[str](), Counter[str]()
     for step in way["steps"] if way else ():
-        if not step.get("item"):
+        if not (item := str(step.get("item") or "")):
             rounds = found[step["node"]].rounds + 1 if step["node"] in found else 1
             found[step["node"]] = Became(str(step["became"]), int(step["version"]), rounds)
+        elif is_index(item):
+            done[step["node"]] += 1
+            failed[step["node"]] += step["became"] == "failed"
     for active in view["active"]:
         before = found.get(active["node"])
         found[active["node"]] = Became(
             str(active["state"]), before.version if before else 0, before.rounds if before else 1
         )
-    return found
+    return {name: replace(one, items=done[name], failed=failed[name]) for name, one in found.items()}
 
 
-def draw(workflow: Mapping[str, Any], known: Mapping[str, Became], there: str) -> Markup:
-    """`there`: the path of the saga's page, for links into its log. Empty: no saga's; nodes lead to `#node-NAME` of the page."""
+def draw(
+    workflow: Mapping[str, Any], known: Mapping[str, Became], there: str, percent: int | None = 100
+) -> Markup:
+    """`there`: the path of the saga's page, for links into its log. Empty: no saga's; nodes lead to `#node-NAME` of the page.
+
+    percent: of its size; None: as wide as there is room.
+    """
     nodes = [str(node["name"]) for node in workflow["nodes"]]
     kinds = {str(node["name"]): str(node["kind"]) for node in workflow["nodes"]}
     edges = [Edge(str(one["from"]), str(one["to"]), str(one["kind"])) for one in workflow["edges"]]
     loops = {str(node["name"]): [str(one) for one in node.get("loops", ())] for node in workflow["nodes"]}
     made = lay_out(nodes, edges, loops)
-    taken = {name for name, one in known.items() if one.word not in ("skipped", "dropped")}
+    taken = {name for name, one in known.items() if one.word not in _NOT_TAKEN}
     parts = [
-        Markup(
-            '<svg class="graph" width="{0}" height="{1}" viewBox="0 0 {0} {1}" role="group" aria-label="{2}">'
-        ).format(made.width, made.height, f"The graph of {words(workflow['name'], 80)}, {len(nodes)} nodes"),
+        Markup('<svg class="graph" {3} viewBox="0 0 {0} {1}" role="group" aria-label="{2}">').format(
+            made.width,
+            made.height,
+            f"The graph of {words(workflow['name'], 80)}, {len(nodes)} nodes",
+            Markup('width="100%"')
+            if percent is None
+            else Markup('width="{}" height="{}"').format(
+                made.width * percent // 100, made.height * percent // 100
+            ),
+        ),
         _TIP,
     ]
     for frame in made.frames:
@@ -95,7 +125,7 @@ def _line(line: Line, taken: set[str]) -> Markup:
 def _node(name: str, kind: str, place: tuple[int, int], known: Became | None, there: str) -> Markup:
     x, y = place
     word = label(known.word) if known else "not reached"
-    rounds = f", {known.rounds} rounds" if known and known.rounds > 1 else ""
+    rounds = (f", {known.rounds} rounds" if known.rounds > 1 else "") + known.folded if known else ""
     to = f"{there}/log/{known.version}" if known and known.version else f"{there}/nodes/{part(name)}"
     said = f"{label(kind)}, {word}{rounds}"
     if not there:

@@ -1,34 +1,34 @@
 """Where the time of a saga went, from its log: what ran and what waited, beside each other, and what held the whole up. Pure.
 
-The log has when attempts ran, and when entries were written. What no bar covers is hand-over: queues, starts of functions, checkpoints.
+The log has when attempts ran, and when entries were written, by which invocation. What no bar covers is idle: before the first entry of
+another invocation it is hand-over (the queue) or a cold start, within one it is a checkpoint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from baton.console.rendering import milliseconds, span
 
-RUNS, PERSON, WAITS, ELSEWHERE, BREAKER, HANDS_OVER = (
-    "run",
-    "person",
-    "wait",
-    "elsewhere",
-    "breaker",
-    "handover",
-)
+RUNS, PERSON, WAITS, ELSEWHERE, BREAKER, PAUSES = ("run", "person", "wait", "elsewhere", "breaker", "pause")
+HANDS_OVER, STARTS, WRITES = "handover", "cold", "checkpoint"
 NAMES: Final = {
     RUNS: "execution",
     PERSON: "waiting for a person",
     WAITS: "waiting for a signal or a timer",
     ELSEWHERE: "work elsewhere",
     BREAKER: "waiting for a circuit breaker",
-    HANDS_OVER: "hand-over and pauses",
+    PAUSES: "pause before a retry",
+    HANDS_OVER: "hand-over to another invocation",
+    STARTS: "cold start",
+    WRITES: "checkpoint",
 }
 # Of what goes on at the same time, the first one is what the saga did.
-_ORDER: Final = (RUNS, ELSEWHERE, PERSON, WAITS, BREAKER)
+_ORDER: Final = (RUNS, ELSEWHERE, PERSON, WAITS, BREAKER, PAUSES)
+_IDLE: Final = (PAUSES, HANDS_OVER, STARTS, WRITES)
+_SMALLEST: Final = 0.005  # of the whole: idle time that is drawn
 IDLE_MOST: Final = 20
 _OPENS: Final = {
     "wait_opened": WAITS,
@@ -43,8 +43,10 @@ _HELP: Final = {
     WAITS: "Signals and timers took most of the time: the workflow asked for it.",
     ELSEWHERE: "Work elsewhere, or child sagas, took most of the time: look at what they did.",
     BREAKER: "A target was down for most of the time: let the step go another way (`failover`).",
-    HANDS_OVER: "Most of the time nothing ran: pauses before retries, the queue, and cold starts. Look at failed attempts, the number of workers and "
-    "`WorkerConcurrency`.",
+    PAUSES: "Pauses before retries took most of the time: look at why attempts failed, and at `retry`.",
+    HANDS_OVER: "Most of the time the saga waited in the queue for a worker: look at the number of workers and `WorkerConcurrency`.",
+    STARTS: "Cold starts took most of the time: keep workers provisioned, or let the saga do more in one invocation.",
+    WRITES: "Writing checkpoints took most of the time: let small steps be one, or have them run beside each other.",
 }
 
 
@@ -86,7 +88,12 @@ class Gantt:
 
     @property
     def is_idle(self) -> bool:
-        return any(one.kind == HANDS_OVER and one.percent > IDLE_MOST for one in self.shares)
+        return self.idle > IDLE_MOST
+
+    @property
+    def idle(self) -> float:
+        """Per cent of the time in which nothing ran and nothing was waited for."""
+        return sum(one.percent for one in self.shares if one.kind in _IDLE)
 
 
 def gantt(entries: Sequence[Mapping[str, Any]], now: int, *, is_over: bool) -> Gantt | None:
@@ -98,12 +105,19 @@ def gantt(entries: Sequence[Mapping[str, Any]], now: int, *, is_over: bool) -> G
     begin = min([times[0], *(bar.begin for bar in bars)])
     end = max([times[-1] if is_over else now, *(bar.end for bar in bars if bar.version)], default=now)
     critical = _critical(bars, begin, end)
+    parts = list(_parts(bars, entries, begin, end))
+    least = max((end - begin) * _SMALLEST, 1)
+    idle = [
+        Bar("", part.kind, part.begin, part.end, part.version, "no step ran")
+        for part in parts
+        if part.kind in _IDLE and part.kind != PAUSES and part.end - part.begin >= least
+    ]
     lanes: dict[str, list[Bar]] = {}
-    for bar in sorted(bars, key=lambda bar: (bar.begin, bar.end)):
+    for bar in sorted([*bars, *idle], key=lambda bar: (bar.begin, bar.end)):
         is_critical = bar in critical
         shown = Bar(bar.lane, bar.kind, bar.begin, bar.end, bar.version, bar.words, is_critical)
         lanes.setdefault(bar.lane, []).append(shown)
-    shares = _shares(bars, begin, end)
+    shares = _shares(parts, begin, end)
     most = max(shares, key=lambda one: one.ms, default=None)
     by_lane: dict[str, int] = {}
     for bar in critical:
@@ -121,12 +135,13 @@ def gantt(entries: Sequence[Mapping[str, Any]], now: int, *, is_over: bool) -> G
     )
 
 
-def _bars(entries: Iterable[Mapping[str, Any]], now: int, *, is_over: bool) -> list[Bar]:
+def _bars(entries: Sequence[Mapping[str, Any]], now: int, *, is_over: bool) -> list[Bar]:
     found: list[Bar] = []
     opened: dict[
         tuple[str, str], tuple[int, str]
     ] = {}  # by slot and kind of wait: since when, in which words
     last = 0
+    ends = (milliseconds(entries[-1]["at"]) or now) if is_over else now
     for entry in entries:
         at, version = milliseconds(entry["at"]) or last, int(entry["version"])
         last = at
@@ -148,6 +163,10 @@ def _bars(entries: Iterable[Mapping[str, Any]], now: int, *, is_over: bool) -> l
                 ]
                 opened.clear()
                 continue
+            # A retry: it is due at a moment that the entry names.
+            if (due := milliseconds(event.get("due_at"))) and due > at:
+                until = max(min(due, ends), at)
+                found.append(Bar(lane, PAUSES, at, until, version, "until the next attempt"))
             for waits in _ORDER:
                 if kind not in _OPENS and _closes(kind, waits) and (lane, waits) in opened:
                     since, words = opened.pop((lane, waits))
@@ -187,20 +206,48 @@ def _critical(bars: Sequence[Bar], begin: int, end: int) -> list[Bar]:
     return chain[::-1]
 
 
-def _shares(bars: Sequence[Bar], begin: int, end: int) -> list[Share]:
-    """Each moment belongs to one kind of what went on; those of nothing are hand-over."""
-    whole = max(end - begin, 1)
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What the saga as a whole did from one moment to another. version: of the entry that ended idle time."""
+
+    kind: str
+    begin: int
+    end: int
+    version: int = 0
+
+
+def _parts(bars: Sequence[Bar], entries: Sequence[Mapping[str, Any]], begin: int, end: int) -> Iterator[Part]:
+    """Each moment belongs to one kind of what went on."""
     changes = sorted(
         (moment, step, bar.kind)
         for bar in bars
         for moment, step in ((max(bar.begin, begin), 1), (min(max(bar.end, bar.begin), end), -1))
     )
-    going, sums, before = dict.fromkeys(_ORDER, 0), dict.fromkeys(NAMES, 0), begin
+    going, before = dict.fromkeys(_ORDER, 0), begin
+    written = [(milliseconds(one["at"]) or begin, one) for one in entries if one["epoch"]]
     for moment, step, kind in [*changes, (end, 0, RUNS)]:
-        does = next((one for one in _ORDER if going[one] > 0), HANDS_OVER)
-        sums[does] += max(moment - before, 0)
+        if moment > before:
+            does = next((one for one in _ORDER if going[one] > 0), "")
+            yield Part(does, before, moment) if does else _idle(written, before, moment)
         before = max(moment, before)
         going[kind] += step
+
+
+def _idle(written: Sequence[tuple[int, Mapping[str, Any]]], begin: int, end: int) -> Part:
+    """Of which kind idle time was: by the entry that a worker wrote before it, and by the next one."""
+    last = next((one for at, one in reversed(written) if at <= begin), None)
+    after = next((one for at, one in written if at >= end), None)
+    if after is None:
+        return Part(HANDS_OVER, begin, end)
+    if last is not None and last["invocation"] == after["invocation"]:
+        return Part(WRITES, begin, end, int(after["version"]))
+    return Part(STARTS if after["cold"] else HANDS_OVER, begin, end, int(after["version"]))
+
+
+def _shares(parts: Sequence[Part], begin: int, end: int) -> list[Share]:
+    whole, sums = max(end - begin, 1), dict.fromkeys(NAMES, 0)
+    for part in parts:
+        sums[part.kind] += part.end - part.begin
     found = [Share(kind, ms, 100 * ms / whole) for kind, ms in sums.items() if ms]
     return sorted(found, key=lambda one: -one.ms)
 

@@ -15,6 +15,10 @@ BESIDE: Final = 40
 """So many nodes are drawn on the page of a saga; a larger graph has a page of its own."""
 
 
+FIT: Final = "fit"
+ZOOMS: Final = {FIT: "As wide as the page", "50": "50 %", "100": "100 %", "150": "150 %", "200": "200 %"}
+
+
 async def workflow_of(visit: Visit, view: Mapping[str, Any]) -> dict[str, Any] | None:
     """The version of the workflow whose graph the saga runs; None where it is not among the newest hundred."""
     name = str(view["workflow"]).partition("@")[0]
@@ -43,8 +47,17 @@ async def graph(visit: Visit) -> Answer:
         way = await visit.call("showWay", {"saga": saga}, {"limit": _STEPS})
     except UserError:
         way = None
-    drawn = draw(workflow, became(view, way), f"/console/sagas/{saga}") if workflow else None
-    data = {"saga": view, "drawn": drawn, "is_whole": way is not None and way["next"] is None}
+    chosen = visit.query.get("zoom", "100")
+    zoom = chosen if chosen in ZOOMS else "100"
+    percent = None if zoom == FIT else int(zoom)
+    drawn = draw(workflow, became(view, way), f"/console/sagas/{saga}", percent) if workflow else None
+    data = {
+        "saga": view,
+        "drawn": drawn,
+        "zoom": zoom,
+        "zooms": ZOOMS,
+        "is_whole": way is not None and way["next"] is None,
+    }
     return Html(template="graph.html", title=f"Graph of {saga}", data=data, tag=tag, every=pace(view))
 
 

@@ -53,6 +53,7 @@ PAGES: Final = (
     Page("GET", "sagas/{saga}/log/{version}", saga.entry),
     Page("GET", "sagas/{saga}/cost", saga.cost),
     Page("GET", "sagas/{saga}/time", timeline.timeline),
+    Page("GET", "sagas/{saga}/talk", saga.conversations),
     Page("GET", "sagas/{saga}/graph", graphs.graph),
     Page("GET", "sagas/{saga}/nodes/{node}", graphs.node),
     Page("GET", "inbox", inbox.inbox),

@@ -9,8 +9,11 @@ from typing import Any, Final
 from baton.console.acting import ENDED, done, pace, possible
 from baton.console.drawing import became, draw
 from baton.console.graphs import BESIDE, workflow_of
+from baton.console.rendering import milliseconds, span
+from baton.console.talk import talks_of
 from baton.console.visits import Answer, Download, Html, Unchanged, Visit, tag_of
 from baton.errors import NotFound, UserError
+from baton.words.event_words import EventWords
 
 _ENTRIES: Final = "50"
 _SHORT: Final = 100  # entries that a page reads besides what it must
@@ -32,6 +35,8 @@ async def show(visit: Visit) -> Answer:
         drawn = draw(workflow, became(view, way), f"/console/sagas/{view['id']}")
     data = {
         "saga": view,
+        "acting": [one for one in view["active"] if one["state"] != "joining"],
+        "joining": [one for one in view["active"] if one["state"] == "joining"],
         "cost": costs,
         "way": way,
         "drawn": drawn,
@@ -52,8 +57,33 @@ async def log(visit: Visit) -> Html:
     """The log in pages: a line for each event, and behind it what the event holds."""
     saga, after = visit.path["saga"], visit.query.get("after", "0")
     page = await visit.call("listEvents", {"saga": saga}, {"after": after, "limit": _ENTRIES})
-    data = {"saga": saga, "entries": page["entries"], "next": page["next"], "after": after}
+    said = EventWords()
+    entries = [(one, [(event, sentence(said, event)) for event in one["events"]]) for one in page["entries"]]
+    data = {"saga": saga, "entries": entries, "next": page["next"], "after": after}
     return Html(template="log.html", title=f"Log of {saga}", data=data, tag=tag_of(page))
+
+
+async def conversations(visit: Visit) -> Answer:
+    """What agents and their models said to each other."""
+    saga = visit.path["saga"]
+    view = await visit.call("showSaga", {"saga": saga})
+    if (tag := tag_of(view["version"])) == visit.seen:
+        return Unchanged()
+    page = await visit.call("listEvents", {"saga": saga}, {"limit": "1000"})
+    talks = talks_of(page["entries"])
+    turns = sum(len(talk.turns) for talk in talks)
+    data = {"saga": view, "talks": talks, "turns": turns, "is_whole": page["next"] is None}
+    return Html(template="talk.html", title=f"Conversations of {saga}", data=data, tag=tag, every=pace(view))
+
+
+def sentence(said: EventWords, event: Mapping[str, Any]) -> str:
+    """What an event says, and how long it took; nothing for one whose kind says all."""
+    words = said.of(event)
+    if words is None and (failure := event.get("failure")):
+        words = f"{failure.get('code')}: {failure.get('message')}", frozenset()
+    begin, end = milliseconds(event.get("started_at")), milliseconds(event.get("ended_at"))
+    took = [span(end - begin)] if begin and end and end >= begin else []
+    return ", ".join([*([words[0]] if words else []), *took])
 
 
 async def entry(visit: Visit) -> Html:

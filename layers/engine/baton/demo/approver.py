@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from baton.client.api import Api
-from baton.client.text import span
 from baton.demo.evidence import Course
+from baton.words.text import span
 
 
 class Approver:

@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import Any
 
 from baton.client.api import Api, Reader
-from baton.client.text import epoch_ms
 from baton.core.log.status import FINISHED
 from baton.demo.figures import ROLLED_BACK, events_of
+from baton.words.text import epoch_ms
 
 Json = Mapping[str, Any]
 

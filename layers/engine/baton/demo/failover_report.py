@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from baton.client.text import counted, span
 from baton.demo.failover import Outcome
+from baton.words.text import counted, span
 
 
 def show(console: Console, outcomes: Sequence[Outcome]) -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from baton.client.text import epoch_ms
 from baton.core.failures.strategies.registry import of
 from baton.core.log.answers import APPROVE
 from baton.core.log.undos import UNDO
@@ -19,6 +18,7 @@ from baton.core.money import MICRO
 from baton.core.read.costs import Charge, per_million_steps
 from baton.demo.bill import WRITES_PER_EFFECT, Work, bill
 from baton.demo.evidence import Course, Evidence, Kill, request_of, tally
+from baton.words.text import epoch_ms
 
 WORKER = "WorkerFunction"
 PAYMENT, LOOKED_UP = "deposit", "find_deposit"

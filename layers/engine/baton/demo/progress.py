@@ -15,9 +15,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from baton.client.text import counted
 from baton.core.log.status import FINISHED
 from baton.demo.evidence import tally
+from baton.words.text import counted
 
 EVERY_S = 2.0
 _BAR = 14

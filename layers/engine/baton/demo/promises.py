@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from baton.client.text import counted, epoch_ms
 from baton.core.log.state import slot_of
 from baton.core.models.tool import MODEL
 from baton.demo.evidence import Evidence
 from baton.demo.figures import LOOKED_UP, PAYMENT, ROLLED_BACK, Figures, events_of
+from baton.words.text import counted, epoch_ms
 
 OK = 200
 WANTED_PARTY = 6

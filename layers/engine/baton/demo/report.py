@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from baton.client.text import counted, span
 from baton.core.money import usd
 from baton.core.read import prices
 from baton.demo.figures import Approval, Change, Figures, Planning, Survival, Undoing, quantile
+from baton.words.text import counted, span
 
 
 def show(console: Console, figures: Figures, broken: Sequence[str]) -> None:

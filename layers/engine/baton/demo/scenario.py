@@ -14,13 +14,13 @@ from typing import Any, Protocol
 
 from baton.client.api import Api
 from baton.client.exits import Failed
-from baton.client.text import span
 from baton.core.log.status import FINISHED
 from baton.demo.approver import Approver
 from baton.demo.books import Books
 from baton.demo.evidence import Course, Kill, request_of
 from baton.demo.guest import WORDS, Guest
 from baton.local.records import ProcessInfo
+from baton.words.text import span
 
 FIRST_EVENING = datetime(2026, 12, 1, 19, 30, tzinfo=UTC)
 CITIES = ("Lisbon", "Porto", "Bergen", "Graz", "Ghent")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from baton.cli.agent_words import Event, Said
-from baton.client.text import clock, counted, epoch_ms, one_line
 from baton.core.log.agents import item_words
 from baton.core.log.undos import UNDO, undone_item
+from baton.words.agent_words import Event, Said
+from baton.words.text import clock, counted, epoch_ms, one_line
 
 _SHOWN = 5  # steps of one fate, of which each has a line
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from baton.client.text import counted, cut, one_line
+from baton.words.text import counted, cut, one_line
 
 _MOST = 200
 Event = Mapping[str, Any]

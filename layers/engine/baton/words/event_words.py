@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from baton.cli import map_words, undo_words
-from baton.cli.agent_words import AgentWords, Event, Said
-from baton.client.text import counted, epoch_ms, one_line, span
 from baton.core.log.answers import EXPIRED
 from baton.core.log.state import ANSWER
+from baton.words import map_words, undo_words
+from baton.words.agent_words import AgentWords, Event, Said
+from baton.words.text import counted, epoch_ms, one_line, span
 
 
 class EventWords:

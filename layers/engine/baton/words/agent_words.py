@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from baton.cli import map_words
-from baton.client.text import counted, cut, one_line
 from baton.core.log.agents import Called, calls_words, is_turn, item_words, turn_item
 from baton.core.log.maps import is_index
+from baton.words import map_words
+from baton.words.text import counted, cut, one_line
 
 Event: TypeAlias = Mapping[str, Any]
 Said: TypeAlias = tuple[str, frozenset[str]]

@@ -1,0 +1,76 @@
+"""Conversations of agents, from the entries of a log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from baton.console.talk import talks_of
+
+TURN = {"started_at": "2026-01-01T00:00:00Z", "ended_at": "2026-01-01T00:00:02Z"}
+
+
+def entries(*events: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"version": number, "events": [{"node": "plan", "iteration": [], **event}]}
+        for number, event in enumerate(events, 2)
+    ]
+
+
+BEGUN = (
+    {"kind": "agent_began", "given": {"v": {"model": "m", "prompt": "p"}}},
+    {"kind": "turn_began", "turn": 1},
+)
+ASKS = {
+    "kind": "step_succeeded",
+    "item": "t1",
+    "output": {
+        "v": {"text": "", "calls": [{"tool": "a", "arguments": {"x": 1}}, {"tool": "b", "arguments": {}}]}
+    },
+    "usage": [
+        {"model": "m", "input": 100, "cached": 80, "output": 7},
+        {"model": "m", "input": 1, "output": 1},
+    ],
+    "cost": 2_000_000,
+    **TURN,
+}
+
+
+def test_a_turn_has_its_calls_with_what_came_of_them_and_what_it_cost() -> None:
+    (talk,) = talks_of(
+        entries(
+            *BEGUN,
+            ASKS,
+            {"kind": "step_succeeded", "item": "t1-1", "output": {"v": [1]}, **TURN},
+            {"kind": "step_failed", "item": "t1-0", "failure": {"code": "gone", "message": "no"}, **TURN},
+        )
+    )
+    (turn,) = talk.turns.values()
+    assert (turn.input, turn.cached, turn.output, turn.usd, turn.models) == (101, 80, 8, 2.0, ["m"])
+    assert (turn.took, turn.version, talk.usd, talk.is_over) == (2_000, 4, 2.0, False)
+    first, second = turn.calls
+    assert (first.tool, first.arguments, first.result) == ("a", {"x": 1}, None)
+    assert first.failure == {"code": "gone", "message": "no"}
+    assert (second.tool, second.result, second.version, second.failure) == ("b", [1], 5, None)
+
+
+def test_a_turn_that_has_no_answer_yet_is_one_and_an_agent_that_answered_is_over() -> None:
+    (open_one,) = talks_of(entries(*BEGUN))
+    assert [(one.number, one.version, one.answer) for one in open_one.turns.values()] == [(1, 0, None)]
+    (closed,) = talks_of(entries(*BEGUN, ASKS, {"kind": "agent_closed", "output": {"v": "done"}}))
+    assert closed.is_over
+
+
+def test_a_call_that_is_refused_and_what_is_too_large_for_its_entry_are_shown_as_far_as_is_known() -> None:
+    refused = {"item": "t1-0", "tool": "a", "failure": {"code": "too_many_calls", "message": "no"}}
+    large = {**ASKS, "output": {"ref": "blob", "size": 9}}
+    (talk,) = talks_of(
+        entries(
+            {**BEGUN[0], "given": {"ref": "x"}}, BEGUN[1], large, {"kind": "calls_began", "calls": [refused]}
+        )
+    )
+    assert talk.given == {}
+    assert [(one.tool, one.failure) for one in talk.turns[1].calls] == [("a", refused["failure"])]
+
+
+def test_a_node_that_is_no_agent_has_no_conversation() -> None:
+    assert talks_of(entries({"kind": "step_succeeded", "item": "t1", "output": {"v": 1}})) == []
