@@ -166,6 +166,15 @@ def test_a_reminder_is_sent_with_the_time_of_its_tick() -> None:
     assert office.mails == ["books@example.com: The month before 2026-12-01T09:00:00+01:00 is to be closed"]
 
 
+def test_a_guest_is_told_of_each_delay_until_the_delivery_arrives() -> None:
+    office, news = Office(), [("1h", "news", {"minutes": 20}), ("2h", "news", {"minutes": 5})]
+    given = {"delivery": "D-1", "guest": "ada"}
+    result = office.run("follow-a-delivery", given, signals=[*news, ("3h", "news", {"minutes": 0})])
+    assert result.status == "completed"
+    assert office.mails == ["ada: Your delivery is 20 minutes late", "ada: Your delivery is 5 minutes late"]
+    assert 10_800 <= result.took_s < 10_900
+
+
 def test_a_report_is_asked_for_until_it_is_ready_or_too_late() -> None:
     office = Office(ready_after=3)
     result = office.run("report", {"month": "May"})
