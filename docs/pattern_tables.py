@@ -107,7 +107,6 @@ PATTERNS = (
         NOT,
         "`Map` has the items that its input has when it begins.",
         "Map",
-        "No node adds instances while others run. An agent adds calls as it works, but there a model decides. A `map` has the items that its list has when it begins.",
     ),
     Pattern(
         "Deferred Choice",

@@ -50,6 +50,7 @@ ALLOWED: dict[str, frozenset[str]] = {
 CORE = (
     "",
     "expressions",
+    "outside",
     "effects",
     "conditions",
     "pipelines",

@@ -64,12 +64,14 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "cli/neighbours.py": {"workflow"},
     "cli/pipelines.py": {"workflow", "tool"},
     "cli/render.py": {"workflow", "tool", "model"},  # as in agent_words.py
+    "cli/outside.py": {"workflow"},
     "cli/sagas.py": {"workflow"},
     "words/undo_words.py": {"tool"},
     "cli/tables.py": {"workflow", "tool"},
     "cli/workflows.py": {"workflow"},
     "client/api.py": {"workflow", "value"},
     "client/prefixes.py": {"workflow"},
+    "web/bus_events.py": {"workflow"},
     "web/routes.py": {"workflow"},
     "testing/result.py": {"workflow", "tool", "fail"},  # the end of a ladder
     # A value that a condition compares with.

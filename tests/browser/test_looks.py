@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from baton.console.pages import NAVIGATION
 from tests.browser.conftest import Visitor
 from tests.browser.kitchen import EVENING
 from tests.browser.site import Site
@@ -28,9 +29,9 @@ def pages(site: Site) -> dict[str, str]:
     plan = site.start("plan", {"words": "Dinner for four"})
     site.settle()
     return {
+        **{path: path.lstrip("/") for path, _ in NAVIGATION if path},
         "overview": "./",
-        "sagas": "sagas",
-        "inbox": "inbox",
+        "workflow": "workflows/dinner",
         "saga": f"sagas/{dinner}",
         "failed": f"sagas/{failed}",
         "graph": f"sagas/{dinner}/graph",

@@ -38,6 +38,7 @@ from tests.contract.stores import SHARDS, LocalStores
 from tests.contract.toy_letters import ToyLetters
 from tests.contract.toy_records import ToyBudgets, ToyEntities, ToyIncidents, ToyLive, ToyQuestions
 from tests.contract.toy_schedules import ToySchedules
+from tests.contract.toy_subscriptions import ToySubscriptions
 from tests.contract.toy_table import LIMITS, Kept
 
 
@@ -368,6 +369,7 @@ class ToyStore:
         self.live = ToyLive(self.kept, self.log.leave_word)
         self.letters = ToyLetters(self.kept, self.log.pass_on)
         self.schedules = self.log.schedules
+        self.subscriptions = ToySubscriptions(self.kept)
 
 
 class ToyStores(LocalStores):

@@ -39,6 +39,7 @@ ELSEWHERE = {
     "it is nested too deeply": "documents are refused at a smaller depth",
     "has more than {caps.SCHEMA_BYTES}": "too large for a list",
     "the input of a schedule has at most": "too large for a list",
+    "what a rule says here has at most": "too large for a list",
     "lead to too many places": "too large for a list",
     "more than {MAX_VALUES}": "too large for a list",
     "MAX_DEPTH} levels\", 1, 1": "too large for a list",

@@ -186,6 +186,19 @@ def test_nothing_of_tests_or_of_this_machine_is_inside(built: Build) -> None:
     assert rooms | {"__pycache__"} == (here - NOT_SHIPPED) | {"__pycache__"}
 
 
+def test_the_engine_layer_has_all_that_pages_of_the_console_are_made_of(built: Build) -> None:
+    engine = built.python("EngineLayer")
+    here, there = ENGINE / "console", engine / "baton/console"
+    shown = {path.relative_to(here) for path in here.rglob("*") if path.suffix in (".html", ".css", ".js")}
+    assert {
+        path.relative_to(there) for path in there.rglob("*") if path.suffix in (".html", ".css", ".js")
+    } == (shown | {Path("static/htmx.min.js")})
+    assert "htmx" in (there / "static/htmx.min.js").read_text("utf-8")[:200]
+    assert (engine / "jinja2/__init__.py").is_file()
+    assert (engine / "baton/words/event_words.py").is_file()
+    assert not list(engine.glob("*django*")), "of the package that carries htmx, one file is taken"
+
+
 def test_the_app_layer_holds_the_sagas_with_their_documents(built: Build) -> None:
     files = {
         p.relative_to(built.python("AppLayer")).as_posix() for p in built.files("*") if "AppLayer" in p.parts

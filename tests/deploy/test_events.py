@@ -28,6 +28,11 @@ def payloads(function: str) -> dict[str, Any]:
     }
 
 
+def requests() -> dict[str, Any]:
+    """Payloads of the api function that are no events of a bus."""
+    return {name: one for name, one in payloads("api").items() if "requestContext" in one}
+
+
 def mappings() -> list[dict[str, Any]]:
     return list(stack().of_type("AWS::Lambda::EventSourceMapping").values())
 
@@ -43,7 +48,7 @@ def test_a_payload_is_written_as_people_read_it(file: Path) -> None:
     assert text == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
 
 
-@pytest.mark.parametrize(("name", "payload"), payloads("api").items(), ids=payloads("api"))
+@pytest.mark.parametrize(("name", "payload"), requests().items(), ids=requests())
 def test_a_request_came_by_a_route_of_the_api(name: str, payload: dict[str, Any]) -> None:
     routes = {r["RouteKey"]: r for r in stack().of_type("AWS::ApiGatewayV2::Route").values()}
     assert payload["version"] == "2.0"
@@ -54,9 +59,7 @@ def test_a_request_came_by_a_route_of_the_api(name: str, payload: dict[str, Any]
 
 
 def test_there_is_a_request_by_every_kind_of_caller() -> None:
-    kinds = {
-        kind for p in payloads("api").values() for kind in p["requestContext"].get("authorizer", {"none": 0})
-    }
+    kinds = {kind for p in requests().values() for kind in p["requestContext"].get("authorizer", {"none": 0})}
     assert kinds == {"jwt", "iam", "none"}
 
 
@@ -122,13 +125,13 @@ def test_every_trigger_of_every_function_has_its_payload() -> None:
         "ReconcilerFunction": {"ReconcileStateMachineRole"},
     }
     kinds = {
-        "api": {"HTTP" for p in payloads("api").values() if "requestContext" in p},
+        "api": {"HTTP" if "requestContext" in p else "bus" for p in payloads("api").values()},
         "worker": {"direct" if "wakes" in p else "SQS" for p in payloads("worker").values()},
         "relay": {r["eventName"] for p in payloads("relay").values() for r in p["Records"]},
         "reconciler": {key for p in payloads("reconciler").values() for key in p},
     }
     assert kinds == {
-        "api": {"HTTP"},
+        "api": {"HTTP", "bus"},
         "worker": {"SQS", "direct"},
         "relay": {"INSERT", "MODIFY"},
         "reconciler": {"shard", "task"},
@@ -158,3 +161,23 @@ def test_the_reconciler_gets_what_the_state_machine_sends() -> None:
     states = machine()["States"]
     assert sent["dead-letters"] == states["DeadLetters"]["Parameters"]
     assert set(sent["shard"]) == {key.removesuffix(".$") for key in states["EachShard"]["ItemSelector"]}
+
+
+def test_a_bus_hands_on_the_events_of_the_sources_that_are_named() -> None:
+    assert stack().of_type("AWS::Events::Rule") == {}
+    taking = stack(EventTenant="acme", EventSources="aws.s3,shop", EventSourceBus="orders")
+    (rule,) = taking.of_type("AWS::Events::Rule").values()
+    assert (rule["EventBusName"], rule["EventPattern"]) == ("orders", {"source": ["aws.s3", "shop"]})
+    assert payloads("api")["bus-object-created"]["source"] in rule["EventPattern"]["source"]
+    (target,) = rule["Targets"]
+    aside = taking.arn("RelayFailureQueue")
+    assert (target["Arn"], target["DeadLetterConfig"]) == (taking.arn("ApiFunction"), {"Arn": aside})
+    assert taking.variables("api")["BATON_EVENT_TENANT"] == "acme"
+
+
+def test_an_event_of_a_bus_comes_again_twice_and_then_lies_with_the_dead() -> None:
+    taking = stack(EventTenant="acme", EventSources="shop")
+    found = taking.of_type("AWS::Lambda::EventInvokeConfig").values()
+    (tries,) = (one for one in found if one["FunctionName"] == "baton-api")
+    assert tries["MaximumRetryAttempts"] == 2
+    assert tries["DestinationConfig"] == {"OnFailure": {"Destination": taking.arn("RelayFailureQueue")}}

@@ -92,6 +92,12 @@ class Office:
         def close(office: str, month: str) -> str:
             return self._does(f"{office} {month}")
 
+        @tool("courier.call", registry=registry)
+        def courier(order: str) -> str:
+            if self.calls.count(self._does(f"courier for {order}")) < self.ready_after:
+                raise StepFailure("no_courier", "no courier is free", kind="permanent")
+            return f"{order} is on its way"
+
         @tool("trip.book", registry=registry)
         def book(what: str) -> str:
             return self._does(f"book {what}")
@@ -160,6 +166,15 @@ def test_a_reminder_is_sent_with_the_time_of_its_tick() -> None:
     assert office.mails == ["books@example.com: The month before 2026-12-01T09:00:00+01:00 is to be closed"]
 
 
+def test_a_guest_is_told_of_each_delay_until_the_delivery_arrives() -> None:
+    office, news = Office(), [("1h", "news", {"minutes": 20}), ("2h", "news", {"minutes": 5})]
+    given = {"delivery": "D-1", "guest": "ada"}
+    result = office.run("follow-a-delivery", given, signals=[*news, ("3h", "news", {"minutes": 0})])
+    assert result.status == "completed"
+    assert office.mails == ["ada: Your delivery is 20 minutes late", "ada: Your delivery is 5 minutes late"]
+    assert 10_800 <= result.took_s < 10_900
+
+
 def test_a_report_is_asked_for_until_it_is_ready_or_too_late() -> None:
     office = Office(ready_after=3)
     result = office.run("report", {"month": "May"})
@@ -225,6 +240,26 @@ def test_what_is_booked_stays_if_all_goes_well() -> None:
     office = Office()
     assert office.run("trip", {"city": "Rome"}).output == "book car in Rome"
     assert len(office.calls) == 3
+
+
+def test_children_are_started_until_one_succeeds_and_each_undoes_what_it_has_done() -> None:
+    office = Office(ready_after=3)
+    assert office.run("ship-an-order", {"order": "A7"}).output == "A7 is on its way"
+    assert office.calls.count("book a box for A7") == 3
+    assert office.calls.count("cancel a box for A7") == 2
+    office = Office(ready_after=4)
+    result = office.run("ship-an-order", {"order": "A7"})
+    assert (result.status, result.output) == ("completed", None)
+    assert office.calls.count("cancel a box for A7") == 3
+    assert office.mails[0].startswith("tester: A7 goes by post")
+
+
+def test_a_host_is_told_of_a_party_that_failed_once_it_is_undone() -> None:
+    office = Office(broken=("book cook",))
+    result = office.run("cater-a-party", {"day": "Friday"})
+    assert (result.status, office.calls[-1]) == ("rolled_back", "cancel hall on Friday")
+    assert office.mails == ["tester: No party on Friday: book cook on Friday: not possible"]
+    assert Office().run("cater-a-party", {"day": "Friday"}).output == "book cook on Friday"
 
 
 def test_every_recipe_has_a_test_here_or_is_the_child_of_one() -> None:

@@ -25,6 +25,7 @@ SERVICES = {
     "ApiGatewayV2": "API Gateway",
     "CloudWatch": "CloudWatch",
     "DynamoDB": "DynamoDB",
+    "Events": "EventBridge buses",
     "IAM": "IAM",
     "Lambda": "Lambda",
     "Logs": "CloudWatch Logs",

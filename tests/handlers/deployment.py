@@ -67,6 +67,11 @@ def payload_names(function: str) -> list[str]:
     return sorted(file.stem for file in (EVENTS / function).glob("*.json"))
 
 
+def request_names() -> list[str]:
+    """Of the payloads of the api function, those that are requests and no events of a bus."""
+    return [name for name in payload_names("api") if "requestContext" in payload("api", name)]
+
+
 @cache
 def _template() -> Template:
     """Expanded once: the translator leaves references to parameters as they are."""

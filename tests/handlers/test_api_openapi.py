@@ -26,7 +26,7 @@ from baton.web.openapi import describe
 from baton.web.route import Route
 from baton.web.routes import ROUTES
 from tests.core.build import Saga
-from tests.handlers.deployment import ROOT, Deployment, payload, payload_names
+from tests.handlers.deployment import ROOT, Deployment, payload, request_names
 from tests.handlers.http import Answer, Http
 from tests.handlers.sagas import ADA, GRACE, PARTY, SILENT, asking, begin
 
@@ -104,7 +104,7 @@ def _evening(shared_http: Http, shared_deployment: Deployment) -> None:
 
 
 @pytest.mark.usefixtures("_evening")
-@pytest.mark.parametrize("name", payload_names("api"))
+@pytest.mark.parametrize("name", request_names())
 def test_the_answer_to_a_payload_is_as_described(name: str, http: Http) -> None:
     if name == "start-same-key-other-body":
         http.send(payload("api", "start"))

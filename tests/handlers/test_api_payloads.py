@@ -9,7 +9,7 @@ from baton.core.letters import Letter
 from baton.ports import SagaRef
 from baton.web.app import matches
 from baton.web.routes import ROUTES
-from tests.handlers.deployment import ROOT, Deployment, payload, payload_names
+from tests.handlers.deployment import ROOT, Deployment, payload, request_names
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ALL, GRACE, PARTY, SILENT, asking, begin
 
@@ -98,6 +98,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "start-without-role": (403, "forbidden"),
     "start-without-tenant": (401, "unauthenticated"),
     "tools": (200, ""),
+    "send-events": (202, ""),
     "trigger-schedule": (201, ""),
     "unknown-route": (404, "no-route"),
 }
@@ -124,7 +125,7 @@ def busy(_evening: None, http: Http) -> Http:
 
 
 def test_every_request_has_an_expected_answer() -> None:
-    assert sorted(EXPECTED) == payload_names("api")
+    assert sorted(EXPECTED) == request_names()
 
 
 def test_every_route_has_a_request() -> None:
@@ -142,7 +143,7 @@ def test_every_route_has_a_request() -> None:
     assert without == []
 
 
-@pytest.mark.parametrize("name", payload_names("api"))
+@pytest.mark.parametrize("name", request_names())
 def test_a_request_is_answered_as_expected(name: str, busy: Http) -> None:
     status, code = EXPECTED[name]
     if name == "start-same-key-other-body":

@@ -20,7 +20,7 @@ from baton.core.log.events import Notice
 from baton.ports import SagaRef, Telling
 from baton.settings import FUNCTIONS, SettingsError, WorkerSettings, variable_of
 from baton.tools.define import ToolError
-from tests.handlers import test_api_intentions
+from tests.handlers import test_api_bus, test_api_intentions
 from tests.handlers import test_console_sign_in as console
 from tests.handlers import test_each_channel_matters as channels
 from tests.handlers import test_each_letter_setting_matters as letters
@@ -363,7 +363,7 @@ def test_a_limit_that_is_set_reaches_the_engine(function: str, deployment: Deplo
 
 def test_every_setting_is_a_limit_or_has_a_test_here_or_beside() -> None:
     limits = {field.name for field in dataclasses.fields(Limits)}
-    beside = (test_api_intentions, channels, console, letters, model_settings)
+    beside = (test_api_bus, test_api_intentions, channels, console, letters, model_settings)
     here = globals() | {name: value for module in beside for name, value in vars(module).items()}
     tested = {name for name, value in here.items() if name.startswith("test_") and callable(value)}
     for function, model in FUNCTIONS.items():

@@ -11,7 +11,15 @@ from msgspec.structs import replace
 from baton.core.decide import handler
 from baton.core.decide.commands import StartHandler
 from baton.core.decide.handler import HANDLER
-from baton.core.log.events import ChildClosed, ChildOpened, Entry, Failure, SagaEnded
+from baton.core.log.events import (
+    ChildClosed,
+    ChildOpened,
+    Entry,
+    Failure,
+    Forked,
+    SagaEnded,
+    StepSucceeded,
+)
 from baton.core.log.opened import Child
 from baton.core.log.state import slot_of
 from baton.core.log.work import Open
@@ -117,7 +125,7 @@ OTHERS = (just_in_time, too_late, handled)
 def undone_and_done_again(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
     """What is broken, by the names of the three oracles."""
     yield from (f"{UNDOING}: {text}" for text in of_undoing(world, logs))
-    yield from (f"{AGAIN}: {text}" for text in (*of_tries(logs), *of_pauses(logs)))
+    yield from (f"{AGAIN}: {text}" for text in (*of_tries(logs), *of_pauses(logs), *left_standing(logs)))
     yield from (f"{MAPS}: {text}" for text in of_maps(logs))
 
 
@@ -149,6 +157,27 @@ def of_tries(logs: Mapping[str, list[Entry]]) -> Iterator[str]:
             # One that was cancelled, or has failed, need not have heard of it.
             if done and _end(entries) == "completed" and closed.get(slot) not in done:
                 yield f"{saga}: {slot} does not have the result of its child {done[0]}"
+
+
+def left_standing(logs: Mapping[str, list[Entry]]) -> Iterator[str]:
+    """Children of sagas that are rolled back as a whole which are done all the same, with something that could be undone."""
+    for saga, entries in logs.items():
+        if _end(entries) == "rolled_back":
+            yield from _left_by(saga, entries, logs)
+
+
+def _left_by(saga: str, entries: list[Entry], logs: Mapping[str, list[Entry]]) -> Iterator[str]:
+    events = [event for entry in entries for event in entry.events]
+    undone = getattr(events[-1], "undone", None)
+    if any(isinstance(event, Forked) for event in events) or (undone is not None and undone.back_to):
+        return  # what a branch has left behind, or what was done before, is no part of it
+    stays = {event.child for event in events if isinstance(event, ChildClosed) and event.lasting}
+    for child in (event.child for event in events if isinstance(event, ChildOpened)):
+        its = logs.get(child, [])
+        acts = [event for entry in its for event in entry.events if isinstance(event, StepSucceeded)]
+        can_undo = any(act.prior is not None and not act.lasting for act in acts)
+        if can_undo and child not in stays and _end(its) == "completed":
+            yield f"{saga} is rolled back, and what its child {child} has done stands"
 
 
 def _end(entries: list[Entry]) -> str:

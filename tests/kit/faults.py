@@ -35,6 +35,7 @@ WRITES = frozenset(
         "move",
         "write_breaker",
         "write_schedule",
+        "subscribe",
         "draw",
         "expire",
         "tell",

@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from baton import Context, StepFailure, tool
+from baton.core.log.answers import TRY_AGAIN
 from baton.core.log.events import (
     CancelRequested,
     ChildClosed,
     ChildUndone,
     Entry,
     Forked,
+    QuestionClosed,
     SagaEnded,
     StepFailed,
     StepSucceeded,
 )
 from baton.core.log.state import slot_of
-from baton.core.log.undo_events import UndoStepBegan
+from baton.core.log.undo_events import UndoPassed, UndoStepBegan
 from baton.core.log.undos import is_undo, undo_item
 from baton.tools.define import Registry
 from tests.kit.process import RUNS_IN, pause
@@ -133,7 +135,7 @@ def of_undoing(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
     for saga, entries in logs.items():
         if not entries:
             continue  # of a start that no worker has taken up
-        yield from (f"{saga}: {text}" for text in _in_order(entries))
+        yield from (f"{saga}: {text}" for text in in_order(entries))
         end = next((event for event in reversed(entries[-1].events) if isinstance(event, SagaEnded)), None)
         if end is not None and end.status == "rolled_back":
             known = _known(entries)
@@ -164,11 +166,13 @@ def may_have_acted(event: Any) -> bool:
     return isinstance(event, StepFailed) and event.prior is not None
 
 
-def _in_order(entries: list[Entry]) -> Iterator[str]:  # noqa: C901  one rule for each kind of event
+def in_order(entries: list[Entry]) -> Iterator[str]:  # noqa: C901  one rule for each kind of event
     """Each undone step is the newest that is not undone, and was done."""
     open_: list[tuple[int, str, bool]] = []
     failed: list[str] = []
     in_doubt: set[tuple[int, str]] = set()
+    settled: set[str] = set()
+    """Steps in doubt that a person knows not to have happened, and those that were done again since."""
     open_children = {  # they undo what they have done before the list is gone through
         slot_of(event.node, event.iteration, event.item)
         for entry in entries
@@ -192,8 +196,7 @@ def _in_order(entries: list[Entry]) -> Iterator[str]:  # noqa: C901  one rule fo
                     open_.append((*doubtful, False))
                 if not is_undo(slot) or slot in open_children:
                     continue
-                # What a person knows not to have happened is passed over.
-                while open_ and (open_[-1][0], open_[-1][1]) in in_doubt and open_[-1][1] != slot:
+                while open_ and open_[-1][:2] in in_doubt and open_[-1][1] in settled - {slot}:
                     open_.pop()
                 left = [one for one in open_ if not one[2]]
                 is_failed = isinstance(event, StepFailed) or getattr(event, "failure", None) is not None
@@ -205,9 +208,14 @@ def _in_order(entries: list[Entry]) -> Iterator[str]:  # noqa: C901  one rule fo
                     open_.remove(left[-1])
                 if is_failed:
                     failed.append(slot)
+            elif isinstance(event, QuestionClosed) and event.action == TRY_AGAIN:
+                settled.add(slot_of(event.node, event.iteration, event.item))
+            elif isinstance(event, UndoPassed) and event.redone:
+                settled.add(slot_of(event.node, event.iteration, undo_item(event.item)))
             elif isinstance(event, SagaEnded) and event.status == "rolled_back" and event.undone is not None:
                 back_to = event.undone.back_to
-                left = [one for one in open_ if not one[2] and one[0] > back_to and one[:2] not in in_doubt]
+                left = [one for one in open_ if not one[2] and one[0] > back_to]
+                left = [one for one in left if one[:2] not in in_doubt or one[1] not in settled]
                 yield from (f"rolled back, and not undone: {slot}" for _, slot, _ in left)
         behind[entry.version] = ([*open_], [*failed])
     twice = [slot for slot, count in Counter(slot for _, slot, _ in open_).items() if count > 1]

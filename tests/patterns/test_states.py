@@ -37,6 +37,14 @@ def test_wcp14_as_many_instances_run_as_the_list_has_items(takes: list[int]) -> 
     assert diary.most_at_once() == max(len(takes), 1)
 
 
+def test_wcp15_further_instances_begin_while_others_run_and_what_follows_waits_for_all() -> None:
+    _, diary = play(15, {"boxes": 3})
+    assert diary.order == ["pack 3", "pack 2", "pack 1", "bill"]
+    assert diary.begun["pack 1"][0] < diary.ended["pack 3"], "it was not known of when the first began"
+    assert diary.most_at_once() == 3
+    assert diary.begun["bill"][0] >= max(diary.ended[f"pack {box}"] for box in (1, 2, 3))
+
+
 def test_wcp26_instances_that_have_not_ended_are_withdrawn_and_nothing_follows() -> None:
     result, diary = play(26, signals=[("30s", "enough", None)])
     assert (list(diary.ended), list(diary.stopped)) == (["call 1"], ["call 2", "call 3"])

@@ -50,6 +50,7 @@ _PROFILE = r"[a-z][a-z0-9_]{0,31}=https?://[^\s@?#]{1,300}"
 _API = r"[a-z][a-z0-9_]{0,31}=https?://[^\s@#]{1,300}#sha256:[0-9a-f]{64}(@https?://[^\s@?#]{1,300})?"
 _SECRETS = r"^(/?([A-Za-z0-9_.-]{1,100}/){1,4})?$"
 _WORKFLOW = r"^([a-z][a-z0-9-]{0,63}(@[0-9]{1,9})?)?$"
+_TENANT = r"^[A-Za-z0-9_.:@+=|-]{0,128}$"
 _A_ROLE = f"({'|'.join(ROLES)})"
 M = TypeVar("M", bound="Settings")
 Name = Annotated[str, Meta(min_length=1)]
@@ -102,6 +103,9 @@ class Callers:
 
     intention_workflow: Annotated[
         str, Meta(pattern=_WORKFLOW, description="Workflow that `POST /intentions` starts. Empty: none.")
+    ] = ""
+    event_tenant: Annotated[
+        str, Meta(pattern=_TENANT, description="Tenant that gets the events of `EventSources`. Empty: none.")
     ] = ""
     tenant_claim: Annotated[Name, Meta(description="Claim of the token that names the tenant.")] = "tenant"
     roles_claim: Annotated[Name, Meta(description="Claim of the token that names the roles.")] = "roles"
@@ -323,7 +327,7 @@ class ReconcilerSettings(Settings):
     operator_tenant: Annotated[
         str,
         Meta(
-            pattern=r"^[A-Za-z0-9_.:@+=|-]{0,128}$",
+            pattern=_TENANT,
             description="Tenant whose operators see dead letters that name no saga. Empty: no tenant's do.",
         ),
     ] = ""

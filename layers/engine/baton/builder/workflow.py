@@ -59,6 +59,7 @@ class Workflow(Roots):
         risk: Sequence[Mapping[str, Any]] | None = None,
         failure_handler: str | Mapping[str, Any] | None = None,
         schedule: str | Mapping[str, Any] | None = None,
+        events: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
         self._origin = Origin(name)
@@ -81,6 +82,7 @@ class Workflow(Roots):
             "risk": risk,
             "failure_handler": failure_handler,
             "schedule": schedule,
+            "events": events,
         }
         self._head = {
             key: HEAD.get(key, Collector.value)(self._made, f"/{key}", value)

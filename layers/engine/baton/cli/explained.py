@@ -11,7 +11,8 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from baton.words.text import clock, counted, epoch_ms, one_line, plain, wrapped
+from baton.cli.wrapping import wrapped
+from baton.words.text import clock, counted, epoch_ms, one_line, plain
 
 _COLOURS = {"failed": "red", "skipped": "yellow", "dropped": "yellow", "unreached": "yellow"}
 _INDENT = " " * 9

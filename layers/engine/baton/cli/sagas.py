@@ -5,7 +5,6 @@ How an answer looks is in render.py, how long a command stays with a saga in wat
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,16 @@ from baton.cli.shared import (
     print_table,
     terminal_width,
 )
-from baton.cli.values import read_pairs, read_value, text_hints
+from baton.cli.starting import (
+    Start,
+    correlation_option,
+    given_input,
+    given_labels,
+    input_option,
+    label_option,
+    set_option,
+)
+from baton.cli.values import text_hints
 from baton.client.exits import REFUSED, Failed, Interrupted
 from baton.client.program import typed
 from baton.words.text import plain
@@ -42,43 +50,15 @@ every_option = click.option(
 )
 
 
-class _Start(click.Command):
-    """Knows what `name=Ada` was meant to be."""
-
-    allow_extra_args = True
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        rest = super().parse_args(ctx, args)
-        if rest and not ctx.resilient_parsing:
-            many = "s" if len(rest) > 1 else ""
-            are_pairs = all("=" in each.lstrip("=") for each in rest)
-            pairs = " ".join(f"--set {shlex.quote(pair)}" for pair in rest)
-            hint = f": write {pairs}" if are_pairs else ""
-            ctx.fail(f"Got unexpected extra argument{many} ({' '.join(rest)}){hint}")
-        return rest
-
-
-_input_option = click.option(
-    "--input", "given", metavar="JSON", help="The input: JSON, @FILE (JSON or YAML), or - for standard input."
-)
-_set_option = click.option(
-    "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="One property of the input; repeat it."
-)
-_label_option = click.option(
-    "--label",
-    "labels",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="A label, by which lists find it; repeat it.",
-)
 _watch_option = click.option("--watch", is_flag=True, help="Go on as `baton show --watch` does.")
 
 
-@click.command(cls=_Start, short_help="Start a saga of a registered workflow.")
+@click.command(cls=Start, short_help="Start a saga of a registered workflow.")
 @workflow_argument
-@_input_option
-@_set_option
-@_label_option
+@input_option
+@set_option
+@label_option
+@correlation_option
 @_watch_option
 @every_option
 @key_option
@@ -90,21 +70,24 @@ def start(
     given: str | None,
     pairs: tuple[str, ...],
     labels: tuple[str, ...],
+    correlation: str,
     watch: bool,
     every: float | None,
     key: str | None,
     as_json: bool,
 ) -> None:
     """Start a saga of a registered workflow, NAME or NAME@VERSION."""
-    value = _input(given, pairs)
-    named = _labels(labels)
-    _begin(shared, lambda api: api.start(workflow, value, key, named), pairs, watch, every, as_json)
+    value = given_input(given, pairs)
+    named = given_labels(labels)
+    _begin(
+        shared, lambda api: api.start(workflow, value, key, named, correlation), pairs, watch, every, as_json
+    )
 
 
-@click.command(cls=_Start, short_help="Start a saga from words.")
+@click.command(cls=Start, short_help="Start a saga from words.")
 @click.argument("words")
-@_input_option
-@_set_option
+@input_option
+@set_option
 @_watch_option
 @every_option
 @key_option
@@ -124,19 +107,10 @@ def intend(
 
     Its parameter IntentionWorkflow names it. What the workflow needs besides is given with --set or --input.
     """
-    value = _input(given, pairs)
+    value = given_input(given, pairs)
     if not isinstance(value, dict):
         raise click.BadParameter("the words can only be added to an object", param_hint="--input")
     _begin(shared, lambda api: api.intend(words, value, key), pairs, watch, every, as_json)
-
-
-def _input(given: str | None, pairs: tuple[str, ...]) -> Any:
-    value = read_value(given, "--input")
-    if pairs:
-        if value is not None and not isinstance(value, dict):
-            raise click.BadParameter("can only be added to an input that is an object", param_hint="--set")
-        value = (value or {}) | read_pairs(pairs, "--set")
-    return {} if value is None else value
 
 
 def _begin(
@@ -349,7 +323,7 @@ def list_sagas(
     as_json: bool,
 ) -> None:
     """List sagas, the latest change of status first. With --json: {"sagas": […], "next": CURSOR or null}."""
-    wanted = ",".join(f"{name}={value}" for name, value in _labels(labels).items())
+    wanted = ",".join(f"{name}={value}" for name, value in given_labels(labels).items())
     filters = {"status": status, "workflow": workflow, "label": wanted, "since": since}
     given = {name: value for name, value in filters.items() if value}
 
@@ -367,18 +341,6 @@ def list_sagas(
         click.echo(("no such sagas" if given else "no sagas yet") + why, err=True)
     if after:
         click.echo("There are more: --limit N or --all.", err=True)
-
-
-def _labels(pairs: tuple[str, ...]) -> dict[str, str]:
-    from baton.core.labels import read_labels
-
-    found: dict[str, str] = {}
-    for pair in pairs:
-        try:
-            found |= read_labels(pair)
-        except ValueError as error:
-            raise click.BadParameter(str(error), param_hint="--label") from None
-    return found
 
 
 async def _missing(api: Api, workflow: str) -> str:

@@ -14,8 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from baton.cli.render import COLOURS
+from baton.cli.wrapping import wrapped
 from baton.core.money import usd
-from baton.words.text import counted, cut, epoch_ms, one_line, plain, span, wrapped
+from baton.words.text import counted, cut, epoch_ms, one_line, plain, span
 
 _GAP = "  "
 _NARROWEST = 8

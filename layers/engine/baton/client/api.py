@@ -17,6 +17,7 @@ import httpx
 from baton.client.connection import Connection
 from baton.client.exits import UNREACHABLE, USAGE, Failed
 from baton.client.letters import LetterCalls
+from baton.client.outside import EventCalls
 from baton.client.prefixes import RECENT, SHORTEST, whole
 from baton.client.schedules import ScheduleCalls
 from baton.client.steering import SteeringCalls, new_key
@@ -30,7 +31,7 @@ _SUMMED = ("sagas", "input", "output", "usd")
 _TOO_SHORT = f"The beginning of an id names a saga if it has at least {SHORTEST} characters."
 
 
-class Api(LetterCalls, ScheduleCalls, SteeringCalls):
+class Api(EventCalls, LetterCalls, ScheduleCalls, SteeringCalls):
     """One API for one caller. Every call raises `Failed`, which says how the command ends."""
 
     def __init__(self, connection: Connection, *, connections: int = 16) -> None:
@@ -47,10 +48,17 @@ class Api(LetterCalls, ScheduleCalls, SteeringCalls):
     # ---- sagas
 
     async def start(
-        self, workflow: str, given: Any, key: str | None = None, labels: Mapping[str, str] | None = None
+        self,
+        workflow: str,
+        given: Any,
+        key: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        correlation_key: str = "",
     ) -> dict[str, Any]:
-        """`POST /sagas`."""
+        """`POST /sagas`. With a `correlation_key` there is one saga, whatever the other key is: it takes none."""
         body = {"workflow": workflow, "input": given, **({"labels": dict(labels)} if labels else {})}
+        if correlation_key:
+            return await self._send("/sagas", {**body, "correlation_key": correlation_key}, key=key or "")
         return await self._send("/sagas", body, key=key or new_key())
 
     async def intend(self, words: str, given: Any, key: str | None = None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from baton.console.rendering import label, part, words
 from baton.core.log.maps import is_index
 
 _LETTERS: Final = 21
+_NOT_TAKEN: Final = frozenset({"skipped", "dropped", "joining"})
 _EDGES: Final = {
     "branch": "dotted",
     "catch": "catch",
@@ -78,7 +79,7 @@ def draw(
     edges = [Edge(str(one["from"]), str(one["to"]), str(one["kind"])) for one in workflow["edges"]]
     loops = {str(node["name"]): [str(one) for one in node.get("loops", ())] for node in workflow["nodes"]}
     made = lay_out(nodes, edges, loops)
-    taken = {name for name, one in known.items() if one.word not in ("skipped", "dropped")}
+    taken = {name for name, one in known.items() if one.word not in _NOT_TAKEN}
     parts = [
         Markup('<svg class="graph" {3} viewBox="0 0 {0} {1}" role="group" aria-label="{2}">').format(
             made.width,

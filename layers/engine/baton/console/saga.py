@@ -35,6 +35,8 @@ async def show(visit: Visit) -> Answer:
         drawn = draw(workflow, became(view, way), f"/console/sagas/{view['id']}")
     data = {
         "saga": view,
+        "acting": [one for one in view["active"] if one["state"] != "joining"],
+        "joining": [one for one in view["active"] if one["state"] == "joining"],
         "cost": costs,
         "way": way,
         "drawn": drawn,

@@ -24,7 +24,7 @@ MESSAGE = "message~"
 _BODY = 2_000  # characters that are kept of a message; one that names a saga is shorter
 _SEEN = 16  # ids of messages that are kept: one that comes twice does so soon
 
-TOO_OFTEN, STREAM = "received_too_often", "stream_records"
+TOO_OFTEN, STREAM, OUTSIDE = "received_too_often", "stream_records", "outside_event"
 UNREADABLE = "unreadable_letter"
 """The code of a letter whose own record cannot be read."""
 

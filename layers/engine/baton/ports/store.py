@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from baton.ports.breakers import Breakers
     from baton.ports.letters import Letters
     from baton.ports.schedules import Schedules
+    from baton.ports.subscriptions import Subscriptions
 
 
 class Store(Protocol):
@@ -101,4 +102,9 @@ class Store(Protocol):
     @property
     def schedules(self) -> Schedules:
         """When workflows are started by themselves."""
+        ...
+
+    @property
+    def subscriptions(self) -> Subscriptions:
+        """Which workflows have rules for events from outside."""
         ...

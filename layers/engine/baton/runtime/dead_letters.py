@@ -17,6 +17,7 @@ import msgspec
 from baton.core.letters import (
     DISCARDED,
     MESSAGE,
+    OUTSIDE,
     PENDING,
     RELAY,
     STREAM,
@@ -179,7 +180,7 @@ class LetterCollector:
         saga, v = _saga_of(message)
         code, reason = message.code, message.reason
         if message.source == RELAY:
-            code, reason = STREAM, _told_by_lambda(message.body)
+            code, reason = _told_by_lambda(message.body)
         elif not reason:
             code = TOO_OFTEN
             reason = f"no worker finished with it in {message.attempts} deliveries; the worker's log says why"
@@ -213,14 +214,15 @@ def _saga_of(message: DeadMessage) -> tuple[SagaRef | None, int]:
     return (ref, wake.v) if is_possible else (None, 0)
 
 
-def _told_by_lambda(body: str) -> str:
-    """Why there is a description of records of the stream in the relay's queue."""
+def _told_by_lambda(body: str) -> tuple[str, str]:
+    """Code and reason of a description of records of the stream in the relay's queue, or an event of a bus."""
     try:
         said = msgspec.json.decode(body)
+        if "detail-type" in (event := said.get("requestPayload") or said):
+            why = (said.get("responsePayload") or {}).get("errorMessage", "the api function's log says why")
+            return OUTSIDE, f"the event {event['id']} of {event['source']} could not be dealt with: {why}"
         batch, why = said[_BATCH_INFO], said["requestContext"]["condition"]
-        return (
-            f"the relay could not pass on {batch['batchSize']} records of the stream ({why}); the reconciler wakes their sagas, "
-            "only later"
-        )
-    except (msgspec.DecodeError, KeyError, TypeError):
-        return "the relay could not pass on records of the stream"
+        told = f"the relay could not pass on {batch['batchSize']} records of the stream ({why}); the reconciler wakes their sagas, only later"
+        return STREAM, told
+    except (msgspec.DecodeError, AttributeError, KeyError, TypeError):
+        return STREAM, "the relay could not pass on records of the stream"

@@ -41,6 +41,7 @@ from baton.runtime.stored import find_value, shown
 
 if TYPE_CHECKING:
     from baton.runtime.breaker_desk import BreakerDesk
+    from baton.runtime.event_desk import EventDesk, Signal
     from baton.runtime.schedule_desk import ScheduleDesk
 
 MAX_EVENTS = 1_000
@@ -117,6 +118,12 @@ class Queries:
         from baton.runtime.schedule_desk import ScheduleDesk  # few requests ask for it
 
         return ScheduleDesk(self._request)
+
+    def event_desk(self, signal: Signal) -> EventDesk:
+        """What takes in events from outside. `signal`: that of the caller's `Service`."""
+        from baton.runtime.event_desk import EventDesk  # few deployments have any
+
+        return EventDesk(self._request, signal)
 
     # ---- sagas
 

@@ -7,7 +7,6 @@ saga going.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -58,6 +57,7 @@ from baton.ports import Head, SagaRef, Wake
 from baton.ports.log import NO_LABELS
 from baton.runtime.catalog import Registered
 from baton.runtime.history import History
+from baton.runtime.ids import id_of_start, new_trace
 from baton.runtime.incidents import IncidentDesk
 from baton.runtime.letter_desk import LetterDesk
 from baton.runtime.parts import Engine
@@ -91,11 +91,22 @@ class Service:
         return await register(self._parts, self._engine, self._caller, text, json_only=json_only)
 
     async def start(
-        self, workflow: str, given: Any, key: str, *, said: Any = None, labels: Mapping[str, str] = NO_LABELS
+        self,
+        workflow: str,
+        given: Any,
+        key: str,
+        *,
+        said: Any = None,
+        labels: Mapping[str, str] = NO_LABELS,
+        correlation_key: str = "",
     ) -> tuple[dict[str, Any], bool]:
-        """Start a saga; (its view, whether it is new). The same key and body give the same saga. `said`: what the body is, else all."""
+        """Start a saga; (its view, whether it is new). The same key and body give the same saga. `said`: what the body is, else all.
+
+        `correlation_key`, in the place of a key: there is one saga of the workflow with it, which events find.
+        """
         caller = self._caller
-        ref = SagaRef(caller.tenant, self._new_id(key))
+        key, saga = id_of_start(self._engine, caller, workflow, key, correlation_key)
+        ref = SagaRef(caller.tenant, saga)
         hashed = body_hash(said or [workflow, given, *([labels] if labels else [])])
         head = await self._parts.call(self._engine.log.read_head, ref) if key else None
         if head is not None:
@@ -115,7 +126,7 @@ class Service:
             given=given,
             user=caller.user,
             invocation=caller.request,
-            traceparent=caller.traceparent or self._new_trace(),
+            traceparent=caller.traceparent or new_trace(self._engine),
             body_hash=hashed,
             labels=labels,
         )
@@ -124,16 +135,6 @@ class Service:
         if not is_new:
             view |= standing(await self._request.open(beginning.ref.id))
         return view, is_new
-
-    def _new_id(self, key: str) -> str:
-        cell = f"c{self._engine.store.cell}." if self._engine.store.cell else ""
-        if key:
-            named = msgspec.json.encode([self._caller.tenant, self._caller.user, key])
-            return f"{cell}k{hashlib.sha256(named).hexdigest()[:25]}"
-        return f"{cell}s{self._engine.clock.now():011x}{self._engine.entropy.token(56)}"
-
-    def _new_trace(self) -> str:
-        return f"00-{self._engine.entropy.token(128)}-{self._engine.entropy.token(64)}-01"
 
     async def cancel(self, saga: str, reason: str, grace_ms: int, *, undo: bool = False) -> dict[str, Any]:
         """Cancel: running steps get `grace_ms`, then are stopped. A no-op on a saga that has ended cancelled.

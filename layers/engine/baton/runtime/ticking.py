@@ -7,10 +7,7 @@ for a schedule imports this.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
-
-import msgspec
 
 from baton.core.schedules.record import (
     FAILED,
@@ -24,8 +21,10 @@ from baton.core.schedules.record import (
 from baton.errors import EngineFault, TooManyRequests, Unreadable, UserError
 from baton.ports import Head, SagaRef
 from baton.ports.log import SCHEDULE
+from baton.runtime.ids import BY_TICK, named_id
 from baton.runtime.parts import Engine, Parts
-from baton.runtime.start import Beginning, body_hash
+from baton.runtime.ruled_start import start_by_rule
+from baton.runtime.start import body_hash
 
 logger = logging.getLogger("baton.schedules")
 
@@ -102,22 +101,17 @@ class Ticker:
     async def _start(self, there: ScheduleRecord, ref: SagaRef) -> None:
         p, opening = self._p, there.opening
         assert opening is not None
-        await self._engine.ledger_cache.refuse_the_blocked(p.call, there.tenant, there.by, p.clock.now())
-        await p.quota.admit(there.tenant)
         newest = await p.catalog.find(there.tenant, there.workflow)
-        await p.starter.start(
-            Beginning(
-                ref=ref,
-                definition=newest,
-                graph=await p.catalog.graph(there.tenant, newest.graph),
-                given=opening.given,
-                user=there.by,
-                invocation=p.invocation.id,
-                traceparent=_trace_of(ref),
-                # Whatever version of the document starts it: the tick is the same.
-                body_hash=body_hash([there.workflow, opening.tick]),
-                labels=opening.labels,
-            )
+        await start_by_rule(
+            self._engine,
+            p,
+            ref,
+            newest,
+            given=opening.given,
+            user=there.by,
+            # Whatever version of the document starts it: the tick is the same.
+            body_hash=body_hash([there.workflow, opening.tick]),
+            labels=opening.labels,
         )
 
     async def _set_aside(self, ref: SagaRef) -> None:
@@ -131,13 +125,7 @@ class Ticker:
 
 def saga_of(there: ScheduleRecord, tick: int, cell: int) -> str:
     """The id of the saga that a tick starts."""
-    named = msgspec.json.encode([there.tenant, there.workflow, tick])
-    return (f"c{cell}." if cell else "") + f"t{hashlib.sha256(named).hexdigest()[:25]}"
-
-
-def _trace_of(ref: SagaRef) -> str:
-    digest = hashlib.sha256(str(ref).encode()).hexdigest()
-    return f"00-{digest[:32]}-{digest[32:48]}-01"
+    return named_id(cell, BY_TICK, there.tenant, there.workflow, tick)
 
 
 def _tell(before: ScheduleRecord, after: ScheduleRecord) -> None:

@@ -75,6 +75,12 @@ class Api:
         self._app.not_found(self._no_route)
 
     def handle(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
+        if "detail-type" in event:  # no request, but an event of a bus
+            from baton.web.bus_events import take_in  # few deployments have any
+
+            until = self._until(context.get_remaining_time_in_millis())
+            tenant, request = self._config.event_tenant, str(context.aws_request_id)
+            return {"outcomes": self._loop.run(take_in(self._engine, tenant, event, request, until))}
         path = str(event.get("rawPath", ""))
         if path == CONSOLE or path.startswith(f"{CONSOLE}/"):
             self._left_ms = context.get_remaining_time_in_millis

@@ -42,7 +42,9 @@ async def register(ask: Ask[None]) -> Reply:
 
 async def start(ask: Ask[StartBody]) -> Reply:
     body = ask.body
-    view, is_new = await ask.service.start(body.workflow, body.input, ask.key, labels=body.labels)
+    view, is_new = await ask.service.start(
+        body.workflow, body.input, ask.key, labels=body.labels, correlation_key=body.correlation_key
+    )
     status = HTTPStatus.CREATED if is_new else HTTPStatus.OK
     return Reply(status, view, {"Location": f"/sagas/{view['id']}"})
 
@@ -139,6 +141,13 @@ async def trigger_schedule(ask: Ask[None]) -> Reply:
     view, is_new = await desk.trigger(ask.path["name"], ask.key, start)
     status = HTTPStatus.CREATED if is_new else HTTPStatus.OK
     return Reply(status, view, {"Location": f"/sagas/{view['id']}"})
+
+
+async def send_events(ask: Ask[None]) -> Reply:
+    from baton.web.event_bodies import take  # few deployments have any
+
+    taken = await take(ask.queries.event_desk(ask.service.signal), ask.text, ask.headers)
+    return Reply(HTTPStatus.ACCEPTED, taken)
 
 
 async def redrive(ask: Ask[RedriveBody]) -> Reply:

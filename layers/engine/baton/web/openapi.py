@@ -23,6 +23,7 @@ from baton.web import (
     graphs,
     letters,
     money,
+    outside,
     problems,
     schedules,
     undoing,
@@ -35,7 +36,7 @@ from baton.web.routes import ROUTES
 # The models of answers by name, for the table of routes names them only: it is read at every cold start.
 _ANSWERS = {
     name: model
-    for file in (answers, breakers, explained, failing, graphs, letters, money, schedules, undoing)
+    for file in (answers, breakers, explained, failing, graphs, letters, money, outside, schedules, undoing)
     for name, model in vars(file).items()
 }
 _REF = "#/components/schemas/"
@@ -158,6 +159,12 @@ def _body(route: Route[Any], config: ApiSettings) -> dict[str, Any]:
             "description": f"What was signed, as it is. {described}",
             "content": {_JSON: {"schema": {"type": "object"}}},
         }
+    if route.takes:
+        return {
+            "required": True,
+            "description": described,
+            "content": {kind: {"schema": {"$ref": _REF + model}} for kind, model in route.takes.items()},
+        }
     if route.takes_text:
         return {
             "required": True,
@@ -256,6 +263,7 @@ def _schemas() -> dict[str, Any]:
     _, made = models_json_schema(
         [
             *((model, "validation") for model in bodies.values()),
+            *((_ANSWERS[name], "validation") for route in ROUTES for name in route.takes.values()),
             *((model, "serialization") for model in shown),
         ],
         ref_template=_REF + "{model}",

@@ -33,6 +33,7 @@ from baton.core.log.answers import ACTIONS, APPROVE, DONE, MAX_COMMENT, REJECT, 
 from baton.core.log.callbacks import FAILURE, HEARTBEAT, SUCCESS, Said
 from baton.core.log.records import Failure, failed_with
 from baton.core.money import MOST_USD, amount_of, micro_dollars
+from baton.core.outside.cloudevents import LONGEST_KEY
 from baton.errors import InvalidInput, Problem, TooLarge, UserError
 
 MAX_KEY = 255
@@ -108,6 +109,13 @@ class StartBody(Body):
         default_factory=dict,
         description="At most 10, by which lists find the saga.",
         examples=[{"customer": "4711"}],
+    )
+    correlation_key: str = Field(
+        "",
+        max_length=LONGEST_KEY,
+        description="By which events from outside find the saga. There is one saga of the workflow with each key, so no "
+        "Idempotency-Key goes with it.",
+        examples=["A-17"],
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from baton.core.documents.definition import WORKFLOW_NAME
@@ -32,7 +32,7 @@ class Route(Generic[B]):
     id: the operation's name in the OpenAPI document, which never changes. roles: any of these lets a
     caller in; none at all lets everybody in, without an identity. by_token: one of BY_TOKEN, where a token in the path or the
     body says for which tenant; such requests have a rate of their own. body: its model; `takes_text` where it
-    is a document instead. is_signed: the handler refuses what a provider has not signed; most_bytes: of such a body. answers: status to the model's name in answers.py. refusals: the statuses that
+    is a document instead, or (takes: models' names by media types) something else. is_signed: the handler refuses what a provider has not signed; most_bytes: of such a body. answers: status to the model's name in answers.py. refusals: the statuses that
     the handler itself can refuse with; those that follow from the rest of the row are not repeated here.
     """
 
@@ -47,6 +47,7 @@ class Route(Generic[B]):
     query: tuple[Parameter, ...] = ()
     body: type[B] | None = None
     takes_text: bool = False
+    takes: Mapping[str, str] = field(default_factory=dict)
     has_key: bool = False
     by_token: str = ""
     is_signed: bool = False

@@ -18,6 +18,7 @@ from baton.runtime.letter_desk import LETTER_ID
 from baton.runtime.queries import MAX_EVENTS
 from baton.runtime.request import SAGA_ID
 from baton.web import commands, reads
+from baton.web.event_routes import EVENTS
 from baton.web.letter_requests import DiscardBody, RedriveAllBody, RedriveBody
 from baton.web.parameters import day, moment, one_of, whole, words
 from baton.web.requests import (
@@ -304,6 +305,7 @@ ROUTES: tuple[Route[Any], ...] = (
         parameters=(_BREAKER,), answers={202: "Breaker"},
     ),
     *SCHEDULES,
+    *EVENTS,
     Route(
         method="GET", path="/dead-letters", id="listDeadLetters", handler=reads.list_letters, roles=("operate",),
         summary="What could not be delivered or read, the oldest first.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -83,32 +83,6 @@ def _moment(moment: int, now: int, away: str) -> str:
 def cut(text: str, room: int) -> str:
     """At most so many characters, the last of them `…` if some are missing."""
     return text if len(text) <= room else text[: room - 1] + "…"
-
-
-def wrapped(text: str, width: int | None, first: str = "", rest: str = "") -> Iterator[str]:
-    """The text in lines of at most `width` columns, broken between words, which begin with `first` and then with `rest`.
-
-    width: None for one line, however long. A word that no line has room for goes on in the next.
-    """
-    from rich.cells import cell_len, chop_cells
-
-    if width is None or cell_len(first + text) <= width:
-        yield first + text
-        return
-    room = max(width - max(cell_len(first), cell_len(rest)), 2)
-    begin, line = first, ""
-    for word in text.split(" "):
-        if line and cell_len(begin + line) + 1 + cell_len(word) <= width:
-            line += f" {word}"
-            continue
-        if line:
-            yield begin + line
-            begin = rest
-        *full, line = chop_cells(word, room) or [""]
-        for piece in full:
-            yield begin + piece
-            begin = rest
-    yield begin + line
 
 
 def counted(number: int, one: str, many: str = "") -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from baton.adapters.dynamo.breakers import DynamoBreakers
     from baton.adapters.dynamo.letters import DynamoLetters
     from baton.adapters.dynamo.schedules import DynamoSchedules
+    from baton.adapters.dynamo.subscriptions import DynamoSubscriptions
 
 
 class DynamoStore:
@@ -68,3 +69,10 @@ class DynamoStore:
         from baton.adapters.dynamo.schedules import DynamoSchedules
 
         return DynamoSchedules(self._client, self._table, self.limits.due_shards)
+
+    @cached_property
+    def subscriptions(self) -> DynamoSubscriptions:
+        """Loaded with the first event from outside, and by who registers a document with rules for them."""
+        from baton.adapters.dynamo.subscriptions import DynamoSubscriptions
+
+        return DynamoSubscriptions(self._client, self._table)

@@ -19,6 +19,7 @@ from baton.adapters.memory.notices import MemoryIncidents
 from baton.adapters.memory.outside import MemoryEntities
 from baton.adapters.memory.questions import MemoryQuestions
 from baton.adapters.memory.schedules import MemorySchedules
+from baton.adapters.memory.subscriptions import MemorySubscriptions
 from baton.ports import Clock, SagaRef, Wake
 
 
@@ -48,3 +49,4 @@ class MemoryStore:
         self.live = MemoryLive(self.log)
         self.letters = MemoryLetters(self.log, clock)
         self.schedules = MemorySchedules(self.log)
+        self.subscriptions = MemorySubscriptions()

@@ -13,6 +13,7 @@ from typing import Any
 
 from baton.core.conditions import limits
 from baton.core.conditions.celnames import (
+    ALL_VARIABLES,
     FUNCTIONS,
     MACROS,
     VARIABLES,
@@ -88,7 +89,7 @@ class _Unfit(Exception):
 def _library() -> Any:
     from cel_expr_python import cel  # fourteen megabytes, for processes that need them
 
-    names = [_LOOP if name == "loop" else name for name in VARIABLES]
+    names = [_LOOP if name == "loop" else name for name in ALL_VARIABLES]
     return cel, cel.NewEnv(variables=dict.fromkeys(names, cel.Type.DYN))
 
 

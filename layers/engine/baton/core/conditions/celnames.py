@@ -12,9 +12,11 @@ from baton.core.conditions import limits
 from baton.core.conditions.celtree import Call, Const, Field, Items, Loop, Name, Tree
 from baton.core.conditions.patterns import weight
 from baton.core.conditions.reading import path_of, text_of
-from baton.core.expressions import ExpressionError, Path
+from baton.core.expressions import EVENT, ExpressionError, Path
 
 VARIABLES = ("output", "input", "ctx", "saga", "loop", "join", "last_error")
+ALL_VARIABLES = (*VARIABLES, EVENT)
+"""With those that only a few conditions know."""
 OPERATORS = frozenset(
     [
         "_&&_",
@@ -128,7 +130,9 @@ def chain(tree: Tree, bound: frozenset[str]) -> tuple[str, Steps] | None:
             tree = tree.args[0]
         else:
             return None
-    return None if tree.name in bound or tree.name not in VARIABLES else (tree.name, tuple(reversed(steps)))
+    return (
+        None if tree.name in bound or tree.name not in ALL_VARIABLES else (tree.name, tuple(reversed(steps)))
+    )
 
 
 def known_part(steps: Steps) -> tuple[Steps, Steps]:

@@ -21,6 +21,7 @@ from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel
 from baton.core.documents.parts.escalation import FAMILIAR
 from baton.core.documents.parts.failing import CatchModel, RetryModel
 from baton.core.documents.parts.many import MapModel
+from baton.core.documents.parts.outside import EventsModel, SignalRuleModel, StartRuleModel
 from baton.core.documents.parts.replan import ReplanModel
 from baton.core.documents.parts.schedule import ScheduleModel
 
@@ -82,7 +83,7 @@ _DOCUMENT = Words(
         ),
         "edges connections transitions links dependencies": "each node says itself what it comes `after`",
         "cron rate every": "write `schedule: {cron: …}` or `schedule: {rate: …}`",
-        "on trigger triggers": "leave it out, or write a `schedule`: else a saga is started by a call",
+        "on trigger triggers": "leave it out, or write a `schedule` or `events`: else a saga is started by a call",
         "env vars variables constants": "write it as a node with a `value`, or as `input`",
     },
 )
@@ -115,6 +116,11 @@ _CATCH = Words(
         "if": "when condition",
     }
 )
+_OF_RULES = {
+    "type": "event on detail_type name",
+    "when": "where if filter condition",
+    "correlation_key": "key correlation correlate_by business_key",
+}
 WORDS: Mapping[type[BaseModel], Words] = {
     NodeModel: _NODE,
     WorkflowModel: _DOCUMENT,
@@ -164,6 +170,9 @@ WORDS: Mapping[type[BaseModel], Words] = {
             "input": "with payload arguments",
         }
     ),
+    EventsModel: Words(keys={"start": "starts on triggers", "signal": "signals correlate"}),
+    StartRuleModel: Words(keys={**_OF_RULES, "input": "with arguments data payload"}),
+    SignalRuleModel: Words(keys={**_OF_RULES, "payload": "data body input with"}),
     JoinModel: Words(
         keys={"wait_for": "type mode policy count need"}, said={"any first one": "write `join: any`"}
     ),

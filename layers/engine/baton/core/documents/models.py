@@ -29,6 +29,7 @@ from baton.core.documents.parts.fields import (
 )
 from baton.core.documents.parts.handler import HandlerModel
 from baton.core.documents.parts.node import Schema
+from baton.core.documents.parts.outside import EventsModel
 from baton.core.documents.parts.replan import ReplanModel
 from baton.core.documents.parts.schedule import ScheduleModel
 from baton.core.effects.risk import RiskRule
@@ -129,6 +130,11 @@ class WorkflowModel(Model):
         default=None,
         description="When sagas of the workflow are started by themselves.",
         examples=[{"cron": "0 18 * * fri", "timezone": "Europe/Berlin"}],
+    )
+    events: Annotated[EventsModel | None, Given] = Field(
+        default=None,
+        description="Which events from outside start a saga of the workflow, or reach one that runs.",
+        examples=[{"start": [{"type": "payment.settled", "source": "shop"}]}],
     )
     nodes: dict[NodeName, NodeModel] = Field(
         min_length=1,

@@ -48,6 +48,7 @@ from baton.core.documents.parts.failing import (
 )
 from baton.core.documents.parts.handler import HandlerModel
 from baton.core.documents.parts.many import MapModel
+from baton.core.documents.parts.outside import EventsModel, SignalRuleModel, StartRuleModel
 from baton.core.documents.parts.replan import ReplanModel
 from baton.core.documents.parts.schedule import ScheduleModel
 from baton.core.expressions import escape
@@ -96,6 +97,9 @@ INSIDE: Mapping[str, type[BaseModel]] = {
     "risk": RiskRuleModel,
     "failure_handler": HandlerModel,
     "schedule": ScheduleModel,
+    "events": EventsModel,
+    "start": StartRuleModel,
+    "signal": SignalRuleModel,
 }
 # What stands under any key of these.
 BELOW: Mapping[str, type[BaseModel]] = {"on_failure": ReactionModel}

@@ -65,6 +65,9 @@ _PARTS = {
     "RiskRuleModel": "riskRule",
     "HandlerModel": "failureHandler",
     "ScheduleModel": "schedule",
+    "EventsModel": "events",
+    "StartRuleModel": "startRule",
+    "SignalRuleModel": "signalRule",
 }
 
 

@@ -21,6 +21,8 @@ STEP = "step"
 """A root besides, for `compensate` alone: the step that is undone."""
 SCHEDULE = "schedule"
 """A root besides, for the input of a schedule alone: the tick for which a saga is started."""
+EVENT = "event"
+"""A root besides, for the rules of a document for events from outside alone: the event."""
 SAGA_FIELDS = ("id", "user", "tenant", "workflow")
 JOIN_FIELDS = ("outputs", "arrived", "errors", "batch")
 STEP_FIELDS = ("input", "output")
@@ -52,7 +54,7 @@ class UnknownRoot(ExpressionError):
 class Path(Struct, frozen=True):
     """A parsed expression: its text, its root and the keys and indexes that follow.
 
-    `optional` (`ctx.<node>.output?`, `input.<name>?`): null when the node gave nothing, or the input is without the part.
+    `optional` (`ctx.<node>.output?`, `input.<name>?`, `event.<name>?`): null when the node gave nothing, or the input is without the part.
     `marks`: how many inner steps lead to the parts that may be missing. A step that is a path itself, as in
     `input.items[loop.iteration]`, is the index or the key that its value is.
     """
@@ -123,7 +125,7 @@ def parse(text: str) -> Path:
     """Parse what stands between `${` and `}`. Raises `ExpressionError`."""
     source = text.strip(SPACE)
     first = _NAME.match(source)
-    if not first or first.group() not in (*ROOTS, STEP, SCHEDULE):
+    if not first or first.group() not in (*ROOTS, STEP, SCHEDULE, EVENT):
         raise UnknownRoot(source)
     steps: list[str | int | Path] = []
     is_optional, marks = False, []
@@ -133,7 +135,7 @@ def parse(text: str) -> Path:
         steps.append(step)
         if source.startswith(_OPTIONAL, position) and _may_be_missing(first.group(), steps):
             is_optional = True
-            marks += {"input": [len(steps)], "step": [len(steps) - 1]}.get(first.group(), [])
+            marks += {"ctx": [], "step": [len(steps) - 1]}.get(first.group(), [len(steps)])
             position += 1
     path = Path(source, first.group(), tuple(steps), is_optional, tuple(marks))
     _check_shape(path)
@@ -159,7 +161,7 @@ def _may_be_missing(root: str, steps: list[str | int | Path]) -> bool:
     """Whether `?` may stand behind these steps."""
     if root == "ctx":
         return len(steps) == 2
-    return isinstance(steps[-1], str) and (root == "input" or (root == "step" and len(steps) > 1))
+    return isinstance(steps[-1], str) and (root in {"input", EVENT} or (root == "step" and len(steps) > 1))
 
 
 def _check_shape(path: Path) -> None:
@@ -197,7 +199,7 @@ def walk(path: Path, value: Any) -> Any:
                 return None
             if step not in value:
                 known = ", ".join(sorted(map(str, value))[:8])[:200] or "nothing"
-                is_marked = path.root in {"input", "step"}
+                is_marked = path.root in {"input", "step", EVENT}
                 optional = f"; `{path.up_to(taken)}?` is null without it" if is_marked else ""
                 raise ExpressionError(f"`{path.text}`: there is no `{step}`, only {known}{optional}")
             value = value[step]

@@ -18,6 +18,7 @@ from baton.core.failures.alternatives import Alternative
 from baton.core.failures.codes import PERMANENT
 from baton.core.failures.failover import Policy
 from baton.core.failures.policy import Change
+from baton.core.graph.outside import Events
 from baton.core.graph.schedule import Schedule
 from baton.errors import UnknownEntry
 
@@ -320,7 +321,7 @@ class Graph(_Part, frozen=True, kw_only=True):
 
     `limits` are the saga's, by the names of a node's; wall_time also stands for the document's `timeout`.
     `risk`: the document's own rules; None: the default ones. `undo_together`: steps are undone side by side.
-    `schedule`: when it is started by itself.
+    `schedule`: when it is started by itself. `events`: what events from outside do.
     """
 
     format: int = FORMAT
@@ -335,6 +336,7 @@ class Graph(_Part, frozen=True, kw_only=True):
     undo_together: bool = False
     handler: Handler | None = None
     schedule: Schedule | None = None
+    events: Events | None = None
 
     @property
     def work(self) -> tuple[Node, ...]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from baton.core.documents.compile import (
     bounds,
     edgefaults,
+    events,
     expressions,
     failing,
     joins,
@@ -48,6 +49,7 @@ _CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
     schemas.check,
     expressions.check,
     schedules.check,
+    events.check,
 )
 
 _TAKES_LONG = "the document takes too long to check; this is how far it came"

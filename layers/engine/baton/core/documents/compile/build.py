@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from baton.core.conditions.model import Condition
+from baton.core.documents.compile import events
 from baton.core.documents.compile.failing import named_tools
 from baton.core.documents.compile.flow import waits_for
 from baton.core.documents.compile.handling import policies_of, rules_of
@@ -50,6 +51,7 @@ def build(source: Source, kept: Callable[[str], dict[str, Any]]) -> Graph:
         undo_together=model.compensate == PARALLEL,
         handler=_handler(model.failure_handler),
         schedule=model.schedule.schedule() if model.schedule is not None else None,
+        events=events.rules_of(source),
     )
 
 

@@ -319,8 +319,8 @@ def _check_step(source: Source, path: Path, where: Place) -> Wrong:
     return "no step is undone here", "`step` is for `compensate`; elsewhere, `ctx.NODE.output`"
 
 
-def _check_schedule(source: Source, path: Path, where: Place) -> Wrong:
-    return "a saga does not know its schedule", "pass it on in the `input` of the `schedule`"
+def _check_origin(source: Source, path: Path, where: Place) -> Wrong:
+    return f"a saga does not know its {path.root}", "pass it on in the `input` that it is started with"
 
 
 def _check_undoing(source: Source, path: Path, where: Place) -> Wrong:
@@ -343,7 +343,8 @@ _CHECK_ROOT = {
     "item": _check_item,
     "index": _check_item,
     "step": _check_step,
-    "schedule": _check_schedule,
+    "schedule": _check_origin,
+    "event": _check_origin,
 }
 
 

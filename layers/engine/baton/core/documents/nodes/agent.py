@@ -117,6 +117,9 @@ class Agent(AsksModel):
             f"/nodes/{name}/{COMPENSATE}", node.compensate, "each call is undone as its tool says"
         )
 
+    def signal(self, node: NodeModel) -> str:
+        return self.of(node).signal or ""
+
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
         agent: AgentModel = self.of(node)
         specs = compiler.matching(agent.tools)

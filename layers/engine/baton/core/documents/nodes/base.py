@@ -200,6 +200,10 @@ class NodeDocument:
             "signals": self.takes_signals,
         }
 
+    def signal(self, node: NodeModel) -> str:
+        """The signal that the node takes, if any."""
+        return ""
+
     def refuses(self, names: Collection[str]) -> str:
         """The message about fields that it may not have."""
         if MAP in names:

@@ -120,6 +120,9 @@ class Child(NodeDocument):
         message = f"this never fits: a child that fails is `child_failed` here, also when a step of it failed with `{code}`"
         return message, "write `child_failed`, or catch it in the child"
 
+    def signal(self, node: NodeModel) -> str:
+        return node.cancel_on or ""
+
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
         is_whole = "input" in node.model_fields_set
         given = node.input if is_whole else node.with_

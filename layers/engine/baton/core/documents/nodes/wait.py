@@ -167,6 +167,9 @@ class Wait(NodeDocument):
         yield "/wait/for", wait.for_
         yield "/wait/until", wait.until
 
+    def signal(self, node: NodeModel) -> str:
+        return self.of(node).signal or ""
+
     def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
         wait: WaitModel = self.of(node)
         is_known = isinstance(wait.for_, int)

@@ -23,7 +23,7 @@ def _expression() -> str:
     index = rf"\[(?:[0-9]{{1,9}}|{PICK})\]"
     step = rf"(?:{key}|{index})"
     ways = (
-        rf"input(?:{key}\??|{index})*",
+        rf"(?:input|event)(?:{key}\??|{index})*",
         rf"(?:last_error|item|output|ctx{key}{_one_of(('output', 'previous'))}\??|join{_one_of(JOIN_FIELDS)}){step}*",
         rf"step{_one_of(STEP_FIELDS)}(?:{key}\??|{index})*",
         f"saga{_one_of(SAGA_FIELDS)}",

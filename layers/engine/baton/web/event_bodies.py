@@ -1,0 +1,103 @@
+"""Events as CloudEvents 1.0 sends them by HTTP: structured, as a batch, or in headers (binary mode); and what is answered.
+
+What is wrong with an event is in core/outside/cloudevents.py, what becomes of it in runtime/event_desk.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+from urllib.parse import unquote
+
+from baton.core.documents.text import parse_document
+from baton.core.outside.cloudevents import problems_of
+from baton.errors import InvalidInput, Problem, TooManyRequests
+from baton.runtime.event_desk import LATER, EventDesk
+
+MOST_EVENTS = 100
+STRUCTURED = "application/cloudevents+json"
+BATCH = "application/cloudevents-batch+json"
+_ATTRIBUTE = "ce-"
+_AGAIN_S = 5
+
+
+def read_events(text: str, headers: Mapping[str, str]) -> tuple[list[Any], bool]:
+    """The events of a request, unchecked, and whether they came as a list. `headers` have names in lower case.
+
+    Raises `MalformedDocument`, `InvalidInput` for what holds no events.
+    """
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in (STRUCTURED, BATCH) and any(name.startswith(_ATTRIBUTE) for name in headers):
+        return [_binary(text, headers, kind)], False
+    value = parse_document(text if text.strip() else "null", json_only=True).value
+    is_list = isinstance(value, list)
+    if kind == BATCH and not is_list:
+        raise _refused(f"with `{BATCH}` the body is a list of events", f"send one event as `{STRUCTURED}`")
+    if kind == STRUCTURED and is_list:
+        raise _refused(f"with `{STRUCTURED}` the body is one event", f"send a list of events as `{BATCH}`")
+    if not isinstance(value, dict | list):
+        hint = f"write it as `{STRUCTURED}`, or put its attributes into headers such as `ce-id`"
+        raise _refused("the body is an event, which is a JSON object, or a list of events", hint)
+    events: list[Any] = value if isinstance(value, list) else [value]
+    if len(events) > MOST_EVENTS:
+        raise _refused(f"a request has at most {MOST_EVENTS} events; this one has {len(events)}", "")
+    return events, is_list
+
+
+def _refused(message: str, hint: str) -> InvalidInput:
+    return InvalidInput(message, (Problem("", message, hint),))
+
+
+def _binary(text: str, headers: Mapping[str, str], kind: str) -> dict[str, Any]:
+    event: dict[str, Any] = {
+        name.removeprefix(_ATTRIBUTE): unquote(value)
+        for name, value in headers.items()
+        if name.startswith(_ATTRIBUTE)
+    }
+    if kind:
+        event["datacontenttype"] = headers["content-type"]
+    if text:
+        is_json = not kind or kind.endswith(("/json", "+json"))
+        event["data"] = parse_document(text, json_only=True).value if is_json else text
+    return event
+
+
+async def take(desk: EventDesk, text: str, headers: Mapping[str, str]) -> dict[str, Any]:
+    """The answer: what was done by each event.
+
+    Raises `InvalidInput` where none of them is an event, and `TooManyRequests` where one has to come again; what was done for the
+    others stays done.
+    """
+    events, is_list = read_events(text, headers)
+    faults = [problems_of(event, f"/{index}" if is_list else "") for index, event in enumerate(events)]
+    if events and all(faults):
+        found = tuple(problem for each in faults for problem in each)
+        raise InvalidInput(f"at {found[0].path or '/'}: {found[0].message}", found)
+    answers, later = [], []
+    for index, (event, problems) in enumerate(zip(events, faults, strict=True)):
+        outcomes = [] if problems else await desk.take(event)
+        answers.append(_answer(event, outcomes, problems))
+        later += [Problem(f"/{index}", str(one["why"])) for one in outcomes if one["did"] == LATER]
+    if later:
+        many = f"{len({one.path for one in later})} of {len(events)} events" if is_list else "the event"
+        detail = f"{many} could not be dealt with for now: {later[0].message}; send the same again, what was done is not done twice"
+        refused = TooManyRequests(detail, _AGAIN_S)
+        refused.problems = tuple(later)
+        raise refused
+    return {"events": answers}
+
+
+def _answer(event: Any, outcomes: list[dict[str, Any]], problems: list[Problem]) -> dict[str, Any]:
+    named = event if isinstance(event, dict) else {}
+    texts = {name: named.get(name) for name in ("id", "source", "type")}
+    return {
+        **{name: value if isinstance(value, str) else None for name, value in texts.items()},
+        "matched": len(outcomes),
+        "outcomes": outcomes,
+        "errors": [_shown(problem) for problem in problems],
+    }
+
+
+def _shown(problem: Problem) -> dict[str, Any]:
+    return {name: value for name, value in asdict(problem).items() if value or name == "path"}

@@ -1,0 +1,66 @@
+"""`baton send-events`: what is sent, what is shown of it, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.cli.conftest import Baton, FakeApi
+
+EVENT = {"specversion": "1.0", "id": "e1", "source": "shop", "type": "paid"}
+
+
+def taken(
+    *outcomes: dict[str, Any], errors: list[dict[str, Any]] | None = None, name: str | None = "e1"
+) -> dict[str, Any]:
+    named = {"id": name, "source": "shop", "type": "paid", "matched": len(outcomes)}
+    return {**named, "outcomes": list(outcomes), "errors": errors or []}
+
+
+def outcome(
+    did: str, saga: str | None = None, why: str | None = None, signal: str | None = None
+) -> dict[str, Any]:
+    return {"workflow": "ship", "signal": signal, "did": did, "saga": saga, "why": why}
+
+
+def test_what_each_rule_has_done_is_shown(api: FakeApi, baton: Baton, tmp_path: Path) -> None:
+    answer = {
+        "events": [
+            taken(outcome("started", "e5"), outcome("no_saga", signal="paid")),
+            taken(),
+        ]
+    }
+    api.on("POST /events", (202, answer))
+    file = tmp_path / "event.json"
+    file.write_text(json.dumps(EVENT))
+    assert baton("send-events", str(file)).stdout.splitlines() == [
+        "e1  ship  started  e5",
+        "e1  ship  paid  no saga",
+        "e1  no rule is for it",
+    ]
+    sent = api.asked[-1]
+    assert (sent.headers["content-type"], sent.json) == ("application/cloudevents+json", EVENT)
+    assert json.loads(baton("send-events", json.dumps([EVENT]), "--json").stdout) == answer
+    assert api.asked[-1].headers["content-type"] == "application/cloudevents-batch+json"
+
+
+def test_what_is_refused_ends_it_with_an_error(api: FakeApi, baton: Baton) -> None:
+    error = {"path": "/0/id", "message": "`id` is missing"}
+    answer = {"events": [taken(errors=[error], name=None), taken(outcome("refused", why="no order"))]}
+    api.on("POST /events", (202, answer))
+    ended = baton("send-events", "-", stdin="[{}]")
+    assert ended.exit_code == 3
+    assert ended.stdout.splitlines() == [
+        "an event without id  refused at /0/id: `id` is missing",
+        "e1  ship  refused  no order",
+    ]
+    assert "2 refused: see above" in ended.stderr
+
+
+def test_a_saga_is_started_with_a_correlation_key_and_no_other(api: FakeApi, baton: Baton) -> None:
+    api.on("POST /sagas", (201, {"id": "n1", "status": "pending", "workflow": "order", "version": 1}))
+    assert baton("start", "order", "--correlation-key", "A-17").exit_code == 0
+    sent = api.asked[-1]
+    assert sent.json == {"workflow": "order", "input": {}, "correlation_key": "A-17"}
+    assert "idempotency-key" not in sent.headers

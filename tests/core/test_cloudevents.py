@@ -1,0 +1,69 @@
+"""What is wrong with an event from outside, and by what a repetition is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from baton.core.outside.cloudevents import identity_of, problems_of
+
+EVENT = {"specversion": "1.0", "id": "e1", "source": "shop", "type": "paid"}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"data": None},
+        {"data_base64": "eA=="},
+        {
+            "time": "2026-12-01T09:00:00.123+01:00",
+            "subject": None,
+            "traceparent": "00-1",
+            "priority": 3,
+            "urgent": True,
+        },
+    ],
+)
+def test_an_event_has_no_problems(more: dict[str, Any]) -> None:
+    assert problems_of({**EVENT, **more}) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "path", "said", "suggested"),
+    [
+        ({"specversion": "0.3"}, "/specversion", 'must be "1.0"', ""),
+        ({"source": "x" * 513}, "/source", "1 to 512 characters", ""),
+        ({"dataSchema": "x"}, "/dataSchema", "lower-case letters and digits", "did you mean `dataschema`?"),
+        ({"amount due": 1}, "/amount due", "no name of an attribute", "put it into `data`"),
+        ({"amount": 1.5}, "/amount", "whole number", "put it into `data`"),
+        ({"time": 5}, "/time", "a time with its offset", ""),
+        ({"time": "2026-12-01T09:00:00"}, "/time", "a time with its offset", ""),
+        ({"data": 1, "data_base64": "eA=="}, "/data_base64", "not both", ""),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(
+    more: dict[str, Any], path: str, said: str, suggested: str
+) -> None:
+    (found,) = problems_of({**EVENT, **more}, "/3")
+    assert (found.path, found.suggestion) == (f"/3{path}", suggested)
+    assert said in found.message
+
+
+def test_what_is_missing_may_have_another_name() -> None:
+    found = problems_of({"specversion": "1.0", "eventId": "1", "detail-type": "paid"})
+    told = {one.path: (one.message, one.suggestion) for one in found}
+    assert told["/id"] == ("`id` is missing", "rename `eventId`")
+    assert told["/type"] == ("`type` is missing", "rename `detail-type`")
+    assert told["/source"] == ("`source` is missing", "")
+    assert problems_of("x")[0].path == ""
+
+
+def test_an_event_is_known_by_source_and_id_together() -> None:
+    one = identity_of(EVENT)
+    assert identity_of({**EVENT, "type": "other", "data": 5}) == one
+    assert (
+        len({one, identity_of({**EVENT, "id": "e2"}), identity_of({**EVENT, "source": "shope", "id": "1"})})
+        == 3
+    )

@@ -1,0 +1,118 @@
+"""A document's `events`: what they become in the graph, and what is wrong with them, each with its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.core.conditions.model import Cel
+from baton.core.documents.compile import compile_document
+from baton.core.graph.graph import encode_graph
+from baton.core.graph.outside import Events, SignalRule, StartRule
+from baton.errors import InvalidDefinition
+
+HEAD = """name: order
+nodes:
+  paid: {wait: {signal: paid}}
+  ask: {agent: {model: m, prompt: p, signal: hint}}
+  child: {workflow: other, cancel_on: stop}
+"""
+PLAIN = "name: order\nnodes: {a: {value: 1}}\n"
+RULE = "type: settled, correlation_key: '${event.data.order}'"
+
+
+def wrong(events: str, head: str = HEAD) -> list[tuple[str, str, str]]:
+    with pytest.raises(InvalidDefinition) as refused:
+        compile_document(f"{head}events: {events}\n", {})
+    return [(one.path, one.message, one.suggestion) for one in refused.value.problems]
+
+
+def test_rules_are_a_part_of_the_graph_and_none_leave_it_as_it_was() -> None:
+    start = f"{{{RULE}, source: shop, when: event.data.n > 0, labels: {{o: '${{event.subject}}'}}}}"
+    graph = compile_document(
+        f"{HEAD}events: {{start: [{start}], signal: [{{{RULE}, signal: paid, payload: 5}}]}}", {}
+    )
+    key, data = "${event.data.order}", "${event.data}"
+    assert graph.events == Events(
+        start=(
+            StartRule(
+                type="settled",
+                source="shop",
+                when=Cel(expression="event.data.n > 0"),
+                correlation_key=key,
+                input=data,
+                labels={"o": "${event.subject}"},
+            ),
+        ),
+        signal=(SignalRule(type="settled", correlation_key=key, signal="paid", payload=5),),
+    )
+    assert graph.events.types == ("settled",)
+    assert b"events" not in encode_graph(compile_document(PLAIN, {}))
+
+
+def test_a_rule_is_for_events_of_its_type_and_of_its_source_or_any() -> None:
+    one, of_any = StartRule(type="a", source="s"), StartRule(type="a")
+    asked = [("a", "s"), ("a", "t"), ("b", "s")]
+    assert [(one.is_for(*each), of_any.is_for(*each)) for each in asked] == [
+        (True, True),
+        (False, True),
+        (False, False),
+    ]
+
+
+def test_short_form() -> None:
+    graph = compile_document(PLAIN + "events: {start: [settled]}", {})
+    assert graph.events == Events(start=(StartRule(type="settled", input="${event.data}"),))
+
+
+def test_every_node_that_takes_a_signal_counts() -> None:
+    for signal in ("paid", "hint", "stop"):
+        compile_document(f"{HEAD}events: {{signal: [{{{RULE}, signal: {signal}}}]}}", {})
+
+
+@pytest.mark.parametrize(
+    ("events", "path", "said", "suggested"),
+    [
+        ("{}", "/events", "there is no rule", "`start` or `signal`"),
+        ("[settled]", "/events", "must be an object", ""),
+        (f"{{start: [{', '.join(['a'] * 21)}]}}", "/events/start", "21 rules, and 20 are the most", ""),
+        ("{start: [{}]}", "/events/start/0/type", "`type` is missing", ""),
+        ("{start: [{type: a, where: x}]}", "/events/start/0/where", "not known here", "`when`"),
+        ("{start: [{type: a, signal: paid}]}", "/events/start/0/signal", "not known here", ""),
+        ("{signal: [{type: a, signal: paid}]}", "/events/signal/0/correlation_key", "is missing", ""),
+        (f"{{signal: [{{{RULE}, signal: pad}}]}}", "/events/signal/0/signal", "no node waits for", "`paid`"),
+        (f"{{signal: [{{{RULE}, signal: zzzzzz}}]}}", "/events/signal/0/signal", "no node", "there are hint, paid, stop"),
+        ("{start: [{type: a, input: '${input.x}'}]}", "/events/start/0/input", "`event` alone", ""),
+        ("{start: [{type: a, input: {n: '${evnt}'}}]}", "/events/start/0/input/n", "must begin with `event`", "event.data"),
+        ("{start: [{type: a, input: '${event.data'}]}", "/events/start/0/input", "is missing", ""),
+        ("{start: [{type: a, correlation_key: '${ctx.paid.output}'}]}", "/events/start/0/correlation_key", "alone", ""),
+        ("{start: [{type: a, labels: {'5': x}}]}", "/events/start/0/labels", "no name of a label", ""),
+        ("{start: [{type: a, when: input.n > 0}]}", "/events/start/0/when", "`event` alone", ""),
+        ("{start: [{type: a, when: 'event.data.n >'}]}", "/events/start/0/when", "", ""),
+        ("{start: [{type: a, when: {python: 'def evaluate(output, context): return True'}}]}", "/events/start/0/when", "without Python", "CEL"),
+        (f"{{start: [{{type: a, input: {'x' * 8_200}}}]}}", "/events/start/0/input", "at most 8,192 bytes", ""),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_what_would_be_right(
+    events: str, path: str, said: str, suggested: str
+) -> None:
+    (found,) = wrong(events)
+    assert found[0] == path
+    assert said in found[1]
+    assert suggested in found[2]
+
+
+def test_a_workflow_without_a_wait_can_get_no_signal() -> None:
+    ((path, said, suggested),) = wrong(f"{{signal: [{{{RULE}, signal: paid}}]}}", PLAIN)
+    assert (path, said) == ("/events/signal/0/signal", "no node waits for the signal `paid`")
+    assert suggested == "write a node `wait: {signal: paid}`"
+
+
+def test_there_are_at_most_ten_labels() -> None:
+    labels = ", ".join(f"l{number}: '${{event.id}}'" for number in range(11))
+    ((path, said, _),) = wrong(f"{{start: [{{type: a, labels: {{{labels}}}}}]}}")
+    assert (path, said) == ("/events/start/0/labels", "a saga has at most 10 labels; these are 11")
+
+
+def test_a_saga_does_not_know_its_event() -> None:
+    with pytest.raises(InvalidDefinition, match="does not know its event"):
+        compile_document("name: report\nnodes: {a: {value: '${event.data}'}}", {})

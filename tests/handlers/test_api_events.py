@@ -1,0 +1,151 @@
+"""Events from outside over HTTP: the three ways in which CloudEvents sends them, and what is answered."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from baton.errors import TooManyRequests
+from baton.runtime.quota import Quota
+from tests.handlers.http import Answer, Http
+from tests.kit.bugs import replaced
+
+SHIP = """
+name: ship
+input: {type: object, required: [order]}
+events:
+  start: [{type: payment.settled, source: shop}]
+nodes: {pack: {value: 1}}
+"""
+ONE, MANY = "application/cloudevents+json", "application/cloudevents-batch+json"
+SETTLED = {"specversion": "1.0", "id": "e1", "source": "shop", "type": "payment.settled"}
+EVENT = {**SETTLED, "data": {"order": "A-17"}}
+
+
+def send(http: Http, body: Any, kind: str = ONE, **options: Any) -> Answer:
+    return http.post("/events", body, headers={"content-type": kind, **options.pop("headers", {})}, **options)
+
+
+def did(answer: Answer) -> list[list[str]]:
+    assert answer.status == 202, answer
+    return [[one["did"] for one in event["outcomes"]] for event in answer.body["events"]]
+
+
+def test_one_event_starts_one_saga_however_it_is_sent(http: Http) -> None:
+    http.register(SHIP)
+    first = send(http, EVENT)
+    (taken,) = first.body["events"]
+    (done,) = taken["outcomes"]
+    assert (taken["id"], taken["source"], taken["type"], taken["matched"]) == (
+        "e1",
+        "shop",
+        "payment.settled",
+        1,
+    )
+    assert (done["workflow"], done["did"]) == ("ship", "started")
+    assert http.get(f"/sagas/{done['saga']}").status == 200
+    headers = {"ce-specversion": "1.0", "ce-id": "e1", "ce-source": "sho%70", "ce-type": "payment.settled"}
+    for again in (
+        send(http, EVENT, "application/json"),
+        send(http, [EVENT, EVENT], MANY),
+        send(http, EVENT["data"], "application/json", headers=headers),
+    ):
+        assert {one for event in did(again) for one in event} == {"duplicate"}
+        assert again.body["events"][0]["outcomes"][0]["saga"] == done["saga"]
+    assert did(send(http, {**EVENT, "id": "e2"}, roles="run")) == [["started"]]
+
+
+def test_binary_data_need_not_be_json(http: Http) -> None:
+    http.register(
+        SHIP.replace("[{", "[{when: event.data == 'paid', ").replace(
+            "source: shop", 'input: {order: "${event.datacontenttype}"}'
+        )
+    )
+    headers = {"ce-specversion": "1.0", "ce-id": "e1", "ce-source": "shop", "ce-type": "payment.settled"}
+    assert did(send(http, "paid", "text/plain", headers=headers)) == [["started"]]
+    assert did(send(http, None, "text/plain", headers={**headers, "ce-id": "e2"})) == [["refused"]]
+
+
+def test_what_is_wrong_with_one_event_of_several_holds_up_no_other(http: Http) -> None:
+    http.register(SHIP)
+    bad = {key: value for key, value in EVENT.items() if key != "id"}
+    unlike = {**SETTLED, "id": "e3", "data": {}}
+    answer = send(http, [bad, EVENT, unlike, "x", {**EVENT, "type": "other"}], MANY)
+    assert did(answer) == [[], ["started"], ["refused"], [], []]
+    first, _, third, fourth, fifth = answer.body["events"]
+    assert first["errors"] == [{"path": "/0/id", "message": "`id` is missing"}]
+    assert "order" in third["outcomes"][0]["why"]
+    assert (fourth["id"], len(fourth["errors"]), fifth["matched"], fifth["errors"]) == (None, 1, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status", "said"),
+    [
+        ({"type": "x"}, ONE, 422, "specversion"),
+        ({**EVENT, "specversion": 1.0}, ONE, 422, '`specversion` must be "1.0"'),
+        ({**EVENT, "id": 5}, ONE, 422, "`id` is a text"),
+        ({**EVENT, "source": ""}, ONE, 422, "`source` is a text of 1 to 512"),
+        ({**EVENT, "orderId": "x"}, ONE, 422, "`orderId` is no name of an attribute"),
+        ({**EVENT, "order": {"id": 1}}, ONE, 422, "the attribute `order` is a text"),
+        ({**EVENT, "time": "yesterday"}, ONE, 422, "`time` is a time with its offset"),
+        ({**EVENT, "data_base64": "eA=="}, ONE, 422, "not both"),
+        ([EVENT], ONE, 422, "send a list of events as"),
+        (EVENT, MANY, 422, "send one event as"),
+        ([EVENT] * 101, MANY, 422, "at most 100 events; this one has 101"),
+        ("5", "application/json", 422, "headers such as `ce-id`"),
+        ("", "application/json", 422, "a list of events"),
+        ("{", ONE, 400, ""),
+    ],
+)  # fmt: skip
+def test_what_is_no_event_is_refused_with_what_would_be_right(
+    http: Http, body: Any, kind: str, status: int, said: str
+) -> None:
+    answer = send(http, body, kind)
+    problem = answer.problem(status, "invalid-input" if status == 422 else "malformed")
+    assert said in json.dumps(problem, ensure_ascii=False).replace('\\"', '"')
+
+
+def test_no_events_are_no_mistake(http: Http) -> None:
+    assert send(http, [], MANY).body == {"events": []}
+
+
+def test_what_has_to_come_again_is_refused_as_a_whole_and_done_once(http: Http) -> None:
+    http.register(SHIP)
+    real, asked = Quota.admit, []
+
+    async def full_for_the_second(self: Quota, tenant: str) -> None:
+        asked.append(tenant)
+        if len(asked) == 2:
+            raise TooManyRequests("no room", 5)
+        await real(self, tenant)
+
+    events = [{**EVENT, "id": f"e{number}"} for number in range(3)]
+    with replaced(Quota, "admit", full_for_the_second):
+        refused = send(http, events, MANY)
+    problem = refused.problem(429, "too-many-requests")
+    assert "1 of 3 events could not be dealt with for now: no room; send the same again" in problem["detail"]
+    assert problem["errors"] == [{"path": "/1", "message": "no room"}]
+    assert refused.headers["retry-after"] == "5"
+    assert did(send(http, events, MANY)) == [["duplicate"], ["started"], ["duplicate"]]
+
+
+def test_only_who_may_start_sagas_may_send_events_and_only_to_the_own_tenant(http: Http) -> None:
+    http.register(SHIP)
+    send(http, EVENT, roles="operate").problem(403, "forbidden")
+    assert did(send(http, EVENT, tenant="globex")) == [[]]
+
+
+def test_a_caller_starts_the_saga_that_events_find(http: Http) -> None:
+    http.register(
+        "name: order\nnodes: {paid: {wait: {signal: paid}}}\n"
+        "events: {signal: [{type: payment.settled, correlation_key: '${event.data.order}', signal: paid}]}"
+    )
+    assert did(send(http, EVENT)) == [["no_saga"]]
+    body = {"workflow": "order", "correlation_key": "A-17"}
+    first, again = (http.post("/sagas", body) for _ in range(2))
+    assert (first.status, again.status, again.body["id"]) == (201, 200, first.body["id"])
+    assert did(send(http, EVENT)) == [["signalled"]]
+    detail = http.post("/sagas", body, key="k").problem(400, "bad-request")["detail"]
+    assert "leave the Idempotency-Key out" in detail

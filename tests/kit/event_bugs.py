@@ -1,0 +1,95 @@
+"""Planted bugs about events from outside, made as those of bugs.py are; with the oracle of eventing.py that finds each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from baton.core.outside.cloudevents import identity_of
+from baton.runtime import event_desk, registering, subscribing
+from baton.runtime.event_desk import EventDesk
+from tests.kit.bugs import replaced
+from tests.kit.eventing import EVERY, ONCE, SIGNAL
+
+
+@contextmanager
+def a_start_has_an_id_of_its_own() -> Iterator[None]:
+    """Event row: the head's put drops a repetition only under the same id."""
+    numbers = iter(range(1_000_000))
+    real = vars(event_desk)["named_id"]
+
+    def named_id(cell: int, kind: str, *parts: Any) -> str:
+        return f"{real(cell, kind, *parts)}-{next(numbers)}"
+
+    with replaced(event_desk, "named_id", named_id):
+        yield
+
+
+@contextmanager
+def a_correlation_key_is_not_in_the_id() -> Iterator[None]:
+    """Event row: two events with one key start two sagas, and a signal reaches neither."""
+    numbers = iter(range(1_000_000))
+
+    def correlated_id(cell: int, tenant: str, workflow: str, key: str) -> str:
+        return f"n{key}-{next(numbers)}"
+
+    with replaced(event_desk, "correlated_id", correlated_id):
+        yield
+
+
+@contextmanager
+def a_signal_has_no_key_of_its_event() -> Iterator[None]:
+    """Event row: the log drops a repetition only under the same key."""
+    real = EventDesk.__init__
+
+    def init(self: EventDesk, request: Any, signal: Any) -> None:
+        async def keyless(saga: str, name: str, payload: Any, key: str) -> Any:
+            return await signal(saga, name, payload, "")
+
+        real(self, request, keyless)
+
+    with replaced(EventDesk, "__init__", init):
+        yield
+
+
+@contextmanager
+def an_event_is_written_off_before_it_is_dealt_with() -> Iterator[None]:
+    """Event row: a caller that dies in between leaves a rest that no repetition does."""
+    real, known = EventDesk.take, set()
+
+    async def take(self: EventDesk, event: Mapping[str, Any]) -> list[dict[str, Any]]:
+        if identity_of(event) in known:
+            return []
+        known.add(identity_of(event))
+        return await real(self, event)
+
+    with replaced(EventDesk, "take", take):
+        yield
+
+
+@contextmanager
+def the_subscription_comes_after_the_definition() -> Iterator[None]:
+    """Event row: a crash in between leaves a workflow whose rules no event finds."""
+    real, left = vars(registering)["follow"], []
+
+    async def later(*args: Any) -> None:
+        left.append(args)
+
+    async def follow(*args: Any) -> Any:
+        while left:
+            await subscribe(*left.pop())
+        return await real(*args)
+
+    subscribe = subscribing.subscribe
+    with replaced(subscribing, "subscribe", later), replaced(registering, "follow", follow):
+        yield
+
+
+EVENT_BUGS: dict[Callable[[], AbstractContextManager[None]], str] = {
+    a_start_has_an_id_of_its_own: ONCE,
+    a_correlation_key_is_not_in_the_id: ONCE,
+    a_signal_has_no_key_of_its_event: SIGNAL,
+    an_event_is_written_off_before_it_is_dealt_with: EVERY,
+    the_subscription_comes_after_the_definition: EVERY,
+}

@@ -1,0 +1,108 @@
+"""Events from outside in a world where callers die and repeat; and what must hold of what they start and signal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from baton.core.log.events import SignalReceived
+from baton.errors import EngineFault
+from baton.runtime.service import Service
+from tests.kit.corpus import patiently
+from tests.kit.faults import Crash, Plan
+from tests.kit.ticking import registered
+from tests.kit.toolbox import Books, make_registry
+from tests.kit.virtual import run_virtual
+from tests.kit.world import TENANT, World
+
+ONCE, EVERY, SIGNAL = "once", "every", "signal"
+"""The oracles: no more than one saga of a workflow for an event and for a correlation key; none is left out; each saga has its own
+event as a signal, once."""
+WRITES = ("create_head", "append", "subscribe", "put")
+ORDERS = ("A", "B")
+KEY = 'correlation_key: "${event.data.order}"'
+DOCUMENTS = {
+    "ship": "name: ship\nevents: {start: [settled]}\nnodes: {a: {value: 1}}",
+    "bill": "name: bill\nevents: {start: [{type: settled, labels: {order: '${event.data.order}'}}]}\nnodes: {a: {value: 1}}",
+    "order": f"name: order\nevents: {{start: [{{type: placed, {KEY}}}], signal: [{{type: settled, {KEY}, signal: paid}}]}}\n"
+    "nodes: {paid: {wait: {signal: paid}}, rest: {wait: {for: 5s}, after: paid}}\noutput: ${ctx.paid.output.order}",
+}
+LATE = "late"
+"""A workflow that is registered once, whatever becomes of the request; and the type of its event."""
+
+
+@dataclass
+class Ordeal:
+    """One run: what was broken."""
+
+    broken: list[str] = field(default_factory=list)
+    plan: Plan = field(default_factory=Plan)
+
+    @property
+    def oracles(self) -> set[str]:
+        return {one.split(":")[0] for one in self.broken}
+
+
+def event(kind: str, order: str, again: int = 0) -> dict[str, Any]:
+    """`again`: another event that says the same."""
+    name = f"{kind}-{order}-{again}"
+    return {"specversion": "1.0", "id": name, "source": "shop", "type": kind, "data": {"order": order}}
+
+
+def endure(plan: Plan | None = None, **world: Any) -> Ordeal:
+    """Let each event come twice at once, and once more when all is over."""
+    ordeal = Ordeal(plan=plan or Plan())
+    options: dict[str, Any] = {"skew_ms": 3_000, "timeout_s": 12, **world}
+
+    async def main() -> None:
+        here = World(make_registry(Books()), plan=ordeal.plan, **options)
+        here.switch_on()
+        for document in DOCUMENTS.values():
+            await patiently(here, registered(document))
+        late = f"name: {LATE}\nevents: {{start: [{LATE}]}}\nnodes: {{a: {{value: 1}}}}"
+        with suppress(Crash, EngineFault):
+            await registered(late)(here.service())
+        events = [event("placed", order) for order in ORDERS] + [event("placed", ORDERS[0], 1)]
+        await _come(here, *events, *events)
+        settled = [event("settled", order) for order in ORDERS] + [event(LATE, "A")]
+        await _come(here, *settled, *settled)
+        await here.settle()
+        await _come(here, *events, *settled)
+        await here.settle()
+        _look(here, ordeal)
+
+    run_virtual(main())
+    return ordeal
+
+
+async def _come(world: World, *events: dict[str, Any]) -> None:
+    await asyncio.gather(*(patiently(world, _taking(world, one)) for one in events))
+
+
+def _taking(world: World, one: dict[str, Any]) -> Callable[[Service], Awaitable[Any]]:
+    async def take(service: Service) -> Any:
+        return await world.queries().event_desk(service.signal).take(one)
+
+    return take
+
+
+def _look(world: World, ordeal: Ordeal) -> None:
+    heads = world.log.heads()
+    count = {name: sum(head.workflow == name for head in heads) for name in (*DOCUMENTS, LATE)}
+    is_there = world.store.definitions.get(TENANT, LATE) is not None
+    due = {**dict.fromkeys(DOCUMENTS, len(ORDERS)), LATE: int(is_there)}
+    for name, expected in due.items():
+        if count[name] > expected:
+            ordeal.broken.append(f"{ONCE}: {count[name]} sagas of {name}, and {expected} are meant")
+        if count[name] < expected:
+            ordeal.broken.append(f"{EVERY}: {count[name]} sagas of {name}, and {expected} are meant")
+    for head in heads:
+        entries = world.entries(head.ref.id)
+        if world.end(head.ref.id) is None:
+            ordeal.broken.append(f"{EVERY}: {head.workflow} {head.ref.id} has not ended")
+        came = sum(isinstance(one, SignalReceived) for entry in entries for one in entry.events)
+        if came != int(head.workflow == "order"):
+            ordeal.broken.append(f"{SIGNAL}: {head.workflow} {head.ref.id} has {came} signals")

@@ -1,0 +1,256 @@
+"""Events from outside: which sagas they start, which they reach, and that a repetition does nothing again."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from baton.errors import InvalidDefinition, KeyReused, TooManyRequests, UserError
+from baton.runtime import subscribing
+from baton.runtime.quota import Quota
+from tests.kit.bugs import replaced
+from tests.kit.toolbox import Books
+from tests.kit.world import World
+from tests.runtime.conftest import Stage
+
+SHIP = """
+name: ship
+input: {type: object, required: [order], properties: {order: {type: string}}}
+events:
+  start:
+    - {type: payment.settled, source: shop, when: event.data.amount > 0, labels: {order: "${event.data.order}"}}
+nodes: {pack: {value: "${input.order}"}}
+"""
+ORDER = """
+name: order
+events:
+  start:
+    - {type: order.placed, correlation_key: "${event.data.order}"}
+  signal:
+    - {type: payment.settled, correlation_key: "${event.data.order}", signal: paid, payload: "${event.data.amount}"}
+nodes:
+  paid: {wait: {signal: paid}}
+output: ${ctx.paid.output}
+"""
+
+
+def event(kind: str, number: str = "e1", source: str = "shop", **data: Any) -> dict[str, Any]:
+    return {"specversion": "1.0", "id": number, "source": source, "type": kind, "data": data}
+
+
+def settled(order: str = "A-17", number: str = "e1", amount: int = 20) -> dict[str, Any]:
+    return event("payment.settled", number, order=order, amount=amount)
+
+
+async def register(world: World, *documents: str, user: str = "mia") -> None:
+    for document in documents:
+        await world.service(user=user).register(document, json_only=False)
+
+
+async def full(self: Quota, tenant: str) -> None:
+    raise TooManyRequests("no room", 5)
+
+
+async def take(world: World, event: dict[str, Any], tenant: str = "acme") -> list[dict[str, Any]]:
+    return await world.queries(tenant).event_desk(world.service(tenant=tenant).signal).take(event)
+
+
+def did(outcomes: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [(one["workflow"], one["did"]) for one in outcomes]
+
+
+def test_an_event_starts_a_saga_with_its_data_for_who_has_registered_the_rule(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        await register(world, SHIP)
+        (done,) = await take(world, settled())
+        assert (done["workflow"], done["did"], done["signal"], done["why"]) == ("ship", "started", None, None)
+        await asyncio.sleep(60)
+        shown = await world.queries().show(done["saga"])
+        assert (shown["status"], shown["user"]) == ("completed", "mia")
+        (head,) = world.log.heads()
+        assert head.labels == {"order": "A-17"}
+
+    stage(story)
+
+
+def test_a_repetition_is_known_by_source_and_id_whatever_has_become_of_the_saga_and_the_rule(
+    stage: Stage,
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        await register(world, SHIP)
+        (done,) = await take(world, settled())
+        assert await take(world, settled()) == [{**done, "did": "duplicate"}]
+        await asyncio.sleep(60)
+        await register(world, SHIP.replace("when: event.data.amount > 0, ", "input: {order: x}, "))
+        assert await take(world, settled(amount=-1)) == [{**done, "did": "duplicate"}]
+        assert did(await take(world, settled(number="e2"))) == [("ship", "started")]
+        assert len(world.log.heads()) == 2
+
+    stage(story)
+
+
+def test_one_event_twice_at_once_starts_one_saga(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        await register(world, SHIP)
+        found = await asyncio.gather(*(take(world, settled()) for _ in range(5)))
+        assert sorted(done["did"] for (done,) in found) == ["duplicate"] * 4 + ["started"]
+        assert len({done["saga"] for (done,) in found}) == len(world.log.heads()) == 1
+
+    stage(story)
+
+
+def test_an_event_that_no_rule_is_for_does_nothing(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        await register(world, SHIP)
+        assert await take(world, event("payment.failed")) == []
+        assert await take(world, event("payment.settled", source="bank", order="A", amount=1)) == []
+        assert await take(world, settled(amount=0)) == []
+        assert await take(world, settled(), tenant="globex") == []
+        assert world.log.heads() == []
+
+    stage(story)
+
+
+def test_what_a_rule_cannot_do_is_told_with_the_reason(stage: Stage) -> None:
+
+    async def told(world: World, books: Books) -> None:
+        await register(world, SHIP)
+        for data, why in (
+            ({"order": "A"}, "amount"),
+            ({"amount": 1}, "`order`, only amount"),
+            ({"amount": 1, "order": ""}, "value of label `order`"),
+            ({"amount": 1, "order": 5}, "at /input/order"),
+        ):
+            (done,) = await take(world, event("payment.settled", **data))
+            assert (done["did"], done["saga"]) == ("refused", None)
+            assert why in done["why"]
+        assert world.log.heads() == []
+
+    stage(told)
+
+
+def test_what_is_full_for_now_is_started_when_the_event_comes_again(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        await register(world, SHIP)
+        with replaced(Quota, "admit", full):
+            (later,) = await take(world, settled())
+        assert (later["did"], later["saga"], later["why"]) == ("later", None, "no room")
+        assert did(await take(world, settled())) == [("ship", "started")]
+
+    stage(story)
+
+
+def test_an_event_reaches_the_saga_with_its_correlation_key(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        await register(world, ORDER)
+        placed = [event("order.placed", f"p{order}", order=order) for order in ("A-17", "B-4")]
+        ((first,), (other,)) = [await take(world, one) for one in placed]
+        assert did(await take(world, settled("C-1", "e9"))) == [("order", "no_saga")]
+        (done,) = await take(world, settled())
+        assert done == {
+            "workflow": "order",
+            "signal": "paid",
+            "did": "signalled",
+            "saga": first["saga"],
+            "why": None,
+        }
+        assert await take(world, settled()) == [{**done, "did": "duplicate"}], "before a worker has looked"
+        await asyncio.sleep(60)
+        assert (await world.queries().show(first["saga"]))["result"] == 20
+        assert (await world.queries().show(other["saga"]))["status"] == "waiting"
+        assert await take(world, settled()) == [{**done, "did": "duplicate"}], "the saga has ended"
+        (late,) = await take(world, settled(number="e2"))
+        assert (late["did"], late["why"]) == ("refused", "the saga has ended: completed")
+
+    stage(story)
+
+
+def test_there_is_one_saga_with_a_correlation_key_however_it_is_started(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        await register(world, ORDER)
+        service = world.service()
+        view, is_new = await service.start("order", {"n": 1}, "", correlation_key="A-17")
+        assert is_new
+        again, is_new = await world.service(user="tom").start("order", {"n": 1}, "", correlation_key="A-17")
+        assert (again["id"], is_new) == (view["id"], False)
+        with pytest.raises(KeyReused, match=view["id"]):
+            await service.start("order", {"n": 2}, "", correlation_key="A-17")
+        with pytest.raises(UserError, match="leave the Idempotency-Key out"):
+            await service.start("order", {"n": 2}, "k", correlation_key="A-17")
+        placed = event("order.placed", order="A-17")
+        assert [(one["did"], one["saga"]) for one in await take(world, placed)] == [("exists", view["id"])]
+        assert [one["did"] for one in await take(world, settled())] == ["signalled"]
+        assert len(world.log.heads()) == 1
+
+    stage(story)
+
+
+def test_two_events_at_once_with_one_key_start_one_saga(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        await register(world, ORDER)
+        placed = [event("order.placed", f"p{number}", order="A-17") for number in range(4)]
+        found = await asyncio.gather(*(take(world, one) for one in placed))
+        assert sorted(done["did"] for (done,) in found) == ["exists"] * 3 + ["started"]
+
+    stage(story)
+
+
+@pytest.mark.parametrize("key", [None, "", True, 1.5, ["a"], "x" * 257])
+def test_a_correlation_key_is_a_text_or_a_whole_number(stage: Stage, key: Any) -> None:
+    async def story(world: World, books: Books) -> None:
+        await register(world, ORDER)
+        (done,) = await take(world, event("order.placed", order=key))
+        assert done["did"] == "refused"
+        assert "a text of 1 to 256 characters or a whole number" in done["why"]
+
+    stage(story)
+
+
+def test_an_event_can_start_a_saga_and_be_its_first_signal(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        rule = '{type: said, correlation_key: "${event.subject}"'
+        await register(
+            world,
+            f"""
+name: chat
+events: {{start: [{rule}}}], signal: [{rule}, signal: words}}, {rule}, signal: words, payload: 0}}]}}
+nodes: {{hear: {{wait: {{signal: words}}}}}}
+output: ${{ctx.hear.output}}
+""",
+        )
+        said = {**event("said", text="hello"), "subject": "u1"}
+        assert [one["did"] for one in await take(world, said)] == ["started", "signalled"]
+        assert [one["did"] for one in await take(world, said)] == ["duplicate", "duplicate"]
+        await asyncio.sleep(60)
+        (head,) = world.log.heads()
+        assert (await world.queries().show(head.ref.id))["result"] == {"text": "hello"}
+
+    stage(story)
+
+
+def test_a_workflow_that_has_no_rule_any_more_is_asked_in_vain(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        await register(world, SHIP, "name: ship\nnodes: {a: {value: 1}}")
+        world.store.subscriptions.subscribe("acme", "payment.settled", "not-there-yet", "mia")
+        assert await take(world, settled()) == []
+
+    stage(story)
+
+
+def test_so_many_workflows_and_no_more_have_rules_for_a_type(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscribing, "MOST_WORKFLOWS", 2)
+
+    async def story(world: World, books: Books) -> None:
+        await register(world, SHIP, SHIP.replace("name: ship", "name: bill"))
+        await register(world, SHIP + "output: 1")
+        with pytest.raises(InvalidDefinition, match="2 workflows have, or had, rules") as refused:
+            await register(world, SHIP.replace("name: ship", "name: third"))
+        (problem,) = refused.value.problems
+        assert problem.path == "/events/start/0/type"
+        assert [one["workflow"] for one in await take(world, settled())] == ["bill", "ship"]
+
+    stage(story)
