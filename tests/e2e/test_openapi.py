@@ -23,7 +23,7 @@ from tests.e2e.deployment import ROOT, TENANT, USER, Deployment, until
 from tests.kit.patience import PATIENCE_S
 
 pytestmark = pytest.mark.e2e
-FEW = "2"
+FEW = "1"
 EXAMPLES = os.environ.get("BATON_FUZZ_EXAMPLES", FEW)
 SEED = os.environ.get("BATON_FUZZ_SEED", "1")
 PHASES = "coverage,fuzzing" if EXAMPLES == FEW else "coverage,fuzzing,stateful"

@@ -25,8 +25,8 @@ class CloudEvent(BaseModel):
     data: JsonValue = Field(default=None, description="Anything.", examples=[{"order": "A-17"}])
 
 
-class CloudEvents(RootModel[Annotated[list[CloudEvent], Field(max_length=MOST_EVENTS)]]):
-    """Several events."""
+class CloudEvents(RootModel[Annotated[list[JsonValue], Field(max_length=MOST_EVENTS)]]):
+    """Several events, each a CloudEvent. One that is none has `errors` in the answer, and holds up no other."""
 
 
 class EventOutcome(Answer):
