@@ -18,6 +18,8 @@ from tests.core.graphs.pair import Pair, Told
 from tests.core.graphs.script import Script
 
 MOST_STEPS = 600
+MOST_TOLD = 60
+"""Of one order of ends: a graph of six nodes has come to its end by then."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,8 @@ def every_order(pair: Pair, script: Script, most: int) -> Iterator[Pair]:
     stack = [pair]
     while stack and most > 0:
         here = stack.pop()
+        if len(here.told) > MOST_TOLD:
+            continue  # a step that always fails is decided to be tried again without an end
         if here.world.ended is not None and not here.running:
             most -= 1
             yield here
