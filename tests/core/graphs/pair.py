@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from baton.core.decide import failing_children  # noqa: F401  # before tests that are not measured import it
 from baton.core.decide.builder import RunStep
 from baton.core.decide.decide import ROOM, advance, decide
 from baton.core.decide.outcomes import Outcome

@@ -43,8 +43,6 @@ def ask(builder: DecisionBuilder, at: Activation) -> ev.Failure | str:
     kind = builder.program.kinds[at.node.kind]
     if state.has_begun(at.slot):
         return ""
-    if state.failure is not None:
-        return HELD
     if "wall_time" in at.node.limits and kind.lasts and at.slot not in state.begun:
         builder.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=at.item, at=builder.now))
         builder.due_by(builder.now + at.node.limits["wall_time"].most)
