@@ -270,7 +270,6 @@ def test_without_money_it_asks_nothing() -> None:
 def test_its_open_work_ends_by_nothing_outside() -> None:
     work = at_work(thinking())
     assert (work.signal, work.due, work.orphan, work.hears("x"), work.ask) == ("", None, None, False, None)
-    assert work.arguments == {}
     assert work.after_fork(None, is_ending=True) is work
 
 

@@ -81,6 +81,7 @@ def test_a_map_waits_for_nothing_by_itself() -> None:
     work = Map(over=ev.Value(v=[1]), size=1)
     assert (work.signal, work.due, work.orphan, work.ask, work.hears("c")) == ("", None, None, None, False)
     assert work.after_fork(None, is_ending=False) is work
+    assert work.arguments == {}
 
 
 def test_what_is_an_index() -> None:
