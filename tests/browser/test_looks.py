@@ -85,7 +85,7 @@ def test_what_users_tools_and_models_wrote_is_text(site: Site, visitor: Visitor)
 
 
 def test_a_saga_of_500_entries_is_opened_at_once(
-    site: Site, record_property: Callable[[str, object], None]
+    site: Site, record_testsuite_property: Callable[[str, object], None]
 ) -> None:
     saga = site.start("words", "hello")
     site.settle()
@@ -93,7 +93,9 @@ def test_a_saga_of_500_entries_is_opened_at_once(
     for path in ("", "/log", "/graph", "/time", "/talk"):
         status, size = site.get(f"/console/sagas/{saga}{path}")
         spent = site.took[f"/console/sagas/{saga}{path}"]
-        record_property(path or "/", f"{size:,} bytes, {spent * 1_000:.0f} ms of the server's processor")
+        record_testsuite_property(
+            path or "/", f"{size:,} bytes, {spent * 1_000:.0f} ms of the server's processor"
+        )
         assert status == 200
         assert size <= MOST_BYTES
 
