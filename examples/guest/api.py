@@ -8,6 +8,8 @@ from urllib.parse import quote
 import httpx
 
 TOTAL_S = 10.0
+ENDED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
+"""The statuses of a saga that has ended."""
 
 
 class RefusedError(Exception):

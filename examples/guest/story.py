@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from examples.guest.api import ENDED
+
 _DID = {
     "plan": "An agent has made a plan from your words",
     "check": "The plan was checked",
@@ -25,7 +27,6 @@ _DOES = {
     "order": "The dishes are being ordered",
 }
 _DONE = frozenset({"ran", "passed", "waited", "answered"})
-_ENDED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def tell(
     view: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], child: Sequence[Mapping[str, Any]]
 ) -> Story:
     """`child`: the steps of the saga that carries the plan out, if there is one."""
-    is_over, result = view["status"] in _ENDED, view.get("result")
+    is_over, result = view["status"] in ENDED, view.get("result")
     result = result if isinstance(result, dict) else {}
     arranged = (*map(_table, result.get("tables") or ()), *map(_order, result.get("orders") or ()))
     trouble = ""
@@ -72,7 +73,7 @@ def tell(
 def _headline(view: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     if view["status"] == "completed":
         return "Your evening is arranged" if result.get("arranged") else "Nothing is arranged"
-    if view["status"] in _ENDED:
+    if view["status"] in ENDED:
         return "It did not work out"
     return "We have a question" if view["questions"] else "We are at it"
 

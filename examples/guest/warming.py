@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from examples.guest.api import RefusedError
+from examples.guest.api import ENDED, RefusedError
 
 KEPT_S = 300
 MOST_KEPT = 200
@@ -21,7 +21,6 @@ TRIES, PAUSE_S = 30, 0.3
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _PARTY = re.compile(rf"\bfor (?:us )?({'|'.join(_NUMBERS)}|1[0-2]|[1-9])\b", re.IGNORECASE)
 _CITY = re.compile(r"\bin ([A-Z]\w{1,40})")
-_ENDED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class Warmer:
             view: Any = {"status": ""}
             for _ in range(TRIES):
                 view = await self._show(saga)
-                if view["status"] in _ENDED:
+                if view["status"] in ENDED:
                     break
                 await self._sleep(PAUSE_S)
             if view["status"] != "completed":

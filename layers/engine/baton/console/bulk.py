@@ -112,7 +112,7 @@ async def _page(many: Many, visit: Visit) -> Html:
         "most": MOST,
         "is_first": not visit.query.get("cursor"),
         "said": {one.name: one.initial for one in many.action.inputs},
-        "commands": _commands(many.action, visit, [str(row["id"]) for row in fitting]),
+        "commands": _commands(many.action, visit.api, [str(row["id"]) for row in fitting]),
     }
     return Html(template="bulk.html", title=f"{many.action.title} many sagas", data=data)
 
@@ -162,11 +162,12 @@ async def _matching(many: Many, visit: Visit) -> tuple[list[Any], int, bool, str
     return rows, total, after is not None, next_page
 
 
-def _commands(action: Action, visit: Visit, sagas: Sequence[str]) -> str:
+def _commands(action: Action, api: str, sagas: Sequence[str]) -> str:
     """A line of a shell for each, which does the same."""
     named = " ".join(sagas) or "SAGA"
-    body = action.body(visit) if visit.form else {}
-    words = ["baton", *action.baton("SAGA", body)]
+    words = ["baton", *action.baton("SAGA", {})]
     baton = " ".join('"$saga"' if word == "SAGA" else shlex.quote(word) for word in words)
-    curl = f'curl -X POST "{visit.api}/sagas/$saga{action.path}" -H "Authorization: Bearer $BATON_TOKEN" -d \'{{}}\''
+    curl = (
+        f'curl -X POST "{api}/sagas/$saga{action.path}" -H "Authorization: Bearer $BATON_TOKEN" -d \'{{}}\''
+    )
     return f"for saga in {named}; do {baton}; done\nfor saga in {named}; do {curl}; done"

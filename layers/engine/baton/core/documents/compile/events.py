@@ -47,28 +47,26 @@ def rules_of(source: Source) -> Events | None:
         return None
     return Events(
         start=tuple(
-            StartRule(
-                type=rule.type,
-                source=rule.source,
-                when=_read(source, f"/events/start/{index}", rule.when)[0],
-                correlation_key=rule.correlation_key,
-                input=rule.input,
-                labels=rule.labels,
-            )
+            StartRule(**_shared(source, f"/events/start/{index}", rule), input=rule.input, labels=rule.labels)
             for index, rule in enumerate(model.start)
         ),
         signal=tuple(
             SignalRule(
-                type=rule.type,
-                source=rule.source,
-                when=_read(source, f"/events/signal/{index}", rule.when)[0],
-                correlation_key=rule.correlation_key,
-                signal=rule.signal,
-                payload=rule.payload,
+                **_shared(source, f"/events/signal/{index}", rule), signal=rule.signal, payload=rule.payload
             )
             for index, rule in enumerate(model.signal)
         ),
     )
+
+
+def _shared(source: Source, place: str, rule: StartRuleModel | SignalRuleModel) -> dict[str, Any]:
+    """What both kinds of rules have."""
+    return {
+        "type": rule.type,
+        "source": rule.source,
+        "when": _read(source, place, rule.when)[0],
+        "correlation_key": rule.correlation_key,
+    }
 
 
 def _start(source: Source, place: str, rule: StartRuleModel) -> Iterator[Problem]:

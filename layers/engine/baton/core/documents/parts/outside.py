@@ -10,9 +10,9 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from baton.core.documents.parts.fields import Condition, Given, Model, NodeName, Value
+from baton.core.outside.cloudevents import LONGEST_SOURCE, LONGEST_TYPE
 
 MOST_RULES = 20
-LONGEST_TYPE, LONGEST_SOURCE = 256, 512
 DATA = "${event.data}"
 
 
