@@ -33,7 +33,18 @@ LEFT = {"core/read/usage.py": 2, "runtime/performers/tend_children.py": 1}
 # The literals of readers that have another meaning there.
 OTHER_MEANINGS: Mapping[str, set[str]] = {
     # a method for each kind
-    "builder/workflow.py": {"tool", "wait", "workflow", "value", "fail", "end", "human", "model", "agent"},
+    "builder/workflow.py": {
+        "tool",
+        "wait",
+        "workflow",
+        "graph",
+        "value",
+        "fail",
+        "end",
+        "human",
+        "model",
+        "agent",
+    },
     # An argument of the step, a field of the graph.
     "core/documents/parts/models.py": {"model", "tool"},
     "core/documents/familiar.py": {"model"},
@@ -41,7 +52,10 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     # Who speaks in a message to a model.
     "testing/models.py": {"tool"},
     # The word of another engine for all nodes.
-    "core/documents/compile/expressions.py": {"task"},
+    "core/documents/compile/roots.py": {"task"},
+    # The field that names a graph of the document; the graph of a version.
+    "core/documents/compile/named.py": {"graph"},
+    "web/commands.py": {"graph"},
     # The definition of any JSON value.
     "core/documents/parts/failing_schema.py": {"tool", "value"},
     "core/documents/parts/fields.py": {"value"},
@@ -51,7 +65,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "testing/turns.py": {"tool"},
     "cli/catalog.py": {"tool"},
     "core/documents/models.py": {"tool"},
-    "core/documents/parts/handler.py": {"workflow"},
+    "core/documents/parts/handler.py": {"workflow", "graph"},
     "core/documents/parts/compensate.py": {"tool"},
     "core/documents/parts/failing.py": {"tool"},
     "core/documents/parts/node.py": {"tool", "model"},
@@ -63,11 +77,11 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "cli/completion.py": {"workflow", "fail"},  # what a person answers
     "cli/neighbours.py": {"workflow"},
     "cli/pipelines.py": {"workflow", "tool"},
-    "cli/render.py": {"workflow", "tool", "model"},  # as in agent_words.py
+    "cli/render.py": {"workflow", "graph", "tool", "model"},  # as in agent_words.py
     "cli/outside.py": {"workflow"},
     "cli/sagas.py": {"workflow"},
     "words/undo_words.py": {"tool"},
-    "cli/tables.py": {"workflow", "tool"},
+    "cli/tables.py": {"workflow", "graph", "tool"},
     "cli/workflows.py": {"workflow"},
     "client/api.py": {"workflow", "value"},
     "client/prefixes.py": {"workflow"},

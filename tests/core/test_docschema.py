@@ -323,7 +323,7 @@ def test_a_kind_says_what_it_is_called_what_it_can_do_and_what_goes_in_and_out()
     found = {type_["kind"]: type_ for type_ in node_types()}
     task, wait, child, value = (found[kind] for kind in ("task", "wait", "workflow", "pass"))
     assert (task["version"], task["title"], task["icon"]) == ("1", "Task", "●")
-    assert len({type_["icon"] for type_ in found.values() if type_["runs"]}) == 8
+    assert len({type_["icon"] for type_ in found.values() if type_["runs"]}) == 9
     assert {name for name, can in task["capabilities"].items() if can} == {"input", "timeout", "retry"}
     assert {name for name, can in wait["capabilities"].items() if can} == {"parked", "signals"}
     assert {name for name, can in child["capabilities"].items() if can} == {
@@ -369,11 +369,12 @@ def test_a_kind_has_a_schema_of_its_own_and_an_example_that_compiles(type_: Any)
     assert violations(type_["schema"], {}) != ()
     assert violations(type_["schema"], {**type_["example"], "x": 1}) != ()
     tool = tool_spec("table.hold", party={}, user={})
-    text = json.dumps({"name": "w", "nodes": {"a": type_["example"]}})
+    graphs = {"graphs": {"visit": {"nodes": {"n": {"value": 1}}}}} if type_["kind"] == "subgraph" else {}
+    text = json.dumps({"name": "w", "nodes": {"a": type_["example"]}, **graphs})
     if type_["runs"]:
         search = tool_spec("table.search")
         (node,) = compile_document(text, {tool.name: tool, search.name: search}).nodes
-        assert node.kind == type_["kind"]
+        assert (node.kind if node.each is None else node.each.do.kind) == type_["kind"]
     else:
         found = [
             problem.message for problem in problems_of(text, {"table.search": tool_spec("table.search")})

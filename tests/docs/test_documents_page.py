@@ -100,6 +100,11 @@ def test_it_has_an_example_of_everything() -> None:
 @pytest.mark.parametrize("text", examples(), ids=lambda text: text[:60])
 def test_every_example_compiles(text: str) -> None:
     value = {"name": "w", **parse_document(text).value}
+    started = {node["graph"] for node in value["nodes"].values() if "graph" in node} - value.get(
+        "graphs", {}
+    ).keys()
+    if started:  # the example of the kind is one node
+        value["graphs"] = {name: {"nodes": {"n": {"value": 1}}} for name in started} | value.get("graphs", {})
     used = {node["tool"] for node in value["nodes"].values() if "tool" in node}
     used |= {tool for node in value["nodes"].values() for tool in node.get("agent", {}).get("tools", ())}
     anything: dict[str, Any] = {"type": "object", "properties": {}}

@@ -132,3 +132,12 @@ OF_MODEL = frozenset(
     {"instructions", "fallbacks", "max_output", "temperature", "corrections", "price", "background"}
 )
 """Of these, what stands with the model; the rest stands with the node."""
+
+
+def check_said(said: Mapping[str, Any], known: type) -> None:
+    """Raises `TypeError` for a keyword that a node of this kind has not."""
+    for key in said.keys() - known.__annotations__.keys():
+        from baton.core.expressions.spelling import nearest
+
+        hint = nearest(key, known.__annotations__)
+        raise TypeError(f"`{key}` cannot be said of this node{hint and f'; {hint}'}")

@@ -12,6 +12,7 @@ from typing import Any
 from baton.builder.references import Node, Reference
 from baton.builder.values import Collector
 from baton.core.expressions import escape
+from baton.errors import Problem
 
 Writer = Callable[[Collector, str, Any], Any]
 """Makes the JSON value of what a user handed in, at a path; notes what is wrong with it."""
@@ -75,6 +76,13 @@ def finished(made: Collector, path: str, value: Any) -> Any:
     if isinstance(value, list):
         return [finished(made, f"{path}/{index}", item) for index, item in enumerate(value)]
     return value
+
+
+def raise_if(problems: list[Problem]) -> None:
+    if problems:
+        from baton.core.documents.compile import refusal_of
+
+        raise refusal_of(problems)
 
 
 # ---- JSON Schemas ------------------------------------------------------------------------------------------------

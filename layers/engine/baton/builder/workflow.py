@@ -17,12 +17,23 @@ from typing import TYPE_CHECKING, Any, Unpack
 from baton.builder.control import Guardrails, Limits
 from baton.builder.control import tools as tools_of
 from baton.builder.failing import Compensation, Policies, Reactions, Replan, Retries, said
-from baton.builder.fields import FIELDS, HEAD, OF_MODEL, Asking, ChildFields, NodeFields, Summaries, of_child
-from baton.builder.parts import Writer, finished, given
+from baton.builder.fields import (
+    FIELDS,
+    HEAD,
+    OF_MODEL,
+    Asking,
+    ChildFields,
+    NodeFields,
+    Summaries,
+    check_said,
+    of_child,
+)
+from baton.builder.graphs import graphs_of
+from baton.builder.parts import Writer, finished, given, raise_if
 from baton.builder.references import Node, Origin, Reference, Roots
 from baton.builder.values import Collector, Duration
 from baton.core.expressions import escape
-from baton.errors import InvalidDefinition, MalformedDocument, Problem
+from baton.errors import InvalidDefinition, MalformedDocument
 
 if TYPE_CHECKING:
     from baton.core.effects.toolspec import ToolSpec
@@ -57,11 +68,14 @@ class Workflow(Roots):
         replan: Replan | None = None,
         compensate: str | None = None,
         risk: Sequence[Mapping[str, Any]] | None = None,
-        failure_handler: str | Mapping[str, Any] | None = None,
+        failure_handler: str | Mapping[str, Any] | Workflow | None = None,
         schedule: str | Mapping[str, Any] | None = None,
         events: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
+        self.graphs: dict[str, Workflow] = {}
+        if isinstance(failure_handler, Workflow):
+            failure_handler = {"graph": self._named(failure_handler)}
         self._origin = Origin(name)
         self._made = Collector(self._origin)
         fields: dict[str, Any] = {
@@ -224,7 +238,7 @@ class Workflow(Roots):
         more: Asking,
         also: Mapping[str, Any] | None = None,
     ) -> Node:
-        _check(more, Asking)
+        check_said(more, Asking)
         asked = {
             key: (tools_of if key == "tools" else Collector.value)(
                 self._made, f"{_place(name)}/{kind}/{key}", value
@@ -247,6 +261,28 @@ class Workflow(Roots):
         called = workflow.name if isinstance(workflow, Workflow) else workflow
         made = {"workflow": self._made.value(f"{_place(name)}/workflow", called)}
         return self._add(name, made, *of_child(more, with_))
+
+    def graph(
+        self,
+        name: str,
+        graph: str | Workflow,
+        *,
+        with_: Mapping[str, Any] | None = None,
+        **more: Unpack[ChildFields],
+    ) -> Node:
+        """A node that runs a graph of this document, of which the `Workflow` of its name is the nodes, the input and the output."""
+        named = self._named(graph) if isinstance(graph, Workflow) else graph
+        made = {"graph": self._made.value(f"{_place(name)}/graph", named)}
+        return self._add(name, made, *of_child(more, with_))
+
+    def _named(self, graph: Workflow) -> str:
+        if self.graphs.setdefault(graph.name, graph) is not graph:
+            self._made.note(
+                f"/graphs/{graph.name}",
+                f"there are two graphs `{graph.name}`",
+                "give one of them another name",
+            )
+        return graph.name
 
     def value(self, name: str, value: Any, **more: Unpack[NodeFields]) -> Node:
         """A node that gives a value made of what others gave; nothing runs for it."""
@@ -291,7 +327,7 @@ class Workflow(Roots):
         with_: Mapping[str, Any] | None = None,
         own: Mapping[str, Any] | None = None,
     ) -> Node:
-        _check(more, NodeFields)
+        check_said(more, NodeFields)
         fields: dict[str, Any] = {**more, "with": with_, **(own or {})}
         place = _place(name)
         for key, write in FIELDS.items():
@@ -309,8 +345,8 @@ class Workflow(Roots):
 
     def document(self) -> dict[str, Any]:
         """The document as a JSON value, a new one each time. Raises `InvalidDefinition`."""
-        made, value = self._build()
-        _raise_if(made.problems)
+        made, value = self.build()
+        raise_if(made.problems)
         return value
 
     def to_yaml(self) -> str:
@@ -332,7 +368,7 @@ class Workflow(Roots):
 
         tools = with_standard(define.REGISTRY) if tools is None else tools
         specs = tools.specs() if isinstance(tools, define.Registry) else tools
-        made, value = self._build()
+        made, value = self.build()
         try:
             graph = compile_document(write_yaml(value), specs, kinds=NODE_KINDS)
         except (InvalidDefinition, MalformedDocument) as error:
@@ -340,11 +376,16 @@ class Workflow(Roots):
             found = (replace(problem, line=0, column=0) for problem in error.problems)
             new = [problem for problem in found if problem.path not in made.stand_ins]
             raise refusal_of([*made.problems, *new]) from error
-        _raise_if(made.problems)
+        raise_if(made.problems)
         return graph
 
-    def _build(self) -> tuple[Collector, dict[str, Any]]:
+    def build(self) -> tuple[Collector, dict[str, Any]]:
         """The document as far as it could be made, with everything that is wrong so far."""
+        made, value = self.build_alone()
+        return made, value | ({"graphs": graphs_of(made, self)} if self.graphs else {})
+
+    def build_alone(self) -> tuple[Collector, dict[str, Any]]:
+        """The same without the graphs that it names."""
         made = Collector(self._origin)
         made.problems += self._made.problems
         made.stand_ins |= self._made.stand_ins
@@ -354,19 +395,3 @@ class Workflow(Roots):
 
 def _place(name: str) -> str:
     return f"/nodes/{escape(name)}"
-
-
-def _check(said: Mapping[str, Any], known: type) -> None:
-    """Raises `TypeError` for a keyword that a node of this kind has not."""
-    for key in said.keys() - known.__annotations__.keys():
-        from baton.core.expressions.spelling import nearest
-
-        hint = nearest(key, known.__annotations__)
-        raise TypeError(f"`{key}` cannot be said of this node{hint and f'; {hint}'}")
-
-
-def _raise_if(problems: list[Problem]) -> None:
-    if problems:
-        from baton.core.documents.compile import refusal_of
-
-        raise refusal_of(problems)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def asked(graph: Graph) -> list[dict[str, Any]]:
-    """For each node that asks a model: `node`, `model`, `fallbacks`, `max_output`, the limits of an agent, and what it may cost.
+    """For each node that asks a model, also of the graphs that the document names: `node`, `model`, `fallbacks`, `max_output`, the limits of an agent, and what it may cost.
 
     `replan`: it asks what could be done in its place.
 
@@ -27,7 +27,8 @@ def asked(graph: Graph) -> list[dict[str, Any]]:
     steps = [(node, node if node.agent is None else node.agent.turn) for node in graph.work]
     # When nothing else has helped.
     steps += [(node, node.replan.plan) for node in graph.nodes if node.replan is not None]
-    return [_asked(graph, node, step) for node, step in steps if step.tool == MODEL]
+    own = [_asked(graph, node, step) for node, step in steps if step.tool == MODEL]
+    return own + [one for inner in graph.graphs.values() for one in asked(inner)]
 
 
 def _asked(graph: Graph, node: Node, step: Node) -> dict[str, Any]:

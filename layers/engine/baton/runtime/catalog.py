@@ -6,10 +6,12 @@ import asyncio
 from collections import OrderedDict
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from baton.core.decide.program import Program
 from baton.core.expressions.spelling import hinted, nearest
 from baton.core.graph.graph import Graph, decode_graph, encode_graph, hash_of
+from baton.core.graph.inner import inner_graph, inner_name, name_of, parts_of, starter_of
 from baton.core.limits import Limits
 from baton.core.nodes.registry import KINDS
 from baton.errors import CorruptLog, MissingGraph, NotFound
@@ -98,6 +100,11 @@ class Catalog:
 
     async def find(self, tenant: str, reference: str) -> Definition:
         """The definition of `name` (newest) or `name@version`. Raises `NotFound` with the nearest name."""
+        if name_of(reference):
+            whole = starter_of(reference)
+            raise NotFound(
+                f"`{reference}` is a graph in the document of `{whole}`, which alone starts it; start `{whole}`"
+            )
         name, found, version = reference.partition("@")
         number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else None
         definition = None
@@ -139,11 +146,38 @@ class Catalog:
         return [definition for definition in found if definition is not None], last
 
     async def versions(self, tenant: str, name: str, limit: int) -> list[Definition]:
-        return list(await self._io(self._definitions.versions, tenant, name, limit))
+        """The newest versions of a workflow, or of a graph in its document."""
+        whole, inner = starter_of(name), name_of(name)
+        found = await self._io(self._definitions.versions, tenant, whole, limit)
+        return [_inner(one, inner) if inner else one for one in found]
+
+    async def shown(self, tenant: str, name: str, version: str = "") -> tuple[Definition, Graph]:
+        """A version of a workflow, or of a graph in its document. Raises `NotFound`."""
+        whole, inner = starter_of(name), name_of(name)
+        definition = await self.find(tenant, f"{whole}@{version}" if version else whole)
+        graph = await self.graph(tenant, definition.graph)
+        if not inner:
+            return definition, graph
+        if inner not in graph.graphs:
+            hint = nearest(inner, graph.graphs)
+            raise NotFound(hinted(f"the document of `{whole}` has no graph `{inner}`", hint))
+        return _inner(definition, inner), graph.graphs[inner]
 
     async def document(self, definition: Definition) -> str:
         """The text that was registered. Raises `CorruptLog` when its blob is gone."""
         return (await self._io(self._blobs.get, definition.tenant, definition.document)).decode()
+
+    async def startable(self, tenant: str, reference: str, by: str) -> tuple[Definition, Graph]:
+        """What a saga that runs the graph `by` starts: a workflow, or a named graph of its own document, of its own version.
+
+        Raises `NotFound`.
+        """
+        if not (name := name_of(reference)):
+            definition = await self.find(tenant, reference)
+            return definition, await self.graph(tenant, definition.graph)
+        ref = inner_graph(by, name)
+        own = Definition(tenant=tenant, name=reference, version=0, graph=ref, document="", created=0, by="")
+        return own, await self.graph(tenant, ref)
 
     async def graph(self, tenant: str, graph_hash: str) -> Graph:
         return (await self.program(tenant, graph_hash)).graph
@@ -155,18 +189,26 @@ class Catalog:
         if program is not None:
             self._programs.move_to_end(key)
         else:
+            whole, inner = parts_of(graph_hash)
             try:
-                data = await self._io(self._blobs.get, tenant, f"cas://sha256/{graph_hash}")
+                data = await self._io(self._blobs.get, tenant, f"cas://sha256/{whole}")
             except CorruptLog as error:
                 raise MissingGraph(f"its graph cannot be had: {error}") from error
             program = self._programs[key] = program_of(
-                data, self._limits.saga_hops, self._limits.clock_skew_ms
+                data, self._limits.saga_hops, self._limits.clock_skew_ms, inner
             )
             if len(self._programs) > PROGRAMS_KEPT:
                 self._programs.popitem(last=False)
         return program
 
 
-def program_of(data: bytes, most_hops: int, skew_ms: int) -> Program:
-    """The program of a graph's bytes."""
-    return Program(decode_graph(data, KINDS), KINDS, most_hops, skew_ms)
+def _inner(definition: Definition, graph: str) -> Definition:
+    """What stands for a graph in the document of a definition."""
+    name = inner_name(definition.name, graph)
+    return replace(definition, name=name, graph=inner_graph(definition.graph, graph))
+
+
+def program_of(data: bytes, most_hops: int, skew_ms: int, inner: str = "") -> Program:
+    """The program of a graph's bytes, or of the named graph in it."""
+    graph = decode_graph(data, KINDS)
+    return Program(graph.graphs[inner] if inner else graph, KINDS, most_hops, skew_ms)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from baton.core.decide.handled import takes_failure
+from baton.core.graph.inner import split
 from baton.core.log.events import ChildReported
 from baton.core.log.opened import Child
 from baton.core.log.state import State, node_of
@@ -40,17 +41,19 @@ class Children:
         """Make a child exist. Raises `UserError` for one that can never start."""
         if state.origin.depth >= self._limits.nesting_depth:
             raise TooLarge(f"sagas start sagas at most {self._limits.nesting_depth} levels deep")
-        definition = await self._catalog.find(parent.tenant, child.workflow)
+        definition, graph = await self._catalog.startable(parent.tenant, child.workflow, state.origin.graph)
         given: Any = child.input.v
         if child.input.ref:
             given = msgspec.json.decode(await self._call(self._blobs.get, parent.tenant, child.input.ref))
         program = await self._catalog.program(parent.tenant, state.origin.graph)
+        own, outer = split(child.workflow, given)
         await self._starter.start(
             Beginning(
                 ref=ref,
                 definition=definition,
-                graph=await self._catalog.graph(parent.tenant, definition.graph),
-                given=given,
+                graph=graph,
+                given=own,
+                outer=outer,
                 user=state.origin.user,
                 invocation=self._invocation,
                 traceparent=state.origin.traceparent,
@@ -69,14 +72,16 @@ class Children:
         """Make the failure handler of a saga exist. It has no parent: none waits for it. Raises `UserError` for one that can never start."""
         if state.origin.depth >= self._limits.nesting_depth:
             raise TooLarge(f"sagas start sagas at most {self._limits.nesting_depth} levels deep")
-        definition = await self._catalog.find(failed.tenant, child.workflow)
         origin = state.origin
+        definition, graph = await self._catalog.startable(failed.tenant, child.workflow, origin.graph)
+        own, outer = split(child.workflow, child.input.v)
         await self._starter.start(
             Beginning(
                 ref=ref,
                 definition=definition,
-                graph=await self._catalog.graph(failed.tenant, definition.graph),
-                given=child.input.v,
+                graph=graph,
+                given=own,
+                outer=outer,
                 user=origin.user,
                 invocation=self._invocation,
                 traceparent=origin.traceparent,

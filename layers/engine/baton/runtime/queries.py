@@ -268,11 +268,10 @@ class Queries:
         return {"workflows": [_version(definition) for definition in found], "next": after}
 
     async def workflow(self, name: str, version: str = "") -> dict[str, Any]:
-        """One version of a workflow with its document and shape. Without `version` the newest, and which others
+        """One version of a workflow, or of the graph `NAME.GRAPH` of its document, with its document and shape. Without `version` the newest, and which others
         there are (the newest 100). Raises `NotFound` with the nearest name."""
         catalog = self._parts.catalog
-        definition = await catalog.find(self._tenant, f"{name}@{version}" if version else name)
-        graph = await catalog.graph(self._tenant, definition.graph)
+        definition, graph = await catalog.shown(self._tenant, name, version)
         view = {**_version(definition), "document": await catalog.document(definition), **graph_view(graph)}
         if not version:
             versions = await catalog.versions(self._tenant, definition.name, MAX_VERSIONS)

@@ -28,7 +28,7 @@ class Beginning:
     """All that entry 1 is made of.
 
     `body_hash` tells a repeated request from a different one. `handled`: a saga above goes on from this one's failure.
-    `expires`: when the saga above does, which refers to the values of this one.
+    `expires`: when the saga above does, which refers to the values of this one. `outer`: see `SagaStarted`.
     """
 
     ref: SagaRef
@@ -47,6 +47,7 @@ class Beginning:
     handled: bool = False
     expires: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
+    outer: Any = None
 
 
 def body_hash(body: Any) -> str:
@@ -104,13 +105,15 @@ class Starter:
         # In whole seconds, as the table's time to live is.
         expires = max(-(-kept // 1_000) * 1_000, beginning.expires)
         graph = beginning.graph
+        period = period_of(now, expires)
+        outer = beginning.outer
         started = SagaStarted(
             workflow=beginning.definition.name,
             graph=beginning.definition.graph,
             tenant=beginning.ref.tenant,
             user=beginning.user,
             saga=beginning.ref.id,
-            input=await self._value(beginning.ref.tenant, beginning.given, period_of(now, expires)),
+            input=await self._value(beginning.ref.tenant, beginning.given, period),
             at=now,
             emits=tuple(
                 Token("", node.name, (0,) * len(node.loops)) for node in graph.nodes if not node.before
@@ -126,6 +129,7 @@ class Starter:
             ends_by=ends_by,
             expires=expires,
             labels=dict(beginning.labels),
+            outer=None if outer is None else await self._value(beginning.ref.tenant, outer, period),
         )
         entry = Entry(
             version=1,

@@ -25,6 +25,7 @@ from baton.core.expressions.spelling import hinted, nearest
 from baton.core.failures.matrix import LAST
 from baton.core.failures.policy import ASK
 from baton.core.graph.graph import Graph, Node
+from baton.core.graph.inner import name_of
 from baton.core.limits import Limits
 from baton.core.log.answers import ACTIONS, APPROVE, REJECT, SUBMIT
 from baton.errors import MalformedDocument, NotFound, UserError
@@ -240,7 +241,7 @@ async def _register(
             parts = (node.replan.plan, *node.replan.calls)
             choosing |= {node.name} if node.replan.by_person else set()
         nodes.setdefault(node.name, set()).update({part.tool for part in (node, *parts)} - {""})
-        child = node.workflow.partition("@")[0]
+        child = "" if name_of(node.workflow) else node.workflow.partition("@")[0]
         document = None if not child or child in done else known.named(child)
         if document is not None:
             done.add(child)
@@ -250,11 +251,12 @@ async def _register(
 
 
 def _nodes_of(graph: Graph) -> list[Node]:
-    """With one that stands for its failure handler."""
+    """With those of the graphs that it names, and one that stands for its failure handler."""
+    nodes = [node for one in (graph, *graph.graphs.values()) for node in one.work]
     if graph.handler is None:
-        return list(graph.work)
+        return nodes
     plain = Node(name=HANDLER, kind=graph.nodes[0].kind, workflow=graph.handler.workflow)
-    return [*graph.work, plain]
+    return [*nodes, plain]
 
 
 def _check_names(what: str, said: Iterable[str], known: Collection[str]) -> None:

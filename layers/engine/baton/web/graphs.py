@@ -170,6 +170,9 @@ class Workflow(WorkflowVersion):
         description="The rules by which calls are risky, in words; empty where no tool declares a risk."
     )
     limits: Limits
+    graphs: list[str] = Field(
+        [], description="The graphs that its document names; `GET /workflows/NAME.GRAPH` shows one."
+    )
 
 
 class WorkflowWithVersions(Workflow):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.documents.definition import WORKFLOW_NAME
+from baton.core.documents.definition import ANY_WORKFLOW_NAME
 from baton.core.failures.breakers import NAME_PATTERN as BREAKER_NAME
 from baton.core.labels import MOST, NAME, VALUE
 from baton.core.letters import STATUSES as LETTERS
@@ -44,7 +44,6 @@ from baton.web.route import (
     LIMIT,
     MAX_NUMBER,
     MOST_ANNOUNCED,
-    WORKFLOW,
     Route,
 )
 from baton.web.schedule_routes import SCHEDULES
@@ -98,9 +97,16 @@ _LETTERS_FOR = words(
 _INCIDENTS = one_of("status", STATUSES, "Only open incidents, or only resolved ones.")
 _OF_WORKFLOW = words(
     "workflow",
-    WORKFLOW_NAME[1:-1],
-    f"the name of a workflow, which matches {WORKFLOW_NAME}",
-    "Only sagas of this workflow.",
+    ANY_WORKFLOW_NAME[1:-1],
+    f"the name of a workflow, or `NAME.GRAPH` of a graph in its document, which matches {ANY_WORKFLOW_NAME}",
+    "Only sagas of this workflow, or of this graph of its document.",
+)
+_SHOWN = words(
+    "name",
+    ANY_WORKFLOW_NAME[1:-1],
+    "the name of a workflow",
+    "The workflow's name; `NAME.GRAPH` for a graph of its document.",
+    example="dinner",
 )
 _LABEL = words(
     "label",
@@ -146,13 +152,13 @@ ROUTES: tuple[Route[Any], ...] = (
     Route(
         method="GET", path="/workflows/{name}", id="showWorkflow", handler=reads.show_workflow, roles=("read",),
         summary="The newest version of a workflow, and which others there are.",
-        parameters=(WORKFLOW,), answers={200: "WorkflowWithVersions"},
+        parameters=(_SHOWN,), answers={200: "WorkflowWithVersions"},
     ),
     Route(
         method="GET", path="/workflows/{name}/{version}", id="showWorkflowVersion",
         handler=reads.show_workflow_version, roles=("read",),
         summary="One version of a workflow.",
-        parameters=(WORKFLOW, _VERSION), answers={200: "Workflow"},
+        parameters=(_SHOWN, _VERSION), answers={200: "Workflow"},
     ),
     Route(
         method="GET", path="/sagas", id="listSagas", handler=reads.list_sagas, roles=("read",),

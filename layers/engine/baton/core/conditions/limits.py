@@ -41,7 +41,7 @@ SCHEMA_BYTES = 98_304
 SCHEMA_DEPTH = 200
 """Parts of a JSON Schema inside each other, references followed."""
 
-SCHEMA_PLACES = 250_000
+SCHEMA_PLACES = 400_000
 """Places of a JSON Schema, each as often as its references lead to it."""
 
 SCHEMA_PATTERNS = 60_000

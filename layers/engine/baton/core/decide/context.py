@@ -127,6 +127,8 @@ class EvaluationContext(Struct, frozen=True):
         if path.root == "last_error" and path.steps[:1] == ("batch",):
             last = self.failure or next(iter(self._told()), None)
             return [] if last is None or last.batch is None else [last.batch]
+        if self.state.origin.outer is not None and self._is_outer(path):
+            return [self.state.origin.outer]
         value = self._value(path)
         if value is None and path.is_previous:
             return [one for first in self._first(path).paths for one in self._values(first)]
@@ -152,6 +154,9 @@ class EvaluationContext(Struct, frozen=True):
 
     def lookup(self, path: Path) -> Any:
         """What the root of a path (with its node) stands for. Raises `ExpressionError`."""
+        outer = self.state.origin.outer
+        if outer is not None and self._is_outer(path):
+            return self._of_starter(self.content(outer), path)
         if path.root == "saga":
             state = self.state
             return {
@@ -162,10 +167,8 @@ class EvaluationContext(Struct, frozen=True):
             }
         if path.root == "loop":
             return {"iteration": node_of(self.slot)[1][-1]}
-        if path.root == "index":
-            return int(item_of(self.slot))
-        if path.root == "item":
-            return self.content(self._list())[int(item_of(self.slot))]
+        if path.root in ("item", "index"):
+            return self._item(path.root)
         if path.root == "join":
             return self._join(str(path.steps[0]))
         if path.root == "last_error":
@@ -185,11 +188,27 @@ class EvaluationContext(Struct, frozen=True):
             return None
         raise ExpressionError(f"`{path.text}`: `{path.node or path.root}` has no output")
 
+    def _is_outer(self, path: Path) -> bool:
+        """Whether a path names something of the place that has started this graph: what is here hides what is there."""
+        if path.root == "ctx":
+            return path.node not in self.program.nodes
+        if path.root in ("item", "index"):
+            return not self.program.is_one_of_many(self.slot)
+        return path.root == "last_error" and self.failure is None and not self._told()
+
+    def _of_starter(self, outer: dict[str, Any], path: Path) -> Any:
+        """What it names there. The starter has given all that the graph names."""
+        return outer["ctx"][path.node] if path.node else outer.get(path.root)
+
     def _first(self, path: Path) -> Template:
         """What stands for the round before the first."""
         name, iteration = node_of(self.slot)
         depth = self.program.index.shared(name, path.node)
         return NO_VALUE if not depth or iteration[depth - 1] else self.program.first_of(name, path)
+
+    def _item(self, root: str) -> Any:
+        index = int(item_of(self.slot))
+        return index if root == "index" else self.content(self._list())[index]
 
     def _list(self) -> ev.Value:
         """The list that the map is over whose item is at this place."""

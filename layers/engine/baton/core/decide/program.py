@@ -96,7 +96,10 @@ class Program:
         self.carried: dict[str, tuple[str, ...]] = {}
         """For each last node of a loop: the nodes whose outputs the next round reads as the previous ones."""
         self._readers = self._find_readers()
-        self._for_output = frozenset(path.node for path in self.output.paths if path.node)
+        read = () if self.handler is None else self.handler.paths
+        self.for_handler = frozenset(path.node for path in read if path.node)
+        """The nodes whose outputs the failure handler reads."""
+        self._for_output = frozenset(path.node for path in self.output.paths if path.node) | self.for_handler
 
     def node_at(self, state: State, slot: str) -> Node:
         """What stands at a slot: a node, or the part of one that an item is."""
@@ -202,7 +205,7 @@ class Program:
                     for first in self.first_of(name, path).paths:
                         if first.node:
                             readers[first.node] |= self._bit[name]
-                elif path.node:
+                elif path.node in readers:
                     readers[path.node] |= self._bit[name]
                 elif path.root == "last_error" and path.steps[:1] == ("batch",):
                     self.tells_batch = True

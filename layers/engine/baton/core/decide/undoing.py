@@ -230,6 +230,7 @@ def _beginning(builder: DecisionBuilder) -> ev.UndoBegan:
         together=builder.program.graph.undo_together or (wanted is not None and wanted.together),
         doubtful=lost[:NAMED],
         doubts=len(lost),
+        kept=tuple(sorted(program.for_handler & state.outputs.keys())),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 from pydantic.types import JsonValue
 
+from baton.core.documents.named import GraphModel
 from baton.core.documents.nodes.model import NodeModel
 from baton.core.documents.parts.approval import MOST_RULES, RiskRuleModel
 from baton.core.documents.parts.bounds import GuardrailsModel, Limits
@@ -141,6 +142,12 @@ class WorkflowModel(Model):
         max_length=MAX_NODES,
         description="The nodes by name.",
         examples=[{"hold": {"tool": "table.hold"}}],
+    )
+    graphs: dict[NodeName, GraphModel] = Field(
+        default_factory=dict,
+        description="Graphs by name, which nodes run by `graph`, also once for each item of a `map`.",
+        examples=[{"visit": {"nodes": {"book": {"tool": "table.book", "with": {"city": "${item}"}}}}}],
+        json_schema_extra={"default": {}},
     )
     output: Value = Field(
         default=None,

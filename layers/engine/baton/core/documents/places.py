@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 
 from baton.core.documents.familiar import WORDS, plainly
 from baton.core.documents.models import WorkflowModel
+from baton.core.documents.named import GraphModel
 from baton.core.documents.nodes.model import NodeModel
 from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.parts.approval import ApprovalModel, RiskRuleModel
@@ -102,7 +103,7 @@ INSIDE: Mapping[str, type[BaseModel]] = {
     "signal": SignalRuleModel,
 }
 # What stands under any key of these.
-BELOW: Mapping[str, type[BaseModel]] = {"on_failure": ReactionModel}
+BELOW: Mapping[str, type[BaseModel]] = {"on_failure": ReactionModel, "graphs": GraphModel}
 
 
 def there(location: Sequence[Any], document: Any) -> list[Any]:

@@ -29,7 +29,7 @@ from baton.core.documents.parts.control import SHARE_PATTERN
 from baton.core.documents.parts.failing_schema import definitions
 from baton.core.documents.parts.fields import MAX_NODES, NODE_NAME
 from baton.core.documents.parts.patterns import EXPRESSION, TEMPLATE, TEXT, ref
-from baton.core.documents.places import INSIDE, unshared
+from baton.core.documents.places import BELOW, INSIDE, unshared
 from baton.core.expressions import SAGA_FIELDS
 from baton.core.expressions.durations import LONGEST_S, PATTERN, SHORTEST_S
 
@@ -68,6 +68,7 @@ _PARTS = {
     "EventsModel": "events",
     "StartRuleModel": "startRule",
     "SignalRuleModel": "signalRule",
+    "GraphModel": "namedGraph",
 }
 
 
@@ -169,7 +170,6 @@ def document_schema(own: OwnKinds = MappingProxyType({})) -> dict[str, Any]:
         "description": made["NodeModel"]["description"],
         "oneOf": [{"$ref": f"{_REF}{kind}"} for kind in kinds],
     }
-    fields["nodes"]["additionalProperties"] = {"$ref": f"{_REF}node"}
     document = {
         "$schema": DIALECT,
         "$id": SCHEMA_ID,
@@ -273,7 +273,9 @@ def _made() -> Mapping[str, Any]:
 def _definitions() -> Mapping[str, Any]:
     """Everything that a schema may refer to, by its name."""
     made = _made()
-    models: dict[str, type[BaseModel]] = {model.__name__: model for model in INSIDE.values()}
+    models: dict[str, type[BaseModel]] = {
+        model.__name__: model for model in (*INSIDE.values(), *BELOW.values())
+    }
     parts = {name: _part(made[model], made, models[model]) for model, name in _PARTS.items()}
     fields = _clean(made["NodeModel"]["properties"], made)
     of_nodes = {f"{_OF_NODES}{name}": field for name, field in fields.items() if name not in BY_KEY}
@@ -323,6 +325,8 @@ def _clean_one(field: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, A
     if "items" in schema:
         schema["items"] = _clean_one(schema["items"], made)
     model = str(schema.get("$ref", "")).removeprefix(_REF)
+    if model == "NodeModel":
+        return {**schema, "$ref": f"{_REF}node"}
     if model in _IN_PLACE:
         return _object(made[model], made)
     if model in _PARTS:

@@ -309,7 +309,7 @@ class ReplanParts(_Part, frozen=True, kw_only=True):
 
 
 class Handler(_Part, frozen=True, kw_only=True):
-    """The workflow that is started when a saga has failed for good. `arguments` None: it gets a report."""
+    """The workflow, or named graph, that is started when a saga has failed for good. `arguments` None: it gets a report."""
 
     workflow: str
     arguments: Any = None
@@ -321,7 +321,8 @@ class Graph(_Part, frozen=True, kw_only=True):
 
     `limits` are the saga's, by the names of a node's; wall_time also stands for the document's `timeout`.
     `risk`: the document's own rules; None: the default ones. `undo_together`: steps are undone side by side.
-    `schedule`: when it is started by itself. `events`: what events from outside do.
+    `schedule`: when it is started by itself. `events`: what events from outside do. `graphs`: those that its nodes start by
+    their names; none of these has any itself.
     """
 
     format: int = FORMAT
@@ -337,6 +338,7 @@ class Graph(_Part, frozen=True, kw_only=True):
     handler: Handler | None = None
     schedule: Schedule | None = None
     events: Events | None = None
+    graphs: dict[str, Graph] = {}
 
     @property
     def work(self) -> tuple[Node, ...]:
@@ -359,7 +361,8 @@ def decode_graph(data: bytes, kinds: Collection[str]) -> Graph:
         graph = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnknownEntry(f"a graph that this version cannot read: {error}") from error
-    strange = {node.kind for node in graph.nodes} - set(kinds)
+    all_of_them = (graph, *graph.graphs.values()) if graph.graphs else (graph,)
+    strange = {node.kind for one in all_of_them for node in one.nodes} - set(kinds)
     if graph.format != FORMAT or strange:
         raise UnknownEntry(f"a graph of format {graph.format} with nodes of unknown kinds {sorted(strange)}")
     return graph

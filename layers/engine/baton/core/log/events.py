@@ -135,6 +135,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     once there happens once in all branches. `counts` are the scopes whose limits are counted: nodes by name, the saga as an
     empty text. `handled`: a saga above goes on from this one's failure. `last`: what its deployment does in place of
     a question (`escalate` or `fail`); empty: it asks. `ends_by`: until when it may last, and `expires`: when all of it may be deleted (0: never).
+    `outer`, of a named graph of a document: what its expressions name of the place that it was started from.
     """
 
     workflow: str
@@ -156,6 +157,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     ends_by: int = 0
     expires: int = 0
     labels: dict[str, str] = {}  # noqa: RUF012  # msgspec copies it
+    outer: Value | None = None
 
 
 class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):

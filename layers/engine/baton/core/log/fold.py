@@ -235,6 +235,7 @@ def _started(state: State, e: ev.SagaStarted) -> State:
             ends_by=e.ends_by,
             expires=e.expires,
             labels=e.labels,
+            outer=e.outer,
         ),
         used=dict.fromkeys(e.counts, Used()),
     )

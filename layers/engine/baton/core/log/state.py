@@ -180,7 +180,7 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     user: str = ""
     workflow: str = ""
     graph: str = ""
-    """The hash of the graph that it runs."""
+    """The hash of the graph that it runs; of a named graph of a document, that of the document's, `#` and the name."""
     input: Value = Value()
     parent: str = ""
     """The key of the saga that waits for this one, where in it, and in which window of its inbox."""
@@ -201,6 +201,8 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     expires: int = 0
     """When all that is stored of it may be deleted. 0: never."""
     labels: dict[str, str] = {}
+    outer: Value | None = None
+    """Of a named graph: `item`, `index`, `last_error` and `ctx` of the place that it was started from, as far as it names them."""
 
 
 class Lineage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -10,7 +10,7 @@ class UndoBegan(Root, frozen=True, tag="undo_began", omit_defaults=True, kw_only
     """The saga stops, and takes back what it has done since version `back_to`, the last first or `together`.
 
     `doubtful`: the first of the steps that were cut off, that nothing undoes, and of which it is not known whether they have happened; `doubts`: how
-    many there are.
+    many there are. `kept`: nodes whose outputs the failure handler still reads.
     """
 
     reason: str
@@ -20,6 +20,7 @@ class UndoBegan(Root, frozen=True, tag="undo_began", omit_defaults=True, kw_only
     together: bool = False
     doubtful: tuple[str, ...] = ()
     doubts: int = 0
+    kept: tuple[str, ...] = ()
 
 
 class UndoStepBegan(About, frozen=True, tag="undo_step_began", omit_defaults=True, kw_only=True):

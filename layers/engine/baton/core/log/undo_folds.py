@@ -96,7 +96,10 @@ def undo_began(state: State, e: ev.UndoBegan) -> State:
     left = tuple(one for one in state.undo.failed if one.version <= e.back_to)
     undo = _named(state.undo, e.doubtful, max(e.doubts - len(e.doubtful), 0))
     undo = replace(undo, work=work, failed=left, aside=(), set_aside=0)
-    return replace(state, **emptied(state), undo=undo)
+    news = emptied(state)
+    if e.kept:
+        news["outputs"] = {name: state.outputs[name] for name in e.kept if name in state.outputs}
+    return replace(state, **news, undo=undo)
 
 
 def undo_step_began(state: State, e: ev.UndoStepBegan) -> State:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -42,7 +43,7 @@ class ChildKind(Kind):
             return Failed(ev.Failure("child_failed", text, at.node.name))
         given = desk.value(at)
         if failing is not None and failing.arguments and isinstance(given.v, dict):
-            given = ev.Value(v={**given.v, **failing.arguments})
+            given = ev.Value(v=self.changed(given.v, failing.arguments))
         return Opened(
             ev.ChildOpened(
                 node=at.node.name,
@@ -56,6 +57,10 @@ class ChildKind(Kind):
                 until=desk.now + at.node.timeout_ms if at.node.timeout_ms else 0,
             )
         )
+
+    def changed(self, given: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """What the next try gets, where a person has changed fields of its input."""
+        return {**given, **arguments}
 
     def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
         assert isinstance(work, Child), "nothing else is opened here"

@@ -10,6 +10,7 @@ from baton.core.nodes.fail import FailKind
 from baton.core.nodes.human import HumanKind
 from baton.core.nodes.map import MapKind
 from baton.core.nodes.model import ModelKind
+from baton.core.nodes.subgraph import GraphKind
 from baton.core.nodes.task import TaskKind
 from baton.core.nodes.value import ValueKind
 from baton.core.nodes.wait import WaitKind
@@ -20,6 +21,7 @@ _ALL = (
     WaitKind(),
     HumanKind(),
     ChildKind(),
+    GraphKind(),
     FailKind(),
     EndKind(),
     ModelKind(),

@@ -245,6 +245,7 @@ def graph_view(graph: Graph, kinds: Kinds = KINDS) -> dict[str, Any]:
         "edges": _edges(graph),
         "limits": _limits(graph.limits),
         "risk": rules_of(graph),
+        "graphs": list(graph.graphs),
     }
 
 
@@ -321,7 +322,18 @@ def tool_view(spec: ToolSpec) -> dict[str, Any]:
     }
 
 
-_SELDOM = OF_UNDOING | {"at", "item", "usage", "is_result", "result", "assumed", "digest", "paused", "answer"}
+_SELDOM = OF_UNDOING | {
+    "at",
+    "item",
+    "usage",
+    "is_result",
+    "result",
+    "assumed",
+    "digest",
+    "paused",
+    "answer",
+    "outer",
+}
 """Shown where there is something to show: most nodes do one thing, and ask no model."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from baton.core.documents.compile import (
     bounds,
@@ -24,9 +24,10 @@ from baton.core.documents.compile import (
     tools,
 )
 from baton.core.documents.compile import kinds as of_kinds
+from baton.core.documents.compile.named import Part, Parts, told_of, whole_of
 from baton.core.documents.compile.notes import children_of, no_such_child, notes_of
 from baton.core.documents.compile.sharing import shared_keys
-from baton.core.documents.compile.source import MAX_HINTS, Children, OutOfTime, Source, Tools
+from baton.core.documents.compile.source import MAX_HINTS, Children, OutOfTime, Source, Tools, Within
 from baton.core.documents.definition import as_written, read_definition
 from baton.core.documents.expand import expanded
 from baton.core.documents.nodes.own import OwnKinds
@@ -71,20 +72,41 @@ def compile_document(
     that.
     """
     document = parse_document(text, json_only=json_only)
-    own = expanded(document.value, kinds or {})
+    parts = Parts(document.value)
+    found: list[tuple[Part, Source | None, tuple[Problem, ...]]] = []
+    for part in parts.all:
+        within = parts.within(part)
+        known = {**(children or {}), **within.inputs}
+        found.append((part, *_checked(part.value, kinds or {}, tools, known, has_time, within)))
+    problems = told_of(parts, [(part, told) for part, _, told in found])
+    if not problems:
+        try:
+            return whole_of(parts, [(part, of_kinds.built(source)) for part, source, _ in found if source])
+        except OutOfTime as error:
+            problems = [Problem(error.place, _TAKES_LONG, _SPLIT)]
+    raise refusal_of(sorted(map(document.locate, problems), key=lambda p: (p.line, p.column)))
+
+
+def _checked(
+    value: Any,
+    kinds: OwnKinds,
+    tools: Tools,
+    children: Children,
+    has_time: Callable[[], bool],
+    within: Within,
+) -> tuple[Source | None, tuple[Problem, ...]]:
+    """A document, or a graph as one, and all that is wrong with it."""
+    own = expanded(value, kinds)
     model, problems, written, is_whole = read_definition(own.value)
+    source = None
     if model is not None:
-        source = Source(model, tools, is_whole, children or {}, has_time=has_time)
+        source = Source(model, tools, is_whole, children, has_time=has_time, within=within)
         try:
             problems += tuple(_problems(source))
-            if not problems and not own.problems:
-                return of_kinds.built(source)
         except OutOfTime as error:
             problems = (Problem(error.place, _TAKES_LONG, _SPLIT),)
-    if model is not None:
         problems = tuple(as_polls(problems, model.nodes))
-    told = (*own.problems, *own.told(as_written(problems, written)))
-    raise refusal_of(sorted(map(document.locate, told), key=lambda p: (p.line, p.column)))
+    return source, (*own.problems, *own.told(as_written(problems, written)))
 
 
 def as_polls(problems: Iterable[Problem], nodes: Mapping[str, NodeModel]) -> Iterator[Problem]:

@@ -21,6 +21,7 @@ from baton.core.documents.parts.handler import HandlerModel
 from baton.core.expressions import SPACE
 from baton.core.failures.failover import Policy
 from baton.core.graph.graph import Branch, Cap, Catch, Graph, Handler, Join, Loop, Node, Pause, Poll, Rule
+from baton.core.graph.inner import WHOLE_INPUT, inner_name, started
 
 if TYPE_CHECKING:
     from baton.core.documents.compile.source import Source
@@ -49,16 +50,21 @@ def build(source: Source, kept: Callable[[str], dict[str, Any]]) -> Graph:
         failover=_failover(source, "/failover", model.failover),
         risk=model.rules,
         undo_together=model.compensate == PARALLEL,
-        handler=_handler(model.failure_handler),
+        handler=_handler(source, model.failure_handler),
         schedule=model.schedule.schedule() if model.schedule is not None else None,
         events=events.rules_of(source),
     )
 
 
-def _handler(handler: HandlerModel | None) -> Handler | None:
+def _handler(source: Source, handler: HandlerModel | None) -> Handler | None:
     if handler is None:
         return None
-    return Handler(workflow=handler.workflow, arguments=handler.with_, on_cancel=handler.on_cancel)
+    if handler.graph is not None:
+        given = WHOLE_INPUT if handler.with_ is None else handler.with_
+        called = inner_name(source.model.name, handler.graph)
+        whole = started(given, source.within.seen.get("", {}))
+        return Handler(workflow=called, arguments=whole, on_cancel=handler.on_cancel)
+    return Handler(workflow=handler.called, arguments=handler.with_, on_cancel=handler.on_cancel)
 
 
 def _node(source: Source, name: str, kept: dict[str, Any]) -> Node:

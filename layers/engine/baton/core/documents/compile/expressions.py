@@ -15,13 +15,11 @@ from baton.core.conditions.schemapaths import Schema, in_words, is_plain
 from baton.core.documents.compile import comparisons, leftout
 from baton.core.documents.compile.known import follow
 from baton.core.documents.compile.loopfaults import always_holds
+from baton.core.documents.compile.roots import root_hint
 from baton.core.documents.compile.skipped import by_a_when, by_an_end
 from baton.core.expressions import (
-    ROOTS,
-    STEP,
     ExpressionError,
     Path,
-    UnknownRoot,
     escape,
     expressions_in,
     lone_path,
@@ -70,9 +68,9 @@ def check(source: Source) -> Iterator[Problem]:
     yield from _conditions(source)
     yield from _expressions_at(source, "/output", source.model.output, Place(""))
     if (handler := source.model.failure_handler) is not None:
-        yield from _expressions_at(
-            source, "/failure_handler/with", handler.with_, Place("", is_handling=True)
-        )
+        where = Place("", is_handling=True)
+        yield from _expressions_at(source, "/failure_handler/with", handler.with_, where)
+        yield from _expressions_at(source, "/failure_handler/graph", source.within.seen.get(""), where)
 
 
 def _values(source: Source, name: str, node: NodeModel) -> Iterator[tuple[str, Any, Place]]:
@@ -85,6 +83,8 @@ def _values(source: Source, name: str, node: NodeModel) -> Iterator[tuple[str, A
         yield f"{place}/map", node.map.over, Place(name)
     for below, value in kind.values(node):
         yield f"{place}{below}", value, here
+    if name in source.within.seen:
+        yield f"{place}/graph", source.within.seen[name], here
     if (loop := node.loop) is not None:
         first = loop.back_to or name
         if loop.pause is not None:
@@ -156,24 +156,6 @@ def _expressions_at(source: Source, place: str, value: Any, where: Place) -> Ite
             yield from check_path(source, pointer, found, where)
 
 
-# What other engines call the results of nodes.
-_NODES_ELSEWHERE = frozenset(("steps", "step", "nodes", "node", "tasks", "task", "outputs", "results"))
-
-
-def root_hint(source: Source, error: ExpressionError) -> str:
-    """For an expression that begins with a node's name or with a root that is not quite one."""
-    if not isinstance(error, UnknownRoot):
-        return ""
-    root, dot, rest = error.source.partition(".")
-    first = root
-    if root in _NODES_ELSEWHERE and root not in source.nodes:
-        first, dot, rest = rest.partition(".")
-    if first not in source.nodes:
-        return "" if root == STEP else source.hint(root, ROOTS)
-    inner = rest.removeprefix("output") if rest.split(".")[0].split("[")[0] == "output" else dot + rest
-    return f"did you mean `ctx.{first}.output{inner}`?"
-
-
 # ---- what may be named -----------------------------------------------------------------------------------------
 
 
@@ -199,13 +181,18 @@ def _nothing_wrong(source: Source, path: Path, where: Place) -> Wrong:
 def _check_ctx(source: Source, path: Path, where: Place) -> Wrong:
     name = path.node
     if name not in source.nodes:
+        if name in source.within.outer and not path.is_previous:
+            return None  # the node that starts this graph is told if it is not there
         return f"there is no node `{name}`", source.hint(name, source.nodes)
     if path.is_previous:
         return _check_previous(source, name, where)
     if where.is_after and name == where.node:
         return None
-    if where.is_handling:
-        return "it may be undone when the saga has failed", "`input`, `saga` and `last_error` are there"
+    if where.is_handling and not path.optional:
+        return (
+            f"`{name}` need not have given anything when the saga has failed",
+            f"`ctx.{name}.output?` is null then",
+        )
     if not where.node:
         return _check_at_the_end(source, path, where)
     flow, reader = source.flow, where.node
@@ -310,8 +297,11 @@ def _check_output(source: Source, path: Path, where: Place) -> Wrong:
 
 
 def _check_item(source: Source, path: Path, where: Place) -> Wrong:
-    if where.has_item:
+    if where.has_item or source.within.has_item:
         return None
+    if source.within.graph:
+        message = "not every node that starts this graph has `map`"
+        return message, "give it what it needs in the `with` of those nodes, and name that as `input`"
     return "only a node with `map` has items, in what is done for each of them", "name the value itself"
 
 

@@ -16,21 +16,34 @@ from baton.core.effects.grants import SEARCH
 from baton.core.effects.risk import DEFAULT_RULES, Rules
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import Graph
+from baton.core.graph.inner import inner_name
 from baton.errors import Problem
 
 
 def check(source: Source) -> Iterator[Problem]:
     """What is wrong with nodes of their kinds."""
     compiler = _Compiler(source)
+    own = inner_name("", source.within.graph) if source.within.graph else compiler.workflow
     for name, node in source.nodes.items():
         yield from source.kinds[name].check(compiler, name, node)
-        if source.kinds[name].starts(node) == compiler.workflow:
+        if source.kinds[name].starts(node) == own:
             yield from _without_end(source, name)
 
     handler = source.model.failure_handler
-    if handler is not None and handler.workflow.partition("@")[0] == source.model.name:
+    if handler is None:
+        return
+    if handler.graph is not None:
+        if inner_name("", handler.graph) not in compiler.children:
+            yield from compiler.no_such_graph("/failure_handler/graph", handler.graph)
+    elif handler.called.partition("@")[0] == source.model.name:
         message = "a saga that fails would start another one of its workflow"
         yield Problem("/failure_handler/workflow", message, "name another workflow")
+    elif inner_name("", handler.called) in compiler.children:
+        message = (
+            f"`{handler.called}` is a graph of this document, and a handler that is a name is a workflow"
+        )
+        hint = f"write `failure_handler: {{graph: {handler.called}}}`, or give the graph another name"
+        yield Problem("/failure_handler/workflow", message, hint)
 
 
 def _without_end(source: Source, name: str) -> Iterator[Problem]:
@@ -62,6 +75,17 @@ class _Compiler:
     @property
     def children(self) -> Mapping[str, Any]:
         return self._source.children
+
+    def no_such_graph(self, place: str, graph: str) -> Iterator[Problem]:
+        known = self._source.within.names
+        hint = self._source.hint(graph, known) or (
+            "" if known else f"write `graphs: {{{graph}: {{nodes: …}}}}`"
+        )
+        yield Problem(place, f"the document has no graph `{graph}`", hint)
+
+    def seen(self, name: str) -> Mapping[str, Any]:
+        given: Mapping[str, Any] = self._source.within.seen.get(name, {})
+        return given
 
     @property
     def risk_rules(self) -> Rules:

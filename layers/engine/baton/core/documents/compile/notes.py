@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from baton.core.documents.compile.sharing import shared_keys
 from baton.core.expressions.durations import lasting
+from baton.core.graph.inner import name_of
 from baton.core.read.wording import listed
 
 if TYPE_CHECKING:
@@ -28,22 +29,38 @@ def notes_of(
 
     `unknown`: by reference, what is said of children that there are not.
     """
-    found = [*shared_keys(graph, tools), *_too_long(graph, invocation_ms), *_skippable(graph)]
     said = unknown or {}
-    found += (
-        f"`{node.name}` starts `{node.workflow}`: {said[node.workflow]}"
-        for node in graph.work
-        if node.workflow in said
-    )
+    found = list(_notes_of(graph, tools, invocation_ms, said))
+    for name, inner in graph.graphs.items():
+        found += (f"in the graph `{name}`: {note}" for note in _notes_of(inner, tools, invocation_ms, said))
+    found += (f"no node starts the graph `{name}`" for name in _unused(graph))
     if graph.handler is not None and graph.handler.workflow in said:
         found.append(f"the failure handler is `{graph.handler.workflow}`: {said[graph.handler.workflow]}")
     return tuple(found[:MOST_NOTES])
 
 
+def _notes_of(graph: Graph, tools: Tools, invocation_ms: int, said: Mapping[str, str]) -> Iterator[str]:
+    yield from shared_keys(graph, tools)
+    yield from _too_long(graph, invocation_ms)
+    yield from _skippable(graph)
+    for node in graph.work:
+        if node.workflow in said:
+            yield f"`{node.name}` starts `{node.workflow}`: {said[node.workflow]}"
+
+
+def _unused(graph: Graph) -> Iterator[str]:
+    """Named graphs that nothing starts."""
+    used = {node.workflow for one in (graph, *graph.graphs.values()) for node in one.work}
+    used |= set() if graph.handler is None else {graph.handler.workflow}
+    return (name for name, inner in graph.graphs.items() if inner.name not in used)
+
+
 def children_of(graph: Graph) -> tuple[str, ...]:
-    """The workflows that a graph starts, as its nodes refer to them, each once."""
+    """The registered workflows that a graph starts, as nodes refer to them, each once; those that its named graphs start, too."""
     handler = () if graph.handler is None else (graph.handler.workflow,)
-    return tuple(dict.fromkeys((*(node.workflow for node in graph.work if node.workflow), *handler)))
+    graphs = (graph, *graph.graphs.values()) if graph.graphs else (graph,)
+    named = (*(node.workflow for one in graphs for node in one.work), *handler)
+    return tuple(dict.fromkeys(name for name in named if name and not name_of(name)))
 
 
 def no_such_child(reference: str, known: Collection[str]) -> str:

@@ -23,6 +23,7 @@ from baton.core.expressions.spelling import nearest
 from baton.core.failures.alternatives import hooks_of, ways_of
 from baton.core.failures.failover import named
 from baton.core.failures.policy import Change
+from baton.core.graph.inner import name_of
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -35,6 +36,30 @@ Children = Mapping[str, Any]
 """By reference (`NAME` or `NAME@VERSION`): the schema of what a child takes; None for one that takes anything."""
 # Looking for the nearest of many names takes long, and authors repair a document from its beginning.
 MAX_HINTS = 20
+
+
+@dataclass(frozen=True)
+class Within:
+    """What a graph knows of the document around it; `graph` is its name, empty for the document itself.
+
+    `inputs`: by the names of graphs, the schemas of what these take. `outer`: nodes of the document whose outputs it sees. `has_item`: it is
+    started once for each item of a list. `seen`: by the node that starts a graph (empty for the failure handler), the template of what
+    that sees from there.
+    """
+
+    graph: str = ""
+    inputs: Children = field(default_factory=dict)
+    outer: frozenset[str] = frozenset()
+    has_item: bool = False
+    seen: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Those of all graphs of the document."""
+        return [name_of(graph) for graph in self.inputs]
+
+
+ALONE = Within()
 
 
 class OutOfTime(Exception):
@@ -60,6 +85,7 @@ class Source:
     has_time: Callable[[], bool] = lambda: True
     tries_left: int = MAX_HINTS
     asked_for: dict[str, bool] = field(default_factory=dict)
+    within: Within = ALONE
 
     @property
     def nodes(self) -> dict[str, NodeModel]:

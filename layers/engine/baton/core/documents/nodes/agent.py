@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from baton.core.documents.nodes.asked import SAID, WORDS, AsksModel
-from baton.core.documents.nodes.base import COMPENSATE, FAILING, Compiler, Words
+from baton.core.documents.nodes.base import COMPENSATE, FAILING, MAP, Compiler, Words
 from baton.core.documents.nodes.calls import call_of
 from baton.core.documents.nodes.undone import only_none
 from baton.core.documents.parts.fields import Given, Model, NodeName, ToolPatterns, between, counted
@@ -74,7 +74,8 @@ class Agent(AsksModel):
     )
     icon = "✦"
     outline = ("[[", "]]")
-    own = ("timeout", *FAILING, COMPENSATE)
+    own = (MAP, "timeout", *FAILING, COMPENSATE)
+    lifted = True
     refusal = "an agent takes no `with`: write what it is to do under `agent.prompt`"
     example: ClassVar[Mapping[str, Any]] = {
         "agent": {

@@ -70,6 +70,14 @@ class Compiler(Known, Protocol):
         """The name of the workflow that is compiled."""
         ...
 
+    def no_such_graph(self, place: str, graph: str) -> Iterator[Problem]:
+        """The problem of a name that no graph of the document has."""
+        ...
+
+    def seen(self, name: str) -> Mapping[str, Any]:
+        """A template of what the graph that a node names takes from there besides its input; empty for nothing."""
+        ...
+
     @property
     def risk_rules(self) -> Rules:
         """What makes a level of risk of a call: the document's rules, or the default ones."""
@@ -159,6 +167,8 @@ class NodeDocument:
     takes_signals: ClassVar[bool] = False
     most_items: ClassVar[int] = MOST_ITEMS
     """The longest list for whose items it can be done."""
+    lifted: ClassVar[bool] = False
+    """Whether such a node with `map` becomes a graph of one node, which runs once for each item."""
     ends: ClassVar[bool] = False
     """Whether the saga ends with it, so that nothing comes after it."""
     output: ClassVar[Mapping[str, Any]] = {}
@@ -207,15 +217,15 @@ class NodeDocument:
     def refuses(self, names: Collection[str]) -> str:
         """The message about fields that it may not have."""
         if MAP in names:
-            return f"`{MAP}` goes with a `tool`, a `workflow`, a `value`, a `model`, a `human` or a `wait`"
+            return f"`{MAP}` goes with a `tool`, a `workflow`, a `graph`, a `value`, a `model`, an `agent`, a `human` or a `wait`"
         if "callback" in names:
             return "`callback` goes with a `tool`: what is handed over is a tool's work"
         if "input" in names:
-            return "`input` goes with a `workflow`; did you mean `with`?"
+            return "`input` goes with a `workflow` or a `graph`; did you mean `with`?"
         if "cancel_on" in names:
-            return "`cancel_on` goes with a `workflow`: a signal cancels a child saga"
+            return "`cancel_on` goes with a `workflow` or a `graph`: a signal cancels a child saga"
         if COMPENSATE in names:
-            return f"`{COMPENSATE}` goes with a `tool`, an `agent` or a `workflow`: nothing else does what can be undone"
+            return f"`{COMPENSATE}` goes with a `tool`, an `agent`, a `workflow` or a `graph`: nothing else does what can be undone"
         if REPLAN in names:
             return f"`{REPLAN}` goes with a `tool`; a model or an agent has `fallbacks`"
         if POLL in names:

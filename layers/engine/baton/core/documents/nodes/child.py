@@ -15,6 +15,7 @@ from baton.core.documents.parts.many import MOST_CHILDREN
 from baton.core.effects.toolspec import PURE, ToolSpec
 from baton.core.failures.codes import ENGINE
 from baton.core.failures.matrix import REPLAN
+from baton.core.graph.inner import inner_name
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -59,9 +60,13 @@ class Child(NodeDocument):
         ),
     )
 
+    def child(self, node: NodeModel) -> str:
+        """What the schema of the child's input is known by."""
+        return str(self.of(node))
+
     def taker(self, known: Known, node: NodeModel) -> ToolSpec | None:
         """The child's input as parameters, where it is known to be an object."""
-        child = str(self.of(node))
+        child = self.child(node)
         if not isinstance(schema := known.children.get(child), dict):
             return None
         wanted = Schema(schema, schema).resolved()
@@ -70,7 +75,7 @@ class Child(NodeDocument):
             return None
         required = wanted.value.get("required")
         return ToolSpec(
-            name=child,
+            name=str(self.of(node)),
             version="",
             effect=PURE,
             parameters={
@@ -87,7 +92,7 @@ class Child(NodeDocument):
         )
 
     def starts(self, node: NodeModel) -> str:
-        return str(self.of(node))
+        return self.child(node)
 
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
         if "input" in node.model_fields_set:
@@ -95,11 +100,14 @@ class Child(NodeDocument):
 
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
         """Problems: inputs that the child misses or does not take, and rules that are not for children."""
-        child = str(self.of(node))
-        yield from only_none(
-            f"/nodes/{name}/{COMPENSATE}", node.compensate, "the child undoes what it has done"
-        )
-        yield from _rules(f"/nodes/{name}/on_failure", node.on_failure)
+        yield from self.check_rules(name, node)
+        if inner_name("", self.child(node)) in compiler.children:
+            message = (
+                f"`{self.of(node)}` is a graph of this document, and `{self.key}` names a workflow of its own"
+            )
+            hint = f"write `graph: {self.of(node)}`, or give the graph another name"
+            yield Problem(f"/nodes/{name}/{self.key}", message, hint)
+        child = self.child(node)
         if "input" in node.model_fields_set:
             if "with" in node.model_fields_set or node.with_:
                 message = "`input` is the whole input of the child, and `with` makes one of its fields"
@@ -108,10 +116,19 @@ class Child(NodeDocument):
         schema = compiler.children.get(child)
         types = Schema(schema, schema).resolved().types() if isinstance(schema, dict) else {"object"}
         if "object" not in types:
-            message = f"`{child}` takes {in_words(frozenset(types))} as its input, and `with` is an object"
+            message = (
+                f"`{self.of(node)}` takes {in_words(frozenset(types))} as its input, and `with` is an object"
+            )
             yield Problem(f"/nodes/{name}", message, "write `input` in place of `with`: it takes any value")
         elif (spec := self.taker(compiler, node)) is not None:
             yield from compiler.takes(name, spec)
+
+    def check_rules(self, name: str, node: NodeModel) -> Iterator[Problem]:
+        """Problems of what is done about a failure of the child."""
+        yield from only_none(
+            f"/nodes/{name}/{COMPENSATE}", node.compensate, "the child undoes what it has done"
+        )
+        yield from _rules(f"/nodes/{name}/on_failure", node.on_failure)
 
     def never_fails_with(self, code: str) -> tuple[str, str] | None:
         """Codes with which something in the child may fail, and never the node that has started it."""

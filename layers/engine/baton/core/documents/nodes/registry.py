@@ -15,6 +15,7 @@ from baton.core.documents.nodes.child import Child
 from baton.core.documents.nodes.end import End
 from baton.core.documents.nodes.fail import Fail
 from baton.core.documents.nodes.human import Human
+from baton.core.documents.nodes.subgraph import SubGraph
 from baton.core.documents.nodes.task import Task
 from baton.core.documents.nodes.value import Made
 from baton.core.documents.nodes.wait import Wait
@@ -23,6 +24,7 @@ NODE_TYPES: list[NodeDocument] = [
     Task(),
     Wait(),
     Child(),
+    SubGraph(),
     Made(),
     Fail(),
     End(),
