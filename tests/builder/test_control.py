@@ -167,12 +167,13 @@ def parameters(function: Any) -> set[str]:
 
 
 def test_every_field_of_a_document_has_a_parameter() -> None:
-    head = keys(definition.WorkflowModel) - {"$schema", "name", "nodes", "output"}
+    head = keys(definition.WorkflowModel) - {"$schema", "name", "nodes", "output", "graphs"}
     assert parameters(Workflow.__init__) == head
     kinds = {
         "task": "tool",
         "wait": "wait",
         "workflow": "workflow",
+        "graph": "graph",
         "value": "value",
         "fail": "fail",
         "end": "end",

@@ -54,7 +54,7 @@ KEYS: Final = [*FIELDS]
 HOSTILE: Final = [
     Case("all of the next, twice", chained(22, "allOf"), 1, REFUSED, "places and more"),
     Case("all of the next, thirty times", chained(30, "allOf"), 1, REFUSED, "refer to the same definition less"),
-    Case("any of the next, twice", chained(18, "anyOf"), 1, REFUSED, "at most 250,000"),
+    Case("any of the next, twice", chained(18, "anyOf"), 1, REFUSED, "at most 400,000"),
     Case("one of the next, twice", chained(25, "oneOf"), 1, REFUSED, "places"),
     Case("each next one, just within", chained(13, "anyOf"), 1, 1, "too large to say where"),
     Case("each next one, for a list", {"items": chained(12, "anyOf"), "$defs": chained(12, "anyOf")["$defs"]},

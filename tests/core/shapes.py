@@ -182,7 +182,7 @@ _ELSEWHERE: list[tuple[str, str, str, str, str]] = [
     ("a value with arguments", _KIND % "value: 1, with: {}", "/nodes/a",
      "a `value` takes neither `with` nor `timeout`; write what it gives under `value`", ""),
     ("a value and a tool", _KIND % "value: , tool: t", "/nodes/a",
-     "a node has exactly one of tool, wait, workflow, value, fail, end, human, model, agent; found tool and value", ""),
+     "a node has exactly one of tool, wait, workflow, graph, value, fail, end, human, model, agent; found tool and value", ""),
     ("an agent that is a name", _KIND % "agent: x", "/nodes/a/agent", "must be an object",
      "write `agent: {model: x, prompt: …}`"),
     ("an agent forgotten", _KIND % "agent: ", "/nodes/a/agent", LEAVE_OUT, ""),

@@ -162,7 +162,7 @@ def test_a_second_cancel_with_less_grace_does_not_forget_what_the_first_asks_for
 
 def test_a_signal_goes_with_a_child_alone() -> None:
     (problem,) = problems_of("name: w\nnodes: {a: {tool: t, cancel_on: off}}")
-    assert problem.message == "`cancel_on` goes with a `workflow`: a signal cancels a child saga"
+    assert problem.message == "`cancel_on` goes with a `workflow` or a `graph`: a signal cancels a child saga"
     assert problems_of("name: w\nnodes: {a: {workflow: other, cancel_on: off}}") == ()
 
 

@@ -8,7 +8,7 @@ from tests.core.compiling import node, told
 
 PROBLEMS = [
     ("a: {workflow: v, with: {x: 1}, input: 2}", "/nodes/a/input", "`input` is the whole input of the child, and `with` makes one of its fields"),
-    ("a: {input: 2}", "/nodes/a", "`input` goes with a `workflow`; did you mean `with`?"),
+    ("a: {input: 2}", "/nodes/a", "`input` goes with a `workflow` or a `graph`; did you mean `with`?"),
     ("a: {workflow: v, on_failure: {timeout: {ladder: [replan]}}}", "/nodes/a/on_failure/timeout/ladder", "nothing else does the work of a child workflow"),
     ("a: {workflow: v, on_failure: {any: {ladder: [retry], before_retry: [t]}}}", "/nodes/a/on_failure/any/before_retry", "`before_retry` is for the call of a tool, and a child workflow is none"),
     ("a: {workflow: w}", "/nodes/a/workflow", "every saga of this workflow would start another one, without end"),

@@ -78,7 +78,7 @@ def test_a_document_with_such_a_schema_is_refused_with_its_place_and_the_remedy(
     where |= {"schemas": {"s": schema}} if name == "s" else {name: schema}
     problems = [one for one in problems_of(json.dumps(document)) if one.path == place]
     assert len(problems) == 1
-    assert "at most 250,000; refer to the same definition less often" in problems[0].message
+    assert "at most 400,000; refer to the same definition less often" in problems[0].message
 
 
 # ---- ordinary ones -------------------------------------------------------------------------------------------------

@@ -105,7 +105,8 @@ def test_every_example_compiles(text: str) -> None:
     ).keys()
     if started:  # the example of the kind is one node
         value["graphs"] = {name: {"nodes": {"n": {"value": 1}}} for name in started} | value.get("graphs", {})
-    used = {node["tool"] for node in value["nodes"].values() if "tool" in node}
+    bodies = [value["nodes"], *(graph["nodes"] for graph in value.get("graphs", {}).values())]
+    used = {node["tool"] for nodes in bodies for node in nodes.values() if "tool" in node}
     used |= {tool for node in value["nodes"].values() for tool in node.get("agent", {}).get("tools", ())}
     anything: dict[str, Any] = {"type": "object", "properties": {}}
     tools = {

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from baton.core.decide import handler
 from baton.core.decide.commands import StartHandler
 from baton.core.decide.handler import HANDLER
+from baton.core.graph.inner import name_of, starter_of
 from baton.core.log.events import (
     ChildClosed,
     ChildOpened,
@@ -25,6 +26,8 @@ from baton.core.log.state import slot_of
 from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Desk, Failed, Next
 from baton.core.nodes.child import ChildKind
+from baton.errors import NotFound
+from baton.runtime.catalog import Catalog
 from tests.kit.bugs import replaced
 from tests.kit.lending import UNDOING, of_undoing
 from tests.kit.map_bugs import MAPS, of_maps, of_pauses
@@ -101,18 +104,25 @@ async def just_in_time(world: World, *, start: Any, patiently: Any) -> str:
 HANDLED = """
 name: handled
 on_failure: rollback
-failure_handler: told
+failure_handler: {graph: told, with: {n: 1, lent: "${ctx.x.output?}"}}
 nodes:
-  x: {tool: lend, with: {what: chairs}}
+  rest: {wait: {for: 1m}}
+  x: {map: [chairs, tables], graph: lent, after: rest}
   y: {tool: refuses, after: x}
+graphs:
+  lent: {nodes: {a: {tool: lend, with: {what: "${item}"}}}, output: "${item}"}
+  told:
+    input: {type: object, required: [n], properties: {n: {}, lent: {type: array, minItems: 2}}}
+    nodes: {a: {tool: work, with: {n: "${input.n}"}}}
 """
-TOLD = "name: told\nnodes: {a: {tool: work, with: {n: '${input.steps}'}}}"
+OTHER_VERSION = "name: handled\nnodes: {a: {value: 1}}"
 
 
 async def handled(world: World, *, start: Any, patiently: Any) -> str:
-    """A saga fails, undoes what it has done, and starts its failure handler."""
-    await patiently(world, lambda service: service.register(TOLD, json_only=False))
-    return str(await start(world, HANDLED, {}, "handled"))
+    """A saga fails, undoes what graphs of its document have done, and starts another one. The newest version of the document has neither."""
+    saga = str(await start(world, HANDLED, {}, "handled"))
+    await patiently(world, lambda service: service.register(OTHER_VERSION, json_only=False))
+    return saga
 
 
 DRIVES = (("polled", polled), ("tried", tried))
@@ -139,12 +149,7 @@ def of_tries(logs: Mapping[str, list[Entry]]) -> Iterator[str]:
                 tries.setdefault(slot_of(event.node, event.iteration, event.item), []).append(event.child)
             elif isinstance(event, ChildClosed):
                 closed[slot_of(event.node, event.iteration, event.item)] = event.child
-        handlers = [one for one in logs if one.startswith(f"{saga}.0.{HANDLER}")]
-        last = entries[-1].events[-1] if entries else None
-        if len(handlers) > 1:
-            yield f"{saga}: its failure handler was started {len(handlers)} times"
-        if isinstance(last, SagaEnded) and last.handler and _end(logs.get(last.handler, [])) != "completed":
-            yield f"{saga}: its failure handler {last.handler} has not run to its end"
+        yield from _of_handlers(saga, entries, logs)
         for slot, its in tries.items():
             if len({one.partition("..")[0] for one in its}) > 1:
                 continue  # a fork has opened it anew
@@ -157,6 +162,17 @@ def of_tries(logs: Mapping[str, list[Entry]]) -> Iterator[str]:
             # One that was cancelled, or has failed, need not have heard of it.
             if done and _end(entries) == "completed" and closed.get(slot) not in done:
                 yield f"{saga}: {slot} does not have the result of its child {done[0]}"
+
+
+def _of_handlers(saga: str, entries: list[Entry], logs: Mapping[str, list[Entry]]) -> Iterator[str]:
+    handlers = [one for one in logs if one.startswith(f"{saga}.0.{HANDLER}")]
+    last = entries[-1].events[-1] if entries else None
+    if len(handlers) > 1:
+        yield f"{saga}: its failure handler was started {len(handlers)} times"
+    if isinstance(last, SagaEnded) and last.handler and _end(logs.get(last.handler, [])) != "completed":
+        yield f"{saga}: its failure handler {last.handler} has not run to its end"
+    if isinstance(last, SagaEnded) and last.unhandled is not None:
+        yield f"{saga}: its failure handler was not started: {last.unhandled.message}"
 
 
 def left_standing(logs: Mapping[str, list[Entry]]) -> Iterator[str]:
@@ -215,6 +231,22 @@ def a_lost_child_is_taken_for_one_that_failed() -> Iterator[None]:
 
     real = ChildKind.resume
     with replaced(ChildKind, "resume", resume):
+        yield
+
+
+@contextmanager
+def a_graph_is_looked_for_in_the_newest_version() -> Iterator[None]:
+    """Child row: what a saga of an older version starts is what the document has now, or nothing."""
+
+    async def startable(self: Catalog, tenant: str, reference: str, by: str) -> Any:
+        if name_of(reference):
+            by = (await self.find(tenant, starter_of(reference))).graph
+            if name_of(reference) not in (await self.graph(tenant, by)).graphs:
+                raise NotFound(f"there is no graph `{reference}`")
+        return await real(self, tenant, reference, by)
+
+    real = Catalog.startable
+    with replaced(Catalog, "startable", startable):
         yield
 
 

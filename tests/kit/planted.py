@@ -256,6 +256,7 @@ PLANTED: Mapping[str, Planted] = {
         ),
         Planted(again.a_late_result_is_thrown_away, AGAIN, everywhere("just-in-time")),
         Planted(again.a_handler_has_another_id_in_each_invocation, AGAIN, everywhere("handled")),
+        Planted(again.a_graph_is_looked_for_in_the_newest_version, AGAIN, at_rest("handled")),
         Planted(again.a_lost_child_is_taken_for_one_that_failed, AGAIN, everywhere("just-in-time")),
         Planted(map_bugs.an_item_is_counted_twice, MAPS, at_rest("mapped")),
         Planted(map_bugs.an_item_that_ends_frees_no_place, LIVENESS, at_rest("kids")),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from baton.builder.values import Collector
 
@@ -13,26 +13,24 @@ class Named(Protocol):
     """A workflow, as far as it is a graph of another one."""
 
     name: str
-
-    @property
-    def graphs(self) -> Mapping[str, Named]:
-        """Those that it starts, by name."""
-        ...
-
-    def build_alone(self) -> tuple[Collector, dict[str, Any]]:
-        """Its document as far as it could be made, with everything that is wrong so far."""
-        ...
+    graphs: Any
+    """Those that it starts, by name."""
 
 
-def graphs_of(made: Collector, workflow: Named) -> dict[str, Any]:
+N = TypeVar("N", bound=Named)
+
+
+def graphs_of(
+    made: Collector, graphs: Mapping[str, N], build: Callable[[N], tuple[Collector, dict[str, Any]]]
+) -> dict[str, Any]:
     """The graphs of a document by name, and those that they start themselves. What is wrong with them is noted where they stand."""
     found: dict[str, Any] = {}
-    todo = list(workflow.graphs.values())
+    todo = list(graphs.values())
     while todo:
         graph = todo.pop(0)
         if graph.name in found:
             continue
-        own, value = graph.build_alone()
+        own, value = build(graph)
         place = f"/graphs/{graph.name}"
         made.problems += [replace(one, path=place + one.path) for one in own.problems]
         made.stand_ins |= {place + one for one in own.stand_ins}

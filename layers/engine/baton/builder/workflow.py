@@ -345,7 +345,7 @@ class Workflow(Roots):
 
     def document(self) -> dict[str, Any]:
         """The document as a JSON value, a new one each time. Raises `InvalidDefinition`."""
-        made, value = self.build()
+        made, value = self._build()
         raise_if(made.problems)
         return value
 
@@ -368,7 +368,7 @@ class Workflow(Roots):
 
         tools = with_standard(define.REGISTRY) if tools is None else tools
         specs = tools.specs() if isinstance(tools, define.Registry) else tools
-        made, value = self.build()
+        made, value = self._build()
         try:
             graph = compile_document(write_yaml(value), specs, kinds=NODE_KINDS)
         except (InvalidDefinition, MalformedDocument) as error:
@@ -379,12 +379,14 @@ class Workflow(Roots):
         raise_if(made.problems)
         return graph
 
-    def build(self) -> tuple[Collector, dict[str, Any]]:
+    def _build(self) -> tuple[Collector, dict[str, Any]]:
         """The document as far as it could be made, with everything that is wrong so far."""
-        made, value = self.build_alone()
-        return made, value | ({"graphs": graphs_of(made, self)} if self.graphs else {})
+        made, value = self._alone()
+        return made, value | (
+            {"graphs": graphs_of(made, self.graphs, Workflow._alone)} if self.graphs else {}
+        )
 
-    def build_alone(self) -> tuple[Collector, dict[str, Any]]:
+    def _alone(self) -> tuple[Collector, dict[str, Any]]:
         """The same without the graphs that it names."""
         made = Collector(self._origin)
         made.problems += self._made.problems

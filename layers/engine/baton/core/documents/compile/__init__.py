@@ -80,10 +80,7 @@ def compile_document(
         found.append((part, *_checked(part.value, kinds or {}, tools, known, has_time, within)))
     problems = told_of(parts, [(part, told) for part, _, told in found])
     if not problems:
-        try:
-            return whole_of(parts, [(part, of_kinds.built(source)) for part, source, _ in found if source])
-        except OutOfTime as error:
-            problems = [Problem(error.place, _TAKES_LONG, _SPLIT)]
+        return whole_of(parts, [(part, of_kinds.built(source)) for part, source, _ in found if source])
     raise refusal_of(sorted(map(document.locate, problems), key=lambda p: (p.line, p.column)))
 
 

@@ -30,7 +30,7 @@ class SubGraph(Child):
     output: ClassVar[Mapping[str, Any]] = {
         "description": "The result of the graph; what was done by then, where a signal called it off."
     }
-    familiar = "subgraph sub_graph body"
+    familiar = "subgraph"
     field = (
         Annotated[NodeName | None, Given],
         Field(

@@ -1,0 +1,205 @@
+"""Named graphs: what becomes of them in the graph of their document, what they see, and what is told of those who hide it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from baton.core.decide.context import EvaluationContext, Found, LackingError
+from baton.core.decide.program import Program
+from baton.core.documents.compile import children_of, compile_document
+from baton.core.documents.nodes.subgraph import SubGraph
+from baton.core.expressions import compile_template
+from baton.core.graph.graph import Graph, decode_graph, encode_graph, hash_of
+from baton.core.graph.inner import inner_graph, name_of, parts_of, split, starter_of
+from baton.core.log import events as ev
+from baton.core.log.fold import fold
+from baton.core.log.state import Origin, State
+from baton.core.log.undo_events import UndoBegan
+from baton.core.nodes.registry import KINDS
+from baton.core.nodes.subgraph import GraphKind
+from baton.errors import UnknownEntry
+from tests.core.build import problems_of, tool_spec
+
+TOOLS = {"t": tool_spec("t", {}, x={}), "u": tool_spec("u")}
+
+
+def of(text: str) -> Graph:
+    return compile_document(f"name: w\n{text}", TOOLS)
+
+
+def body(graph: Graph, name: str) -> Any:
+    node = next(one for one in graph.nodes if one.name == name)
+    return (node if node.each is None else node.each.do).arguments
+
+
+def test_it_is_a_part_of_the_graph_and_is_started_with_what_it_names() -> None:
+    graph = of(
+        """
+guardrails: {allowed_tools: [t]}
+nodes:
+  a: {value: 1}
+  b: {map: "${input}", graph: g, after: a}
+  c: {graph: h, with: {n: 1}, after: b}
+graphs:
+  g: {nodes: {x: {tool: t, with: {x: ["${item}", "${ctx.a.output?}", "${last_error.code}"]}}, y: {graph: k}}}
+  k: {nodes: {z: {value: "${ctx.a.output}"}}}
+  h: {nodes: {z: {value: ["${ctx.b.output}", "${ctx.a.output}"], when: "has(ctx.b.output)"}}, output: 1}
+"""
+    )
+    assert [(name, one.name) for name, one in graph.graphs.items()] == [
+        ("g", "w.g"),
+        ("k", "w.k"),
+        ("h", "w.h"),
+    ]
+    assert decode_graph(encode_graph(graph), KINDS) == graph
+    assert children_of(graph) == ()
+    seen = {
+        "item": "${item}",
+        "last_error": "${last_error}",
+        "ctx": {"a": "${ctx.a.output}"},
+    }
+    assert body(graph, "b") == {"input": "${input}", "outer": seen}
+    assert body(graph, "c") == {
+        "input": {"n": 1},
+        "outer": {"ctx": {"a": "${ctx.a.output}", "b": "${ctx.b.output}"}},
+    }
+
+
+def test_a_graph_that_names_nothing_gets_its_input_alone() -> None:
+    graph = of("nodes: {a: {graph: g}, b: {graph: g, input: 5}}\ngraphs: {g: {nodes: {x: {tool: t}}}}")
+    assert (body(graph, "a"), body(graph, "b")) == ({"input": "${input}"}, {"input": 5})
+
+
+def test_a_document_without_graphs_has_the_bytes_that_it_had() -> None:
+    assert hash_of(encode_graph(of("nodes: {a: {tool: t}}"))) == hash_of(
+        encode_graph(replace(of("nodes: {a: {tool: t}}\ngraphs: {}"), graphs={}))
+    )
+    assert b"graphs" not in encode_graph(of("nodes: {a: {tool: t}}"))
+
+
+def test_a_kind_that_is_not_known_is_found_in_a_graph_too() -> None:
+    data = encode_graph(of("nodes: {a: {graph: g}}\ngraphs: {g: {nodes: {x: {tool: t}}}}"))
+    with pytest.raises(UnknownEntry, match="unknown kinds"):
+        decode_graph(data, KINDS.keys() - {"task"})
+
+
+def test_an_agent_with_a_map_gets_a_name_that_no_graph_has() -> None:
+    graph = of(
+        """
+nodes:
+  a: {value: 1}
+  ask: {map: [1], agent: {model: m, prompt: "${ctx.a.output}"}, after: a}
+  g: {graph: ask}
+graphs: {ask: {nodes: {n: {map: [1], agent: {model: m, prompt: "${ctx.o.output}"}, after: o}, o: {value: 1}}}}
+"""
+    )
+    assert sorted(graph.graphs) == ["ask", "ask_", "n"]
+    assert body(graph, "ask") == {"input": "${input}", "outer": {"ctx": {"a": "${ctx.a.output}"}}}
+    assert body(graph.graphs["ask"], "n") == {"input": "${input}", "outer": {"ctx": {"o": "${ctx.o.output}"}}}
+
+
+def test_a_failure_handler_is_started_with_what_its_graph_names() -> None:
+    graph = of(
+        """
+failure_handler: {graph: g}
+nodes: {a: {tool: t}, b: {value: "${ctx.a.output}", after: a}}
+graphs: {g: {nodes: {x: {tool: t, with: {x: ["${ctx.a.output?}", "${last_error.code}", "${input.n}"]}}}}}
+"""
+    )
+    assert graph.handler is not None
+    outer = {"last_error": "${last_error}", "ctx": {"a": "${ctx.a.output?}"}}
+    assert (graph.handler.workflow, graph.handler.arguments) == ("w.g", {"input": "${input}", "outer": outer})
+    program = Program(graph, KINDS)
+    assert program.for_handler == {"a"}
+    assert program.is_needed("a", 0)
+
+
+def test_a_handler_that_is_given_fields_names_them_as_its_input() -> None:
+    graph = of(
+        "failure_handler: {graph: g, with: {n: 1}}\nnodes: {a: {tool: t}}\n"
+        "graphs: {g: {nodes: {x: {value: '${input.n}'}}}}"
+    )
+    assert graph.handler is not None
+    assert graph.handler.arguments == {"input": {"n": 1}}
+
+
+def test_rules_of_the_document_may_be_about_what_a_graph_alone_does() -> None:
+    graph = of(
+        """
+on_failure: {any: {may_change: [x]}}
+nodes: {a: {graph: g}, b: {tool: u}}
+graphs: {g: {nodes: {x: {tool: t}}}}
+"""
+    )
+    assert graph.graphs["g"].failures["any"].may_change == ("x",)
+    refused = problems_of("name: w\non_failure: {any: {may_change: [x]}}\nnodes: {b: {tool: u}}", TOOLS)
+    assert [one.path for one in refused] == ["/on_failure/any/may_change/0"]
+
+
+# ---- what it sees ----------------------------------------------------------------------------------------------------------
+
+INNER = of(
+    """
+nodes: {a: {value: 1}, b: {map: [1], graph: g, after: a}}
+graphs: {g: {nodes: {x: {value: "${item}"}, y: {map: ["${item}"], tool: t, with: {x: "${item}"}, after: x}}}}
+"""
+).graphs["g"]
+PROGRAM = Program(INNER, KINDS)
+
+
+def seen(text: str, outer: ev.Value, **more: Any) -> Any:
+    state = State(origin=Origin(outer=outer))
+    context = EvaluationContext(PROGRAM, state, more.pop("found", Found()), **more)
+    return context.render(compile_template(text))
+
+
+def test_it_names_what_its_starter_had() -> None:
+    outer = ev.Value(v={"item": {"n": 1}, "index": 3, "ctx": {"a": "given"}, "last_error": {"code": "c"}})
+    assert seen("${item.n}", outer, slot="x") == 1
+    assert seen("${index}", outer, slot="x") == 3
+    assert seen("${ctx.a.output}", outer, slot="x") == "given"
+    assert seen("${last_error.code}", outer) == "c"
+    assert seen("${last_error.code}", outer, failure=ev.Failure("own", "", "x")) == "own"
+
+
+def test_what_its_starter_had_is_fetched_where_it_is_large() -> None:
+    outer = ev.Value(ref="cas://sha256/0", size=9)
+    with pytest.raises(LackingError) as lacking:
+        seen("${item}", outer)
+    assert lacking.value.needs == {"cas://sha256/0"}
+    assert seen("${item}", outer, found=Found(blobs={"cas://sha256/0": {"item": 2}})) == 2
+
+
+# ---- parts -----------------------------------------------------------------------------------------------------------------
+
+
+def test_names_and_definitions() -> None:
+    assert (name_of("w.g"), name_of("w@2"), starter_of("w.g")) == ("g", "", "w")
+    assert (inner_graph("h", "g"), inner_graph("h#g", "k"), parts_of("h#g"), parts_of("h")) == (
+        "h#g",
+        "h#k",
+        ("h", "g"),
+        ("h", ""),
+    )
+    assert split("w.g", {"input": 1, "outer": {"item": 2}}) == (1, {"item": 2})
+    assert split("w", {"input": 1}) == ({"input": 1}, None)
+
+
+def test_a_person_changes_fields_of_the_input_and_not_what_is_seen() -> None:
+    kind = GraphKind()
+    assert kind.changed({"input": {"a": 1}, "outer": {}}, {"a": 2}) == {"input": {"a": 2}, "outer": {}}
+    assert kind.changed({"input": [1]}, {"a": 2}) == {"input": [1]}
+    (node, _) = of("nodes: {a: {graph: g}, b: {tool: t}}\ngraphs: {g: {nodes: {x: {tool: t}}}}").nodes
+    assert kind.node_view(node) == {"graph": "g"}
+    assert SubGraph().summary(kind.node_view(node), str) == "graph g"
+
+
+def test_an_undoing_keeps_what_the_failure_handler_reads() -> None:
+    state = State(version=1, outputs={"a": ev.Value(v=1), "b": ev.Value(v=2)})
+    entry = ev.Entry(
+        version=2, at=1, invocation="i", events=(UndoBegan(reason="", at=1, kept=("a", "gone")),)
+    )
+    assert fold(state, entry).outputs == {"a": ev.Value(v=1)}
