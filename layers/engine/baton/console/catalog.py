@@ -44,6 +44,7 @@ async def workflow(visit: Visit) -> Html:
         "drawn": draw(found, {}, ""),
         "numbers": list(zip(_COUNTED, numbers, strict=True)),
         "commands": commands(visit.api, path, ["workflows", f"{name}@{version}" if version else name]),
+        "may_start": "run" in visit.call.roles,
         "starting": commands(
             visit.api,
             "/sagas",
