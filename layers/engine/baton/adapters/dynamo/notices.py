@@ -39,8 +39,8 @@ _TOLD = "SET #told = :now, #ttl = :ttl REMOVE #owner, #until"
 _REFUSED = "SET #told = :now, #ttl = :ttl, #message = :message REMOVE #owner, #until"
 _RESOLVE = "SET #resolved = :now, #by = :by"
 _IF_OPEN = "attribute_exists(#pk) AND attribute_not_exists(#resolved)"
-_ACKNOWLEDGE = "SET #acked = :now, #holder = :by, #note = :note"
-_IF_NEWS = f"{_IF_OPEN} AND (attribute_not_exists(#acked) OR #holder <> :by OR #note <> :note)"
+_ACKNOWLEDGE = "SET #acked = :now, #owner = :by, #message = :note"
+_IF_NEWS = f"{_IF_OPEN} AND (attribute_not_exists(#acked) OR #owner <> :by OR #message <> :note)"
 _ALL_OF = "#pk = :pk"
 _BELOW = "#pk = :pk AND #sk < :after"
 _FILTERS = {
@@ -212,6 +212,6 @@ def _incident(tenant: str, item: StoredItem) -> Incident:
         resolved=int(item["resolved"]["N"]) if "resolved" in item else 0,
         by=item["by"]["S"] if "by" in item else "",
         acked=int(item["acked"]["N"]) if "acked" in item else 0,
-        holder=item["holder"]["S"] if "holder" in item else "",
-        note=item["note"]["S"] if "note" in item else "",
+        holder=item["owner"]["S"] if "owner" in item else "",
+        note=item["message"]["S"] if "message" in item else "",
     )
