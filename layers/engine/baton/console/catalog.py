@@ -43,15 +43,8 @@ async def workflow(visit: Visit) -> Html:
         "newest": newest["version"],
         "drawn": draw(found, {}, ""),
         "numbers": list(zip(_COUNTED, numbers, strict=True)),
-        "commands": commands(visit.api, path, ["workflows", f"{name}@{version}" if version else name]),
         "may_start": "run" in visit.call.roles,
-        "starting": commands(
-            visit.api,
-            "/sagas",
-            ["start", name, "--input", "{}"],
-            {"workflow": name, "input": {}},
-            has_key=True,
-        ),
+        "commands": commands(visit.api, path, ["workflows", f"{name}@{version}" if version else name]),
     }
     return Html(template="workflow.html", title=f"Workflow {name}", data=data)
 
