@@ -11,7 +11,6 @@ from baton.console.drawing import became, draw
 from baton.console.graphs import BESIDE, workflow_of
 from baton.console.rendering import milliseconds, part, span
 from baton.console.shell import commands, printing
-from baton.console.talk import talks_of
 from baton.console.visits import Answer, Download, Html, Unchanged, Visit, tag_of
 from baton.errors import NotFound, UserError
 from baton.words.event_words import EventWords
@@ -71,25 +70,6 @@ async def log(visit: Visit) -> Html:
         "commands": printing(visit.api, saga, after, _ENTRIES),
     }
     return Html(template="log.html", title=f"Log of {saga}", data=data, tag=tag_of(page))
-
-
-async def conversations(visit: Visit) -> Answer:
-    """What agents and their models said to each other."""
-    saga = visit.path["saga"]
-    view = await visit.call("showSaga", {"saga": saga})
-    if (tag := tag_of(view["version"])) == visit.seen:
-        return Unchanged()
-    page = await visit.call("listEvents", {"saga": saga}, {"limit": "1000"})
-    talks = talks_of(page["entries"])
-    turns = sum(len(talk.turns) for talk in talks)
-    data = {
-        "saga": view,
-        "talks": talks,
-        "turns": turns,
-        "is_whole": page["next"] is None,
-        "commands": printing(visit.api, saga),
-    }
-    return Html(template="talk.html", title=f"Conversations of {saga}", data=data, tag=tag, every=pace(view))
 
 
 def sentence(said: EventWords, event: Mapping[str, Any]) -> str:
