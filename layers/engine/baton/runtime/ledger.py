@@ -96,9 +96,9 @@ class Ledger:
         cache = self._cache
         if not (cache.terms.counts_days or cache.terms.saga):
             return
-        saga, place = _key(state), (_key(state), step.slot)
+        saga = _key(state)
         amount = step.node.cost if amount is None else amount
-        amount = max(amount, self._wanted.get((*place, step.attempt), 0))
+        amount = max(amount, self._wanted.get((saga, step.slot, step.attempt), 0))
         now = self._clock.now()
         owner = state.origin.tenant, state.origin.user
         account = self._account(cache.account(*owner, now))
@@ -112,12 +112,13 @@ class Ledger:
         if before is not None and is_held and not before.spent and before.cover == amount:
             before.spent, before.rests = spent, False  # what is held for it is held still
             return
-        self._leave(place)
+        self._leave((saga, step.slot))
         if self._closing:
             await self.closed(saga)
         attempt = self._under_way[saga][step.slot] = AttemptSpending(saga, account, spent)
         try:
-            await self._hold(state, step.node.name, step.node.name, attempt, amount)
+            if amount:
+                await self._hold(state, step.node.name, step.node.name, attempt, amount)
         except NoRoom:
             del self._under_way[saga][step.slot]
             raise
@@ -387,8 +388,13 @@ class Ledger:
 
 
 def _key(state: State) -> str:
-    return str(SagaRef(state.origin.tenant, state.origin.saga))
+    return _key_of(state.origin.tenant, state.origin.saga)
+
+
+@functools.lru_cache(maxsize=1024)  # a step asks four times
+def _key_of(tenant: str, saga: str) -> str:
+    return str(SagaRef(tenant, saga))
 
 
 def _costs(state: State, graph: Graph) -> bool:
-    return bool(state.money.spent) or any(node.cost or node.replan is not None for node in graph.work)
+    return bool(state.money.spent) or graph.costs

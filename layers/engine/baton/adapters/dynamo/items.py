@@ -64,6 +64,7 @@ ATTRIBUTES: Mapping[str, str] = {
     # definition
     "doc": "reference of the document's blob",
     "by": "who registered it (also who resolved an incident)",
+    "types": "types of events, two lists: that it has rules for, and that earlier versions had rules for; absent: none",
     # notice
     "told": "when it was told; absent: a worker is about to send it (also, in micro-dollars, what of a user's day its tenant's counts)",
     "at": "when the notice was made",
@@ -93,7 +94,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "message": "why it failed (also why a channel never takes a notice)",
     "kind": "class of that failure",
     # entity and circuit breaker
-    "ver": "version: the number of its writes",
+    "ver": "version: the number of its writes (also the version of a workflow that a subscription is of)",
     "keys": "idempotency keys of its newest writes, in their order",
     "was": "what the newest write of an entity has replaced, if that was kept",
     "ttl": "when DynamoDB may delete the item, in epoch seconds; absent: never",
