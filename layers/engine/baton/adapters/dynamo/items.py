@@ -75,7 +75,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "said": "what was told",
     "severity": "low, medium, high or critical",
     "resolved": "when a person did something about it (who: `by`); absent: it is open",
-    "acked": "when an operator last acknowledged the incident (who: `owner`, a note: `message`); absent: none has",
+    "acked": "when an operator acknowledged the incident (who: `owner`, note: `message`)",
     # requests of a tenant in a window of time
     "spent": "how many there were; of a user's day, what was spent, in micro-dollars",
     # a user's day; besides, r#ID an open reservation, x#ID one that was freed
