@@ -244,8 +244,7 @@ def attribute(value: Any) -> UniversalAttributeValueTypeDef:
 def names_in(*expressions: str) -> dict[str, str]:
     """The `ExpressionAttributeNames` of expressions that write an attribute `owner` as `#owner`."""
     found = {name for expression in expressions for name in re.findall(r"#(\w+)", expression)}
-    unknown = found - ATTRIBUTES.keys()
-    if unknown:
+    if unknown := found - ATTRIBUTES.keys():
         raise KeyError(f"no attributes of the table: {sorted(unknown)}")
     return {f"#{name}": name for name in found}
 
