@@ -79,8 +79,9 @@ class Ledger:
             self._holds.see(saga, running)
         if found := self._unlogged.get(saga):
             self._unlogged[saga] = {slot: cost for slot, cost in found.items() if slot in running}
-        for place in [place for place in self._returning if place[0] == saga and place[1] not in running]:
-            self._close_soon(saga, *self._returning.pop(place))
+        if self._returning:
+            for place in [place for place in self._returning if place[0] == saga and place[1] not in running]:
+                self._close_soon(saga, *self._returning.pop(place))
         for slot, attempt in list(self._under_way[saga].items()):
             if attempt.rests and slot not in state.tokens:
                 self._leave((saga, slot))
@@ -96,9 +97,11 @@ class Ledger:
         cache = self._cache
         if not (cache.terms.counts_days or cache.terms.saga):
             return
-        saga, place = _key(state), (_key(state), step.slot)
+        saga = _key(state)
+        place = saga, step.slot
         amount = step.node.cost if amount is None else amount
-        amount = max(amount, self._wanted.get((*place, step.attempt), 0))
+        if self._wanted:
+            amount = max(amount, self._wanted.get((*place, step.attempt), 0))
         now = self._clock.now()
         owner = state.origin.tenant, state.origin.user
         account = self._account(cache.account(*owner, now))
@@ -146,11 +149,12 @@ class Ledger:
 
         Raises `NoRoom`, which may be `Halted`: then the call must not be made, and the attempt is over.
         """
-        attempt = self._under_way[_key(state)].get(step.slot)
+        saga = _key(state)
+        attempt = self._under_way[saga].get(step.slot)
         if attempt is None:
             return
         spent = micro_dollars(attempt.spent)
-        name = attempt.billed if billed is None else name_of(_key(state), step.slot, billed)
+        name = attempt.billed if billed is None else name_of(saga, step.slot, billed)
         if spent + cost <= attempt.closed + attempt.cover and attempt.billed == name:
             return
         attempt.billed = name
@@ -159,7 +163,7 @@ class Ledger:
         except Halted:
             raise
         except NoRoom:
-            self._wanted[_key(state), step.slot, step.attempt] = spent + cost
+            self._wanted[saga, step.slot, step.attempt] = spent + cost
             raise
 
     def room(self, state: State, step: RunStep, context: StepContext, read: int, wanted: int) -> int:
@@ -248,8 +252,9 @@ class Ledger:
         except EngineFault:
             logger.warning("not settled yet", exc_info=True, extra={"saga": state.origin.saga})
             return ()  # `drain` tries again
-        account = attempt.account.account
-        return self._halting.news(state, account, attempt.sums, self._slices.tenants.get(account.of_tenant))
+        account, tenants = attempt.account.account, self._slices.tenants
+        tenant = tenants.get(account.of_tenant) if tenants else None
+        return self._halting.news(state, account, attempt.sums, tenant)
 
     def rest(self, state: State, step: RunStep) -> None:
         """An attempt found no room in its process: what it holds is kept for it, as long as the saga needs it."""
@@ -387,7 +392,12 @@ class Ledger:
 
 
 def _key(state: State) -> str:
-    return str(SagaRef(state.origin.tenant, state.origin.saga))
+    return _name(state.origin.tenant, state.origin.saga)
+
+
+@functools.lru_cache(maxsize=4096)  # every attempt asks several times
+def _name(tenant: str, saga: str) -> str:
+    return str(SagaRef(tenant, saga))
 
 
 def _costs(state: State, graph: Graph) -> bool:

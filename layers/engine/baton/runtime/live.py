@@ -65,7 +65,7 @@ class LiveShow:
 
     def heard(self, ref: SagaRef, watched: int) -> None:
         """A viewer watches until then."""
-        saga = self._sagas.get(str(ref))
+        saga = self._sagas.get(str(ref)) if watched else None
         if saga is not None and watched > self._context.clock.now():
             saga.is_watched = True
             self._begin(saga)

@@ -23,15 +23,17 @@ def cost_of(step: RunStep, specs: Specs, tool: str) -> int:
     """The most that one call of a tool costs in this step, as far as it is declared."""
     spec = specs.get(tool)
     declared = spec.cost if spec is not None else 0
+    if not declared and not step.node.cost:
+        return 0
     # The step's own cost is from when its graph was compiled; the larger of both counts.
     return max(declared, step.node.cost) if tool == tool_called(step) else declared
 
 
 def foreseen(step: RunStep, specs: Specs) -> int:
     """The most that the calls of a whole attempt may cost: hooks are of no use without the tool."""
-    tool = tool_called(step)
     if step.node.tool == MODEL:
         return 0  # known when the request is made
+    tool = tool_called(step)
     if step.way is None and not step.hooks and not step.look:
         return cost_of(step, specs, tool)
     if step.look:
