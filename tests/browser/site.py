@@ -61,7 +61,7 @@ class Site:
             models=models,
         )
         self.engine = engine = self._made._engine
-        config = ApiSettings(table="table", bucket="bucket", shards=1, tenant_rate_limit=0)
+        config = ApiSettings(table="table", bucket="bucket", worker="worker", shards=1, tenant_rate_limit=0)
         limiter = RateLimiter(engine.store.rates, engine.clock, engine.offload, 0)
         issuer = Issuer("https://issuer.test", "console", _Nothing(), _Secret(), engine.clock)
         signing = Signing(issuer, ("sub", "tenant", "roles", "groups"), engine.clock, engine.entropy)

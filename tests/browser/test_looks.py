@@ -14,6 +14,14 @@ from tests.browser.kitchen import EVENING
 from tests.browser.site import Site
 
 MOST_BYTES = 150_000
+LOOKS: tuple[tuple[int, Any], ...] = ((360, "dark"), (360, "light"), (1440, "light"), (1440, "dark"))
+OF_THE_DRAWING = ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]
+BARRIERS = """
+async only => (await axe.run(document, {
+  resultTypes: ["violations"], rules: {"target-size": {enabled: true}},
+  ...(only.length && {runOnly: only}),
+})).violations
+"""
 HOSTILE = (
     "<script>window.hacked=1</script><img src=x onerror=window.hacked=1> \" ' &amp; \u202etfel ot thgir \u0000 "
     "\x1b[31m 👩‍👩‍👧 {{7*7}} <!--end--> javascript:window.hacked=1 "
@@ -46,21 +54,23 @@ def pages(site: Site) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1440, "light")])
 def test_no_page_has_a_barrier_and_none_is_wider_than_its_screen(
-    width: int, scheme: str, pages: dict[str, str], visitor: Visitor, axe: str
+    pages: dict[str, str], visitor: Visitor, axe: str
 ) -> None:
-    page, found = visitor(width=width, scheme=scheme), dict[str, Any]()
+    page, found = visitor(width=360, scheme="dark"), dict[str, Any]()
     for name, path in pages.items():
-        page.goto(path)
-        page.evaluate(axe)
-        result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-        found |= {
-            f"{name}: {one['id']}": [node["html"][:200] for node in one["nodes"][:3]]
-            for one in result["violations"]
-        }
-        if page.evaluate("document.documentElement.scrollWidth") > width:
-            found[f"{name}: wider than {width}"] = []
+        for number, (width, scheme) in enumerate(LOOKS):
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size({"width": width, "height": 900})
+            if not number:
+                page.goto(path)
+                page.evaluate(axe)
+            where = f"{name}, {width} px, {scheme}"
+            # The document stays the same: after the first look only what is drawn is looked at again.
+            for one in page.evaluate(BARRIERS, OF_THE_DRAWING if number else []):
+                found[f"{where}: {one['id']}"] = [node["html"][:200] for node in one["nodes"][:3]]
+            if page.evaluate("document.documentElement.scrollWidth") > width:
+                found[f"{where}: wider"] = []
     assert found == {}
 
 

@@ -44,8 +44,8 @@ def a_signal_has_no_key_of_its_event() -> Iterator[None]:
     real = EventDesk.__init__
 
     def init(self: EventDesk, request: Any, signal: Any) -> None:
-        async def keyless(saga: str, name: str, payload: Any, key: str) -> Any:
-            return await signal(saga, name, payload, "")
+        async def keyless(saga: str, name: str, payload: Any, key: str, *more: Any) -> Any:
+            return await signal(saga, name, payload, "", *more)
 
         real(self, request, keyless)
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 from baton.console.acting import ENDED, done, pace, possible
 from baton.console.drawing import became, draw
 from baton.console.graphs import BESIDE, workflow_of
-from baton.console.rendering import milliseconds, span
-from baton.console.talk import talks_of
+from baton.console.rendering import milliseconds, part, span
+from baton.console.shell import commands, printing
 from baton.console.visits import Answer, Download, Html, Unchanged, Visit, tag_of
 from baton.errors import NotFound, UserError
 from baton.words.event_words import EventWords
@@ -43,6 +43,7 @@ async def show(visit: Visit) -> Answer:
         "is_over": view["status"] in ENDED,
         "actions": possible(view, visit.call.roles),
         "done": done(visit),
+        "commands": commands(visit.api, f"/sagas/{part(view['id'])}", ["show", view["id"]]),
     }
     return Html(template="saga.html", title=f"Saga {view['id']}", data=data, tag=tag, every=pace(view))
 
@@ -50,7 +51,9 @@ async def show(visit: Visit) -> Answer:
 async def cost(visit: Visit) -> Html:
     """What the saga has cost, line by line."""
     found = await visit.call("showCost", {"saga": visit.path["saga"]})
-    return Html(template="cost.html", title=f"Cost of {found['saga']}", data={"cost": found})
+    saga = found["saga"]
+    data = {"cost": found, "commands": commands(visit.api, f"/sagas/{part(saga)}/cost", ["cost", saga])}
+    return Html(template="cost.html", title=f"Cost of {found['saga']}", data=data)
 
 
 async def log(visit: Visit) -> Html:
@@ -59,21 +62,14 @@ async def log(visit: Visit) -> Html:
     page = await visit.call("listEvents", {"saga": saga}, {"after": after, "limit": _ENTRIES})
     said = EventWords()
     entries = [(one, [(event, sentence(said, event)) for event in one["events"]]) for one in page["entries"]]
-    data = {"saga": saga, "entries": entries, "next": page["next"], "after": after}
+    data = {
+        "saga": saga,
+        "entries": entries,
+        "next": page["next"],
+        "after": after,
+        "commands": printing(visit.api, saga, after, _ENTRIES),
+    }
     return Html(template="log.html", title=f"Log of {saga}", data=data, tag=tag_of(page))
-
-
-async def conversations(visit: Visit) -> Answer:
-    """What agents and their models said to each other."""
-    saga = visit.path["saga"]
-    view = await visit.call("showSaga", {"saga": saga})
-    if (tag := tag_of(view["version"])) == visit.seen:
-        return Unchanged()
-    page = await visit.call("listEvents", {"saga": saga}, {"limit": "1000"})
-    talks = talks_of(page["entries"])
-    turns = sum(len(talk.turns) for talk in talks)
-    data = {"saga": view, "talks": talks, "turns": turns, "is_whole": page["next"] is None}
-    return Html(template="talk.html", title=f"Conversations of {saga}", data=data, tag=tag, every=pace(view))
 
 
 def sentence(said: EventWords, event: Mapping[str, Any]) -> str:
@@ -96,7 +92,12 @@ async def entry(visit: Visit) -> Html:
     page = await visit.call("listEvents", {"saga": saga}, asked)
     if not page["entries"] or page["entries"][0]["version"] != int(version):
         raise NotFound(f"the log has no version {version}")
-    data = {"saga": saga, "entry": page["entries"][0], "has_next": page["next"] is not None}
+    data = {
+        "saga": saga,
+        "entry": page["entries"][0],
+        "has_next": page["next"] is not None,
+        "commands": printing(visit.api, saga, asked["after"], asked["limit"]),
+    }
     return Html(template="entry.html", title=f"Version {version} of {saga}", data=data)
 
 
