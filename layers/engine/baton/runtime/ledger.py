@@ -79,9 +79,8 @@ class Ledger:
             self._holds.see(saga, running)
         if found := self._unlogged.get(saga):
             self._unlogged[saga] = {slot: cost for slot, cost in found.items() if slot in running}
-        if self._returning:
-            for place in [place for place in self._returning if place[0] == saga and place[1] not in running]:
-                self._close_soon(saga, *self._returning.pop(place))
+        for place in [place for place in self._returning if place[0] == saga and place[1] not in running]:
+            self._close_soon(saga, *self._returning.pop(place))
         for slot, attempt in list(self._under_way[saga].items()):
             if attempt.rests and slot not in state.tokens:
                 self._leave((saga, slot))
@@ -242,19 +241,16 @@ class Ledger:
             )
         self._owe(saga, step.slot, cost)
         if cost < 0:
-            self._returning[saga, step.slot] = (
-                attempt,
-                cost,
-            )  # once the log has it: a worker that dies gives nothing back twice
+            # Once the log has it: a worker that dies gives nothing back twice.
+            self._returning[saga, step.slot] = attempt, cost
             return ()
         try:
             await self._close(attempt, cost)
         except EngineFault:
             logger.warning("not settled yet", exc_info=True, extra={"saga": state.origin.saga})
             return ()  # `drain` tries again
-        account, tenants = attempt.account.account, self._slices.tenants
-        tenant = tenants.get(account.of_tenant) if tenants else None
-        return self._halting.news(state, account, attempt.sums, tenant)
+        account = attempt.account.account
+        return self._halting.news(state, account, attempt.sums, self._slices.tenants.get(account.of_tenant))
 
     def rest(self, state: State, step: RunStep) -> None:
         """An attempt found no room in its process: what it holds is kept for it, as long as the saga needs it."""
@@ -395,9 +391,9 @@ def _key(state: State) -> str:
     return _name(state.origin.tenant, state.origin.saga)
 
 
-@functools.lru_cache(maxsize=4096)  # every attempt asks several times
-def _name(tenant: str, saga: str) -> str:
-    return str(SagaRef(tenant, saga))
+_name = functools.lru_cache(4096)(
+    lambda tenant, saga: str(SagaRef(tenant, saga))
+)  # asked for several times an attempt
 
 
 def _costs(state: State, graph: Graph) -> bool:
