@@ -97,10 +97,8 @@ class Ledger:
         if not (cache.terms.counts_days or cache.terms.saga):
             return
         saga = _key(state)
-        place = saga, step.slot
         amount = step.node.cost if amount is None else amount
-        if self._wanted:
-            amount = max(amount, self._wanted.get((*place, step.attempt), 0))
+        amount = max(amount, self._wanted.get((saga, step.slot, step.attempt), 0))
         now = self._clock.now()
         owner = state.origin.tenant, state.origin.user
         account = self._account(cache.account(*owner, now))
@@ -114,12 +112,13 @@ class Ledger:
         if before is not None and is_held and not before.spent and before.cover == amount:
             before.spent, before.rests = spent, False  # what is held for it is held still
             return
-        self._leave(place)
+        self._leave((saga, step.slot))
         if self._closing:
             await self.closed(saga)
         attempt = self._under_way[saga][step.slot] = AttemptSpending(saga, account, spent)
         try:
-            await self._hold(state, step.node.name, step.node.name, attempt, amount)
+            if amount:
+                await self._hold(state, step.node.name, step.node.name, attempt, amount)
         except NoRoom:
             del self._under_way[saga][step.slot]
             raise
@@ -388,12 +387,12 @@ class Ledger:
 
 
 def _key(state: State) -> str:
-    return _name(state.origin.tenant, state.origin.saga)
+    return _key_of(state.origin.tenant, state.origin.saga)
 
 
-_name = functools.lru_cache(4096)(
-    lambda tenant, saga: str(SagaRef(tenant, saga))
-)  # asked for several times an attempt
+@functools.lru_cache(maxsize=1024)  # a step asks four times
+def _key_of(tenant: str, saga: str) -> str:
+    return str(SagaRef(tenant, saga))
 
 
 def _costs(state: State, graph: Graph) -> bool:

@@ -23,10 +23,9 @@ def cost_of(step: RunStep, specs: Specs, tool: str) -> int:
     """The most that one call of a tool costs in this step, as far as it is declared."""
     spec = specs.get(tool)
     declared = spec.cost if spec is not None else 0
-    if not declared and not step.node.cost:
-        return 0
     # The step's own cost is from when its graph was compiled; the larger of both counts.
-    return max(declared, step.node.cost) if tool == tool_called(step) else declared
+    own = step.node.cost
+    return own if own > declared and tool == tool_called(step) else declared
 
 
 def foreseen(step: RunStep, specs: Specs) -> int:
