@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -16,6 +17,9 @@ from baton.errors import NotFound, UserError
 from baton.words.event_words import EventWords
 
 _ENTRIES: Final = "50"
+_FULL: Final = "full"
+_TAG: Final = re.compile(rf'"log-(?P<after>[0-9]{{1,9}})-(?P<last>[0-9]{{1,9}}|{_FULL})"')
+"""Of a page of the log: where it begins, and the newest entry that it has; a full one never changes."""
 _SHORT: Final = 100  # entries that a page reads besides what it must
 MOST_DOWNLOADED: Final = 4_000_000  # characters; Lambda answers with 6 MB, and quotes the JSON
 
@@ -56,20 +60,36 @@ async def cost(visit: Visit) -> Html:
     return Html(template="cost.html", title=f"Cost of {found['saga']}", data=data)
 
 
-async def log(visit: Visit) -> Html:
-    """The log in pages: a line for each event, and behind it what the event holds."""
+async def log(visit: Visit) -> Answer:
+    """The log in pages: a line for each event, and behind it what the event holds. A page that is open is sent the entries that it lacks."""
     saga, after = visit.path["saga"], visit.query.get("after", "0")
+    has = _TAG.fullmatch(visit.seen)
+    last = has["last"] if has and has["after"] == after else ""
+    if last == _FULL:
+        return Unchanged()
+    if (
+        last
+        and not (await visit.call("listEvents", {"saga": saga}, {"after": last, "limit": "1"}))["entries"]
+    ):
+        return Unchanged()
     page = await visit.call("listEvents", {"saga": saga}, {"after": after, "limit": _ENTRIES})
     said = EventWords()
+    # What an event says may depend on those before it.
     entries = [(one, [(event, sentence(said, event)) for event in one["events"]]) for one in page["entries"]]
+    # The last entry of a page brings the link to the next one: that page is made anew, once.
+    is_more = bool(last) and page["next"] is None and int(last) > int(after)
+    newest = page["entries"][-1]["version"] if page["entries"] else after
     data = {
         "saga": saga,
-        "entries": entries,
+        "entries": [one for one in entries if one[0]["version"] > int(last)] if is_more else entries,
+        "is_more": is_more,
         "next": page["next"],
         "after": after,
         "commands": printing(visit.api, saga, after, _ENTRIES),
     }
-    return Html(template="log.html", title=f"Log of {saga}", data=data, tag=tag_of(page))
+    tag = f'"log-{after}-{newest if page["next"] is None else _FULL}"'
+    adds = "entries" if is_more else ""
+    return Html(template="log.html", title=f"Log of {saga}", data=data, tag=tag, adds=adds)
 
 
 def sentence(said: EventWords, event: Mapping[str, Any]) -> str:

@@ -396,4 +396,4 @@ def _key_of(tenant: str, saga: str) -> str:
 
 
 def _costs(state: State, graph: Graph) -> bool:
-    return bool(state.money.spent) or any(node.cost or node.replan is not None for node in graph.work)
+    return bool(state.money.spent) or graph.costs

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from baton.adapters.aws import translated
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import names_in, number, text
+from baton.adapters.dynamo.items import attribute, names_in, number, text
 from baton.adapters.dynamo.requests import put_new, query
 from baton.errors import CorruptLog
 from baton.ports import Definition
@@ -86,6 +86,11 @@ def _item(definition: Definition) -> Item:
         "doc": text(definition.document),
         "created": number(definition.created),
         "by": text(definition.by),
+        **{
+            name: attribute(list(types))
+            for name, types in (("types", definition.types), ("past", definition.past))
+            if types
+        },
     }
 
 
@@ -100,6 +105,12 @@ def _definition(item: StoredItem, tenant: str, name: str) -> Definition:
             document=item["doc"]["S"],
             created=int(item["created"]["N"]),
             by=item["by"]["S"],
+            types=_texts(item, "types"),
+            past=_texts(item, "past"),
         )
     except (KeyError, ValueError) as error:
         raise CorruptLog(f"definition {name} of {tenant} cannot be read: {error!r}") from error
+
+
+def _texts(item: StoredItem, name: str) -> tuple[str, ...]:
+    return tuple(one["S"] for one in item[name]["L"]) if name in item else ()

@@ -64,6 +64,8 @@ ATTRIBUTES: Mapping[str, str] = {
     # definition
     "doc": "reference of the document's blob",
     "by": "who registered it (also who resolved an incident)",
+    "types": "types of events that it has rules for (`past`: that earlier versions had rules for); absent: none",
+    "past": "see `types`",
     # notice
     "told": "when it was told; absent: a worker is about to send it (also, in micro-dollars, what of a user's day its tenant's counts)",
     "at": "when the notice was made",
@@ -92,7 +94,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "message": "why it failed (also why a channel never takes a notice)",
     "kind": "class of that failure",
     # entity and circuit breaker
-    "ver": "version: the number of its writes",
+    "ver": "version: the number of its writes (also the version of a workflow that a subscription is of)",
     "keys": "idempotency keys of its newest writes, in their order",
     "was": "what the newest write of an entity has replaced, if that was kept",
     "ttl": "when DynamoDB may delete the item, in epoch seconds; absent: never",
@@ -220,8 +222,10 @@ def key(pk: str, sk: str) -> Item:
 
 def row_item(tenant: str, row: Row) -> Item:
     """A tool's own row: its attributes as DynamoDB's own types, so that others can query them."""
-    attributes = {name: attribute(value) for name, value in row.attributes.items()}
-    return {**attributes, **key(f"T#{tenant}#ROW#{row.key}", row.sort)}
+    return {
+        **{name: attribute(value) for name, value in row.attributes.items()},
+        **key(f"T#{tenant}#ROW#{row.key}", row.sort),
+    }
 
 
 def attribute(value: Any) -> UniversalAttributeValueTypeDef:

@@ -74,7 +74,8 @@ def compile_document(
     own = expanded(document.value, kinds or {})
     model, problems, written, is_whole = read_definition(own.value)
     if model is not None:
-        source = Source(model, tools, is_whole, children or {}, has_time=has_time)
+        # All of them are looked through, again and again: a mapping that asks for each whether it is granted takes longer.
+        source = Source(model, dict(tools), is_whole, children or {}, has_time=has_time)
         try:
             problems += tuple(_problems(source))
             if not problems and not own.problems:
