@@ -78,6 +78,7 @@ class DynamoDefinitions:
 
 
 def _item(definition: Definition) -> Item:
+    both = definition.types or definition.past
     return {
         **items.key(
             items.definition_pk(definition.tenant, definition.name), items.definition_sk(definition.version)
@@ -86,11 +87,7 @@ def _item(definition: Definition) -> Item:
         "doc": text(definition.document),
         "created": number(definition.created),
         "by": text(definition.by),
-        **{
-            name: attribute(list(types))
-            for name, types in (("types", definition.types), ("past", definition.past))
-            if types
-        },
+        **({"types": attribute([definition.types, definition.past])} if both else {}),
     }
 
 
@@ -105,12 +102,12 @@ def _definition(item: StoredItem, tenant: str, name: str) -> Definition:
             document=item["doc"]["S"],
             created=int(item["created"]["N"]),
             by=item["by"]["S"],
-            types=_texts(item, "types"),
-            past=_texts(item, "past"),
+            types=_types(item, 0),
+            past=_types(item, 1),
         )
     except (KeyError, ValueError) as error:
         raise CorruptLog(f"definition {name} of {tenant} cannot be read: {error!r}") from error
 
 
-def _texts(item: StoredItem, name: str) -> tuple[str, ...]:
-    return tuple(one["S"] for one in item[name]["L"]) if name in item else ()
+def _types(item: StoredItem, which: int) -> tuple[str, ...]:
+    return tuple(one["S"] for one in item["types"]["L"][which]["L"]) if "types" in item else ()

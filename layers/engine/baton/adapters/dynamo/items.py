@@ -64,8 +64,7 @@ ATTRIBUTES: Mapping[str, str] = {
     # definition
     "doc": "reference of the document's blob",
     "by": "who registered it (also who resolved an incident)",
-    "types": "types of events that it has rules for (`past`: that earlier versions had rules for); absent: none",
-    "past": "see `types`",
+    "types": "types of events, two lists: that it has rules for, and that earlier versions had rules for; absent: none",
     # notice
     "told": "when it was told; absent: a worker is about to send it (also, in micro-dollars, what of a user's day its tenant's counts)",
     "at": "when the notice was made",
@@ -222,10 +221,8 @@ def key(pk: str, sk: str) -> Item:
 
 def row_item(tenant: str, row: Row) -> Item:
     """A tool's own row: its attributes as DynamoDB's own types, so that others can query them."""
-    return {
-        **{name: attribute(value) for name, value in row.attributes.items()},
-        **key(f"T#{tenant}#ROW#{row.key}", row.sort),
-    }
+    attributes = {name: attribute(value) for name, value in row.attributes.items()}
+    return {**attributes, **key(f"T#{tenant}#ROW#{row.key}", row.sort)}
 
 
 def attribute(value: Any) -> UniversalAttributeValueTypeDef:
