@@ -48,12 +48,14 @@ DOCUMENTS = (
     "{name: slow, nodes: {c: {workflow: other, timeout: 1m, retry: {max_attempts: 2, base: 1s}}}}",
     "{name: late, on_failure: rollback, nodes: {w: {wait: {signal: go}}, c: {workflow: other, after: w}}}",
     "{name: skip, on_failure: rollback, nodes: {a: {tool: work}, b: {tool: work, after: a, when: 'false'}}}",
-    "{name: early, on_failure: rollback, nodes: {a: {tool: work}, w: {wait: {signal: go}}, j: {tool: work, after: [a, w], join: any}}}",
+    "{name: early, on_failure: rollback, nodes: {a: {tool: work}, w: {wait: {signal: go}}, j: {value: 1, after: [a, w], join: any}}}",
     "{name: round, on_failure: rollback, nodes: {a: {tool: work, loop: {while: 'loop.iteration < 1'}}, v: {value: 1, after: a}}}",
     "{name: asked, on_failure: rollback, nodes: {a: {tool: work, when: {python: 'def evaluate(output, context): return True'}}}}",
     "{name: limited, on_failure: rollback, limits: {hops: 1}, nodes: {a: {tool: work}, b: {tool: work, after: a}}}",
     "{name: timed, on_failure: rollback, nodes: {a: {tool: work, limits: {wall_time: 1m}}}}",
-    "{name: both, on_failure: rollback, nodes: {a: {tool: work}, w: {wait: {for: 1m}}, c: {workflow: other}}}",
+    "{name: both, on_failure: rollback, nodes: {a: {tool: work}, c: {workflow: other}}}",
+    "{name: apart, on_failure: rollback, nodes: {w: {wait: {for: 1m}}, c: {workflow: other}}}",
+    "{name: timer, on_failure: rollback, nodes: {a: {tool: work}, w: {wait: {for: 1m}}}}",
     (
         "{name: failing, on_failure: {tool_error: {ladder: [retry, escalate, rollback], at_most: {escalate: 1}, "
         "retry: quick}}, nodes: {a: {tool: work}}}"
@@ -118,10 +120,13 @@ def _explore(program: Program, found: dict[tuple[str, str], set[str]]) -> None:
             tried.append(entry)
             for kind, before, after in _statuses(program, life, entry):
                 found.setdefault((kind, before), set()).add(after)
-            state = _next(life, entry)
+            state, entries = _next(life, entry), {entry.version: entry}
+            while 0 < state.recovery.consecutive_crashes < MAX_DEATHS - 1:  # one more is as one
+                entry = _death(state)
+                state, entries[entry.version] = fold(state, entry), entry
             if (shape := _shape(state)) not in known:
                 past = {} if state.ended else {status_of(state, program): state}
-                next_ = Life(state, {**past, **life.past}, {**life.entries, entry.version: entry})
+                next_ = Life(state, {**past, **life.past}, {**life.entries, **entries})
                 if isinstance(entry.events[-1], ev.Forked):
                     forked.append(next_)
                 else:
@@ -201,10 +206,14 @@ def _moves(program: Program, life: Life) -> Iterator[ev.Entry]:
         for events in _by_the_worker(program, life):
             if events:
                 yield _entry(state, *events, epoch=max(state.epoch, 1))
-        now = state.last_at + SOON
-        death = ev.Revived(dead="i0", dead_epoch=state.epoch, dead_until=now, at=now)
-        yield _entry(state, death, epoch=state.epoch + 1)
+        yield _death(state)
         yield _entry(state, ev.GaveUp(), epoch=max(state.epoch, 1))
+
+
+def _death(state: State) -> ev.Entry:
+    now = state.last_at + SOON
+    death = ev.Revived(dead="i0", dead_epoch=state.epoch, dead_until=now, at=now)
+    return _entry(state, death, epoch=state.epoch + 1)
 
 
 def _entry(state: State, *events: ev.Event, epoch: int = 0) -> ev.Entry:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import ssl
 import sys
 from collections.abc import Generator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,8 @@ import pytest
 from tests.kit.patience import PATIENCE_S
 
 TESTS = Path(__file__).parent
+# A client of httpx reads all certificates of the machine, which takes longer than most requests on loopback; one reading is enough.
+ssl.create_default_context = cache(ssl.create_default_context)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -11,6 +11,7 @@ from baton.testing import call
 from baton.testing.running import _with_stand_ins
 from baton.tools.define import Registry
 from baton.tools.standard.loading import load_app
+from tests.browser.hostile import hostile
 
 EVENING = "2026-12-24T19:30:00Z"
 FORM = """
@@ -86,7 +87,8 @@ def models(said: str = "A table for four at the Lantern.") -> Mapping[str, Any]:
                 call("delivery.quote", city="Lisbon", items=["Pad Thai"], at=EVENING),
             ],
             said,
-        ]
+        ],
+        "scribe": [call("table.search", city=hostile("argument"), party=2, at=EVENING), hostile("model")],
     }
 
 
@@ -105,8 +107,8 @@ def _tables(given: Mapping[str, Any]) -> Any:
             f"No {given['cuisine']} restaurant in {given['city']} is free",
             kind="user_resolvable",
         )
-    if given["city"] == "Nowhere":
-        raise StepFailure("unknown_city", "There are no restaurants in Nowhere", kind="permanent")
+    if given["city"].startswith("Nowhere"):
+        raise StepFailure("unknown_city", f"There are no restaurants in {given['city']}", kind="permanent")
     kind = given.get("kind", "restaurant")
     table = {"id": f"lisbon/{kind}/4", "house": "The Lantern", "city": given["city"], "seats": 4}
     return {"at": given["at"], "tables": [table | {"deposit_cents": 2000}]}

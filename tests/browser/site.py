@@ -26,6 +26,7 @@ from baton.ports import SagaRef
 from baton.ports.outside import HttpAnswer
 from baton.ports.outside import HttpRequest as Sent
 from baton.runtime.rates import RateLimiter
+from baton.runtime.service import Service
 from baton.settings import ApiSettings
 from baton.testing.deployment import Answers, Deployment
 from baton.testing.loop import VirtualLoop
@@ -50,7 +51,8 @@ class Site:
         self._thread = ThreadPoolExecutor(1)
         self._loop = VirtualLoop()
         models = ScriptedModels()
-        models.read(kitchen.models(), {"plan": {MODEL, "table.search", "delivery.quote"}})
+        tools = {MODEL, "table.search", "delivery.quote"}
+        models.read(kitchen.models(), dict.fromkeys(kitchen.models(), tools))
         self._made = Deployment(
             self._loop,
             kitchen.registry(),
@@ -61,7 +63,7 @@ class Site:
             models=models,
         )
         self.engine = engine = self._made._engine
-        config = ApiSettings(table="table", bucket="bucket", shards=1, tenant_rate_limit=0)
+        config = ApiSettings(table="table", bucket="bucket", worker="worker", shards=1, tenant_rate_limit=0)
         limiter = RateLimiter(engine.store.rates, engine.clock, engine.offload, 0)
         issuer = Issuer("https://issuer.test", "console", _Nothing(), _Secret(), engine.clock)
         signing = Signing(issuer, ("sub", "tenant", "roles", "groups"), engine.clock, engine.entropy)
@@ -86,12 +88,16 @@ class Site:
 
     def register(self, *documents: str) -> None:
         for document in documents:
-            self.run(self._made.service().register(document, json_only=False))
+            self.run(self.service().register(document, json_only=document.startswith("{")))
 
-    def start(self, workflow: str, given: Any = None) -> str:
+    def start(self, workflow: str, given: Any = None, **labels: str) -> str:
         """The id of a saga that has begun; nothing of it runs yet."""
-        view, _ = self.run(self._made.service().start(workflow, given, key=""))
+        view, _ = self.run(self.service().start(workflow, given, key="", labels=labels))
         return str(view["id"])
+
+    def service(self) -> Service:
+        """The API, for one request of the site's own user."""
+        return self._made.service()
 
     def settle(self, answers: Answers | None = None, **signals: Any) -> None:
         """Let all sagas run until they wait for a person, or for what never comes."""

@@ -8,80 +8,106 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from baton.console.pages import NAVIGATION
+from baton.console.pages import NAVIGATION, PAGES
+from baton.web.app import matches
+from tests.browser import hostile
 from tests.browser.conftest import Visitor
+from tests.browser.filled import fill
 from tests.browser.kitchen import EVENING
 from tests.browser.site import Site
 
 MOST_BYTES = 150_000
-HOSTILE = (
-    "<script>window.hacked=1</script><img src=x onerror=window.hacked=1> \" ' &amp; \u202etfel ot thgir \u0000 "
-    "\x1b[31m 👩‍👩‍👧 {{7*7}} <!--end--> javascript:window.hacked=1 "
+COLOURS, SIZES = ["color-contrast", "link-in-text-block"], ["target-size", "scrollable-region-focusable"]
+# Width, scheme, and the rules that are looked at. The document stays the same: after the first look only what is drawn differs.
+LOOKS: tuple[tuple[int, Any, list[str]], ...] = (
+    (360, "dark", []),
+    (360, "light", COLOURS),
+    (1440, "light", COLOURS + SIZES),
+    (1440, "dark", COLOURS),
 )
+BARRIERS = """
+async only => (await axe.run(document, {
+  resultTypes: ["violations"], rules: {"target-size": {enabled: true}},
+  ...(only.length && {runOnly: only}),
+})).violations
+"""
+
+
+ALL = {page.path for page in PAGES if page.method == "GET"} - {"sagas/{saga}/log.json"}
+# These are as others are: the same template.
+ALIKE = {f"sagas/{{saga}}/{deed}" for deed in ("resume", "rollback", "fork")} | {
+    "bulk/resume",
+    "workflows/{name}/{version}",
+    "workflows/{name}/{version}/start",
+}
 
 
 @pytest.fixture(scope="module")
-def pages(site: Site) -> dict[str, str]:
-    """The address of a page of each kind, with what a person meets there."""
+def hostile_pages(site: Site) -> tuple[str, ...]:
+    return fill(site)
+
+
+@pytest.fixture(scope="module")
+def pages(site: Site, hostile_pages: tuple[str, ...]) -> list[str]:
+    """A page of each kind, with what a person meets there; of those that an evening does not lead to, the hostile one."""
     dinner = site.start("dinner", {"city": "Lisbon", "party": 4, "at": EVENING})
     failed = site.start("dinner", {"city": "Nowhere", "party": 2, "at": EVENING})
-    form = site.start("guests", {"words": HOSTILE})
+    form = site.start("guests", {"words": "Tell us who is vegan."})
     plan = site.start("plan", {"words": "Dinner for four"})
     site.settle()
+    found = [path.lstrip("/") or "./" for path, _ in NAVIGATION]
+    found += [f"sagas/{dinner}{part}" for part in ("", "/graph", "/time", "/log/2", "/nodes/waitlist")]
+    found += [f"sagas/{failed}", *(f"sagas/{plan}/{part}" for part in ("log", "cost", "talk"))]
+    found += ["workflows/dinner", f"sagas/{form}/cancel", f"sagas/{form}/questions/0.form"]
+    for path in hostile_pages:
+        if not kinds(path) <= kinds(*found) | ALIKE:
+            found.append(path)
+    return found
+
+
+def kinds(*paths: str) -> set[str]:
+    """The pages that these addresses lead to, as the table has them."""
     return {
-        **{path: path.lstrip("/") for path, _ in NAVIGATION if path},
-        "overview": "./",
-        "workflow": "workflows/dinner",
-        "saga": f"sagas/{dinner}",
-        "failed": f"sagas/{failed}",
-        "graph": f"sagas/{dinner}/graph",
-        "time": f"sagas/{dinner}/time",
-        "log": f"sagas/{plan}/log",
-        "entry": f"sagas/{dinner}/log/2",
-        "cost": f"sagas/{plan}/cost",
-        "agent": f"sagas/{plan}/talk",
-        "node": f"sagas/{dinner}/nodes/waitlist",
-        "action": f"sagas/{form}/cancel",
-        "form": f"sagas/{form}/questions/0.form",
+        next(page.path for page in PAGES if matches(page.path, path.partition("?")[0].strip("./")))
+        for path in paths
     }
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1440, "light")])
 def test_no_page_has_a_barrier_and_none_is_wider_than_its_screen(
-    width: int, scheme: str, pages: dict[str, str], visitor: Visitor, axe: str
+    pages: list[str], visitor: Visitor, axe: str
 ) -> None:
-    page, found = visitor(width=width, scheme=scheme), dict[str, Any]()
-    for name, path in pages.items():
-        page.goto(path)
-        page.evaluate(axe)
-        result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-        found |= {
-            f"{name}: {one['id']}": [node["html"][:200] for node in one["nodes"][:3]]
-            for one in result["violations"]
-        }
-        if page.evaluate("document.documentElement.scrollWidth") > width:
-            found[f"{name}: wider than {width}"] = []
+    page, found = visitor(width=360, scheme="dark"), dict[str, Any]()
+    for path in pages:
+        for width, scheme, rules in LOOKS:
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size({"width": width, "height": 900})
+            if not rules:
+                page.goto(path)
+                page.evaluate(axe)
+            where = f"{path}, {width} px, {scheme}"
+            for one in page.evaluate(BARRIERS, rules):
+                found[f"{where}: {one['id']}"] = [node["html"][:200] for node in one["nodes"][:3]]
+            if page.evaluate("document.documentElement.scrollWidth") > width:
+                found[f"{where}: wider"] = []
     assert found == {}
+    assert ALL - ALIKE - kinds(*pages) == set()
 
 
-def test_what_users_tools_and_models_wrote_is_text(site: Site, visitor: Visitor) -> None:
-    saga = site.start("words", {"text": HOSTILE, "long": HOSTILE + "x" * 5_000, HOSTILE: [HOSTILE]})
-    asks = site.start("guests", {"words": HOSTILE})
-    site.settle()
-    page = visitor()
-    for path in (
-        f"sagas/{saga}",
-        f"sagas/{saga}/log",
-        f"sagas/{saga}/log/1",
-        f"sagas/{asks}/questions/0.form",
-    ):
+def test_what_users_tools_and_models_wrote_is_text(hostile_pages: tuple[str, ...], visitor: Visitor) -> None:
+    page, found, seen = visitor(width=360), dict[str, Any](), set[str]()
+    page.add_init_script(
+        "window.violations = []; document.addEventListener('securitypolicyviolation', e => violations.push(e.violatedDirective))"
+    )
+    for path in hostile_pages:
         page.goto(path)
         page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
-        assert page.evaluate("window.hacked") is None
-        assert page.locator("main img, main script").count() == 0
-        if path != f"sagas/{saga}":  # which shows no input
-            expect(page.get_by_text("<script>window.hacked=1</script>").first).to_be_attached()
-        assert page.evaluate("document.documentElement.scrollWidth") <= 1440
+        if wrong := page.evaluate(hostile.WRONG):
+            found[path] = wrong
+        texts = page.evaluate(hostile.TEXTS)
+        seen |= {field for field in hostile.FIELDS if any(hostile.marked(field) in text for text in texts)}
+    assert found == {}
+    assert hostile.FIELDS - seen == set()
+    assert ALL - kinds(*hostile_pages) == set(), "add the address of a page of this kind to filled.py"
 
 
 def test_a_saga_of_500_entries_is_opened_at_once(

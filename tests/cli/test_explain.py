@@ -37,6 +37,14 @@ def test_the_way_is_a_line_for_each_node_and_what_is_open_below(api: FakeApi, ba
     ]
 
 
+def test_the_event_that_has_started_a_saga_stands_above_the_way(api: FakeApi, baton: Baton) -> None:
+    by = "by the event `settled` from `shop` (id `e1`)"
+    pages = [(200, page(step(2, "a"), next=2, start=by)), (200, page(step(3, "b"), start=None))]
+    api.on("GET /sagas/s1/explain", *pages, *pages)
+    assert baton("explain", "s1").stdout.splitlines()[0] == f"start  started {by}"
+    assert json.loads(baton("explain", "s1", "--json").stdout)["start"] == by
+
+
 def test_all_pages_are_read_and_a_program_gets_one_document(api: FakeApi, baton: Baton) -> None:
     api.on("GET /sagas/s1/explain", (200, page(step(2, "a"), next=2)), (200, page(step(3, "b"))))
     found = json.loads(baton("explain", "s1", "--json", "--after", "1").stdout)

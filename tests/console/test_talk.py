@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.console.talk import talks_of
+from baton.console.talk import Stored, stored_in, talks_of
 
 TURN = {"started_at": "2026-01-01T00:00:00Z", "ended_at": "2026-01-01T00:00:02Z"}
 
@@ -68,9 +68,37 @@ def test_a_call_that_is_refused_and_what_is_too_large_for_its_entry_are_shown_as
             {**BEGUN[0], "given": {"ref": "x"}}, BEGUN[1], large, {"kind": "calls_began", "calls": [refused]}
         )
     )
-    assert talk.given == {}
+    assert talk.given == Stored("x", 0)
+    assert talk.turns[1].answer == Stored("blob", 9)
     assert [(one.tool, one.failure) for one in talk.turns[1].calls] == [("a", refused["failure"])]
 
 
 def test_a_node_that_is_no_agent_has_no_conversation() -> None:
     assert talks_of(entries({"kind": "step_succeeded", "item": "t1", "output": {"v": 1}})) == []
+
+
+def test_what_is_kept_beside_the_log_is_shown_once_it_was_read() -> None:
+    large = {**ASKS, "output": {"ref": "cas://sha256/aa@7", "size": 9}}
+    back = {"kind": "step_succeeded", "item": "t1-0", "output": {"ref": "cas://sha256/bb", "size": 7}, **TURN}
+    heard = {"kind": "turn_began", "turn": 2, "heard": ["k1", "k2"]}
+    news = {"kind": "signal_received", "key": "k1", "payload": {"v": "We are five."}}
+    log = entries(*BEGUN, large, back, news, heard)
+    (talk,) = talks_of(log)
+    assert list(stored_in(talk)) == [Stored("aa", 9), Stored("bb", 7)]
+    (talk,) = talks_of(
+        log, {"aa": {"text": "so", "calls": [{"tool": "a", "arguments": {"x": 1}}]}, "bb": [2]}
+    )
+    (call,) = talk.turns[1].calls
+    assert (talk.turns[1].answer, call.arguments, call.result) == ("so", {"x": 1}, [2])
+    assert talk.turns[2].heard == ["We are five.", "k2"]
+    assert list(stored_in(talk)) == []
+
+
+def test_a_part_of_a_log_shows_turns_of_an_agent_that_began_before_it() -> None:
+    log = entries(
+        {**ASKS, "item": "t7"}, {"kind": "step_succeeded", "item": "t7-1", "output": {"v": 3}, **TURN}
+    )
+    assert talks_of(log) == []
+    (talk,) = talks_of(log, is_part=True)
+    assert [(turn.number, turn.moved, turn.calls[1].result) for turn in talk.turns.values()] == [(7, 2, 3)]
+    assert talks_of(entries({**ASKS, "item": "3"}), is_part=True) == []

@@ -64,7 +64,7 @@ graphs:
     assert body(graph, "b") == {"input": "${input}", "outer": seen}
     assert body(graph, "c") == {
         "input": {"n": 1},
-        "outer": {"ctx": {"a": "${ctx.a.output}", "b": "${ctx.b.output}"}},
+        "outer": {"ctx": {"a": "${ctx.a.output}", "b": "${ctx.b.output?}"}},
     }
 
 

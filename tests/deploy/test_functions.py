@@ -89,12 +89,14 @@ def test_the_reconciler_knows_its_period_in_seconds() -> None:
 
 
 def test_functions_are_told_where_the_real_things_are() -> None:
-    worker, relay, reconciler = (stack().variables(name) for name in ("worker", "relay", "reconciler"))
+    api, worker, relay, reconciler = (
+        stack().variables(name) for name in ("api", "worker", "relay", "reconciler")
+    )
     assert relay["BATON_QUEUE_URL"] == reconciler["BATON_QUEUE_URL"] == "https://sqs.test/WakeQueue"
     assert worker["BATON_DEAD_LETTER_URL"] == "https://sqs.test/WakeDeadLetterQueue"
     assert reconciler["BATON_DEAD_LETTER_URL"] == "https://sqs.test/WakeDeadLetterQueue"
     name = stack().properties("WorkerFunction")["FunctionName"]
-    assert worker["BATON_WORKER"] == reconciler["BATON_WORKER"] == name
+    assert api["BATON_WORKER"] == worker["BATON_WORKER"] == reconciler["BATON_WORKER"] == name
 
 
 def test_only_functions_that_run_or_compile_sagas_carry_the_app() -> None:

@@ -11,6 +11,7 @@ from baton.web.bus_events import NotTaken, cloud_event
 from tests.handlers.deployment import Context, Deployment, payload
 from tests.handlers.http import Http
 from tests.handlers.test_reconciler import Reconciler
+from tests.kit import emf
 
 OBJECT = payload("api", "bus-object-created")
 IMPORT = """
@@ -23,10 +24,10 @@ nodes: {read: {value: "${input.key}"}}
 """
 
 
-def taken(deployment: Deployment, *entries: dict[str, Any], tenant: str = "acme") -> list[Any]:
+def taken(deployment: Deployment, *entries: dict[str, Any], tenant: str = "acme", **more: str) -> list[Any]:
     """What the function gives for each, or the error that it ends with."""
     found: list[Any] = []
-    with deployment.function("api", BATON_EVENT_TENANT=tenant) as module:
+    with deployment.function("api", BATON_EVENT_TENANT=tenant, **more) as module:
         Http(module).register(IMPORT)
         for entry in entries:
             try:
@@ -45,6 +46,13 @@ def test_event_tenant(deployment: Deployment) -> None:
     assert taken(deployment, OBJECT, tenant="globex")[0] == {"outcomes": []}
     (refused,) = taken(deployment, OBJECT, tenant="")
     assert "`EventTenant`" in str(refused)
+
+
+def test_worker_of_the_api(deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> None:
+    """What events do not do is counted under the worker's name, as all figures of a deployment are."""
+    taken(deployment, {**OBJECT, "detail-type": "Object Deleted"}, BATON_WORKER="its-worker")
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith('{"_aws"')]
+    assert emf.total(emf.read(lines), "EventsUnmatched", function="its-worker") == 1
 
 
 def test_what_cannot_be_dealt_with_comes_again(deployment: Deployment) -> None:

@@ -35,7 +35,7 @@ DINNER = (ROOT / "layers/app/sagas/dinner.yaml").read_text("utf-8")
 
 @cache
 def document() -> dict[str, Any]:
-    return describe(ApiSettings(table="t", bucket="b"))
+    return describe(ApiSettings(table="t", bucket="b", worker="w"))
 
 
 def operation(route: Route[Any]) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def test_it_carries_the_version_of_the_project() -> None:
 
 def test_what_a_deployment_sets_is_in_it() -> None:
     config = ApiSettings(
-        table="t", bucket="b", max_body_bytes=4_096, roles_claim="groups", tenant_claim="org"
+        table="t", bucket="b", worker="w", max_body_bytes=4_096, roles_claim="groups", tenant_claim="org"
     )
     text = json.dumps(describe(config))
     assert "At most 4096 bytes." in text

@@ -26,7 +26,7 @@ PLACES = {
 
 
 def config(**changes: Any) -> settings.ApiSettings:
-    return settings.ApiSettings(table="t", bucket="b", **changes)
+    return settings.ApiSettings(table="t", bucket="b", worker="w", **changes)
 
 
 def roles_of(claims: dict[str, Any], **changes: Any) -> set[str]:

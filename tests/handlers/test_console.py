@@ -110,6 +110,24 @@ def test_a_megabyte_is_cut_and_that_is_said(http: Http, browser: Browser) -> Non
     assert "characters)" in found[-1].text
 
 
+def test_a_value_beside_the_log_has_a_page_for_those_who_may_read_the_saga(
+    http: Http, browser: Browser
+) -> None:
+    begin(http.engine, ADA, ECHO, {"words": HOSTILE, "more": "x" * 1_000_000})
+    begin(http.engine, GRACE)
+    (digest,) = re.findall(r"cas://sha256/([0-9a-f]{64})", browser.get(f"{SAGA}/log.json").html)
+    page = f"values/{digest}"
+    seen = browser.get(f"{SAGA}/{page}")
+    assert seen.status == 200
+    assert "the first 100,000 of 1,000," in seen.text
+    assert f"baton value {ADA.id} cas://sha256/{digest}" in seen.text
+    assert "<script>alert(1)" not in seen.html
+    assert browser.get(f"/console/sagas/{GRACE.id}/{page}").status == 404
+    assert browser.get(f"{SAGA}/{page}?after=x").status == 400
+    stranger = Browser(http, user="bob", tenant="other")
+    assert stranger.get(f"{SAGA}/{page}").status == 404
+
+
 _AT: dict[str, Any] = {
     "started_at": 0,
     "ended_at": 1,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from baton.console.acting import pace
@@ -11,6 +13,7 @@ from tests.handlers.browsing import PARAMETERS as _PARAMETERS
 from tests.handlers.browsing import SECRET, VARIABLE, Browser
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, PARTY, append, begin
+from tests.kit.news import add_news
 
 PARAMETERS = _PARAMETERS
 SAGA = f"/console/sagas/{ADA.id}"
@@ -53,6 +56,40 @@ def test_an_entry_of_the_log_changes_the_pages_of_its_saga(http: Http, browser: 
     for path, before in tags.items():
         if path.startswith(SAGA):
             assert look(browser, path, before)[0] == 200, path
+
+
+def test_a_log_that_has_grown_sends_the_entries_that_a_page_lacks(http: Http, browser: Browser) -> None:
+    page, more = f"{SAGA}/log", SignalReceived(name="more", key="1", payload=Value(v=5), by="ada", at=1)
+    append(http.engine, more)
+    tag = browser.get(page).headers["etag"]
+    append(http.engine, more)
+    browser.more = {"hx-request": "true", "if-none-match": tag}
+    seen = browser.get(page)
+    assert (seen.headers["hx-retarget"], seen.headers["hx-reswap"]) == ("#entries", "beforeend")
+    assert [one for one in ("v1", "v2", "v3", "<h1") if f'id="{one}"' in seen.html or one in seen.html] == [
+        "v3"
+    ]
+    assert look(browser, page, seen.headers["etag"])[0] == 304
+    assert 'id="entries"' in browser.get(page).html
+    # One that asks for another part has nothing of this one.
+    assert look(browser, f"{page}?after=1", tag)[1].count("<article") == 2
+
+
+def test_a_full_page_of_the_log_comes_whole_once_and_is_never_asked_for_again(
+    http: Http, browser: Browser
+) -> None:
+    page = f"{SAGA}/log"
+    append_many(http, 49)
+    tag = browser.get(page).headers["etag"]
+    append_many(http, 1)
+    status, html, tag = look(browser, page, tag)
+    assert (status, html.count("<article"), f'href="{page}?after=50"' in html) == (200, 50, True)
+    append_many(http, 1)
+    assert look(browser, page, tag)[0] == 304
+
+
+def append_many(http: Http, entries: int) -> None:
+    asyncio.run(add_news(http.engine, ADA, entries))
 
 
 def test_an_address_with_a_filter_is_asked_for_with_it(browser: Browser) -> None:

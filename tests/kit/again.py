@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -28,6 +29,7 @@ from baton.core.nodes.base import Activation, Desk, Failed, Next
 from baton.core.nodes.child import ChildKind
 from baton.errors import NotFound
 from baton.runtime.catalog import Catalog
+from baton.runtime.service import Service
 from tests.kit.bugs import replaced
 from tests.kit.lending import UNDOING, of_undoing
 from tests.kit.map_bugs import MAPS, of_maps, of_pauses
@@ -123,6 +125,16 @@ async def handled(world: World, *, start: Any, patiently: Any) -> str:
     saga = str(await start(world, HANDLED, {}, "handled"))
     await patiently(world, lambda service: service.register(OTHER_VERSION, json_only=False))
     return saga
+
+
+async def announced(world: World, patiently: Any) -> str:
+    """A version drops a rule; then an event starts a saga by the one that is left."""
+    for rules in ("settled, placed", "settled"):
+        document = f"name: announced\nevents: {{start: [{rules}]}}\nnodes: {{a: {{value: 1}}}}"
+        await patiently(world, partial(Service.register, text=document, json_only=False))
+    event = {"specversion": "1.0", "id": "e1", "source": "shop", "type": "settled", "data": 1}
+    (done,) = await patiently(world, lambda service: world.queries().event_desk(service.signal).take(event))
+    return str(done["saga"])
 
 
 DRIVES = (("polled", polled), ("tried", tried))

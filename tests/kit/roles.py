@@ -20,7 +20,6 @@ import msgspec
 from baton.core.effects.toolspec import ONCE
 from baton.core.log.answers import Answer, answer_key
 from baton.core.log.callbacks import CALLBACK, Said
-from baton.core.log.records import Failure
 from baton.errors import NotAllowedNow, Throttled
 from baton.ports import Message, SagaRef, StepContext
 from baton.runtime.context import Invocation
@@ -159,10 +158,8 @@ class RememberingService(Service):
         self.world.acknowledged.append(Acknowledged("cancel", saga))
         return view
 
-    async def signal(
-        self, saga: str, name: str, payload: Any, key: str, failure: Failure | None = None
-    ) -> dict[str, Any]:
-        view = await super().signal(saga, name, payload, key, failure)
+    async def signal(self, saga: str, name: str, payload: Any, key: str, *more: Any) -> dict[str, Any]:
+        view = await super().signal(saga, name, payload, key, *more)
         self.world.acknowledged.append(Acknowledged("signal", saga, name, key, payload))
         return view
 

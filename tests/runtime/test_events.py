@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
+from baton.core.read.views import entry_view
 from baton.errors import InvalidDefinition, KeyReused, TooManyRequests, UserError
 from baton.runtime import subscribing
+from baton.runtime.metrics import Metrics
 from baton.runtime.quota import Quota
+from baton.words.event_words import EventWords
+from tests.kit import emf
 from tests.kit.bugs import replaced
 from tests.kit.toolbox import Books
 from tests.kit.world import World
@@ -101,6 +105,27 @@ def test_one_event_twice_at_once_starts_one_saga(stage: Stage) -> None:
     stage(story)
 
 
+def test_what_an_event_did_not_do_is_counted(stage: Stage) -> None:
+    """By what is in the way; a repetition of what was done is nothing to count."""
+    lines: list[str] = []
+
+    async def story(world: World, books: Books) -> None:
+        await register(world, SHIP, ORDER)
+        await take(world, event("unknown"))
+        await take(world, event("payment.settled", source="bank", order="A-1", amount=1))
+        await take(world, event("payment.settled", "e2", order=7, amount=1))
+        await take(world, settled(number="e3"))
+        await take(world, settled(number="e3"))
+
+    stage(story, metrics=Metrics(lines.append, "w"))
+    found = emf.read(lines)
+    counted = {name: emf.total(found, f"Events{name}", function="w") for name in EVENTS}
+    assert counted == {"Unmatched": 1, "Unreached": 4, "Refused": 1}
+
+
+EVENTS = ("Unmatched", "Unreached", "Refused")
+
+
 def test_an_event_that_no_rule_is_for_does_nothing(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         await register(world, SHIP)
@@ -163,6 +188,30 @@ def test_an_event_reaches_the_saga_with_its_correlation_key(stage: Stage) -> Non
         assert await take(world, settled()) == [{**done, "did": "duplicate"}], "the saga has ended"
         (late,) = await take(world, settled(number="e2"))
         assert (late["did"], late["why"]) == ("refused", "the saga has ended: completed")
+
+    stage(story)
+
+
+def test_a_saga_says_which_event_has_started_it_and_which_was_a_signal(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        await register(world, ORDER)
+        (begun,) = await take(world, event("order.placed", "p1", order="A-17"))
+        await take(world, settled())
+        await asyncio.sleep(60)
+        queries, by = world.queries(), "by the event `order.placed` from `shop` (id `p1`)"
+        way = await queries.way(begun["saga"], 0, 100)
+        assert (way["start"], (await queries.way(begun["saga"], 2, 100))["start"]) == (by, None)
+        (iteration,) = (await queries.explain(begun["saga"], "paid"))["iterations"]
+        assert by in iteration["text"]
+        said, words = EventWords(), []
+        for entry in world.entries(begun["saga"]):
+            words += [said.of(one) for one in entry_view(entry)["events"]]
+        told = [text for text, _ in filter(None, words)]
+        assert f"started {by}, under a rule of `mia`" in told
+        assert "the event `payment.settled` from `shop` (id `e1`) is the signal `paid`" in told
+        own, _ = await world.service().start("order", {}, "")
+        await asyncio.sleep(1)
+        assert (await queries.way(own["id"], 0, 100))["start"] is None
 
     stage(story)
 
@@ -233,7 +282,8 @@ output: ${{ctx.hear.output}}
 def test_a_workflow_that_has_no_rule_any_more_is_asked_in_vain(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         await register(world, SHIP, "name: ship\nnodes: {a: {value: 1}}")
-        world.store.subscriptions.subscribe("acme", "payment.settled", "not-there-yet", "mia")
+        world.store.subscriptions.subscribe("acme", "payment.settled", "ship", "mia", 3)
+        world.store.subscriptions.subscribe("acme", "payment.settled", "not-there-yet", "mia", 1)
         assert await take(world, settled()) == []
 
     stage(story)
@@ -247,10 +297,13 @@ def test_so_many_workflows_and_no_more_have_rules_for_a_type(
     async def story(world: World, books: Books) -> None:
         await register(world, SHIP, SHIP.replace("name: ship", "name: bill"))
         await register(world, SHIP + "output: 1")
-        with pytest.raises(InvalidDefinition, match="2 workflows have, or had, rules") as refused:
+        with pytest.raises(InvalidDefinition, match="2 workflows have rules") as refused:
             await register(world, SHIP.replace("name: ship", "name: third"))
         (problem,) = refused.value.problems
         assert problem.path == "/events/start/0/type"
         assert [one["workflow"] for one in await take(world, settled())] == ["bill", "ship"]
+        await register(world, "name: ship\nnodes: {a: {value: 1}}")
+        await register(world, SHIP.replace("name: ship", "name: third"))
+        assert [one["workflow"] for one in await take(world, settled(number="e2"))] == ["bill", "third"]
 
     stage(story)

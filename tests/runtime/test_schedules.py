@@ -8,6 +8,8 @@ import pytest
 
 from baton.errors import NotFound, UserError
 from baton.runtime.cursors import write_cursor
+from baton.runtime.metrics import Metrics
+from tests.kit import emf
 from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
@@ -104,3 +106,23 @@ def test_a_saga_that_is_triggered_is_the_callers_and_in_the_way_of_the_next_tick
         assert other["id"] != view["id"], "whatever is at work"
 
     stage(story)
+
+
+def test_ticks_that_start_nothing_are_counted_by_what_is_in_the_way(stage: Stage) -> None:
+    lines: list[str] = []
+
+    async def story(world: World, books: Books) -> None:
+        await register(world, wait="12m")
+        await asyncio.sleep(4_000)
+        world.reconciler_on = True
+        world.switch_on()
+        await asyncio.sleep(600)
+        ticks = (await world.queries().schedules.show("report"))["ticks"]
+        found = emf.read(lines)
+        for name in ("skipped", "missed", "refused"):
+            for where in ({"function": "w"}, {"function": "w", "workflow": "report"}):
+                assert emf.total(found, f"Ticks{name.capitalize()}", **where) == ticks[name]
+        assert ticks["skipped"] > 0
+        assert ticks["missed"] > 10
+
+    stage(story, metrics=Metrics(lines.append, "w"), reconciler_on=False)

@@ -293,6 +293,8 @@ class Sagas(Standard, Models, LastResort, Money, Lifetime, Values, Tenants, Stor
 class ApiSettings(Callers, Console, Sagas, Signals, Estimates, Settings):
     """The api function's."""
 
+    worker: Annotated[Name, Meta(description="Name of the worker function.")]
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WorkerSettings(
@@ -304,9 +306,7 @@ class WorkerSettings(
     dead_letter_url: Annotated[Name, Meta(description="Queue for what no worker can handle.")]
     worker: Annotated[Name, Meta(description="Name of the worker function.")]
     notices_topic: Annotated[Name, Meta(description="ARN of the topic that tells people what needs them.")]
-    api_url: Annotated[
-        Name, Meta(description="Address of the HTTP API, for the callbacks of work elsewhere.")
-    ]
+    api_url: Annotated[Name, Meta(description="Address of the HTTP API, for callbacks of work elsewhere.")]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

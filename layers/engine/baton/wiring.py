@@ -256,6 +256,7 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates, HttpClient, Credent
 
     Client and credentials are for the console, which asks its issuer who has signed in. They cost nothing before.
     """
+    from baton.runtime.metrics import Metrics
     from baton.tools.kinds import NODE_KINDS
     from baton.tools.standard import with_standard
     from baton.tools.standard.loading import load_app
@@ -266,6 +267,7 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates, HttpClient, Credent
     tools = with_standard(load_app(config.app), grants=Grants.of(config.standard_tools))
     engine = _engine(aws, _store(aws, config), blobs, config, _NoTools(), tools.specs())
     engine = replace(engine, kinds=NODE_KINDS, models=_models(aws, config))
+    engine = replace(engine, metrics=Metrics(_line_to_stdout, config.worker))
     # Its addresses are the operator's own: the issuer, and where its configuration says that codes are redeemed.
     issuer = LazyHttpClient(["0.0.0.0/0", "::/0"], closed=[settings.runtime_api()])
 

@@ -41,6 +41,12 @@ def _step(step: Mapping[str, Any], width: int | None) -> Iterator[Text]:
     yield from _said(said, width, _INDENT, _INDENT)
 
 
+def start_lines(page: Mapping[str, Any], width: int | None = None) -> Iterator[Text]:
+    """Above the first step: what has started the saga, where that was no caller."""
+    if page.get("start"):
+        yield from _said(one_line(f"started {page['start']}"), width, "start  ", style="cyan")
+
+
 def rest_lines(page: Mapping[str, Any], width: int | None = None) -> Iterator[Text]:
     """Below the last step: what is not settled, and how the saga ended."""
     for node in page["open"]:

@@ -261,19 +261,21 @@ def explain(
         for line in node_lines(found, terminal_width()):
             console().print(line)
         return
-    from baton.cli.explained import rest_lines, step_lines
+    from baton.cli.explained import rest_lines, start_lines, step_lines
 
     async def run(api: Api) -> None:
         steps: list[Any] = []
         page: dict[str, Any] = {}
+        start: str | None = None
         async for page in api.way(saga, after, limit):
             if as_json:
-                steps += page["steps"]
+                steps, start = steps + page["steps"], start or page.get("start")
                 continue
-            for line in step_lines(page["steps"], terminal_width()):
+            lines = (*start_lines(page, terminal_width()), *step_lines(page["steps"], terminal_width()))
+            for line in lines:
                 console().print(line)
         if as_json:
-            print_json(page | {"steps": steps})
+            print_json(page | {"start": start, "steps": steps})
             return
         for line in rest_lines(page, terminal_width()):
             console().print(line)

@@ -176,6 +176,8 @@ def possible(view: Mapping[str, Any], roles: frozenset[str]) -> list[Action]:
 
 def done(visit: Visit) -> str:
     """What a page says that is come to from an action."""
+    if visit.query.get("done") == "start":
+        return "It is started."
     action = _BY_NAME.get(visit.query.get("done", ""))
     if action is None:
         return ""

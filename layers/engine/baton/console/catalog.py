@@ -43,14 +43,8 @@ async def workflow(visit: Visit) -> Html:
         "newest": newest["version"],
         "drawn": draw(found, {}, ""),
         "numbers": list(zip(_COUNTED, numbers, strict=True)),
+        "may_start": "run" in visit.call.roles,
         "commands": commands(visit.api, path, ["workflows", f"{name}@{version}" if version else name]),
-        "starting": commands(
-            visit.api,
-            "/sagas",
-            ["start", name, "--input", "{}"],
-            {"workflow": name, "input": {}},
-            has_key=True,
-        ),
     }
     return Html(template="workflow.html", title=f"Workflow {name}", data=data)
 

@@ -75,23 +75,42 @@ class _Reader:
         return values[0] if values else None
 
 
-def data_of(schema: Any, form: Form, root: str = "/data") -> tuple[Any, list[Problem]]:
+def data_of(
+    schema: Any, form: Form, root: str = "/data", *, required: bool = True
+) -> tuple[Any, list[Problem]]:
     """What the form says, and what of it is no value of its field. Fields that were left empty are left out."""
     reader = _Reader(schema if isinstance(schema, Mapping) else {}, form)
-    value = _read(reader, schema, root, required=True, depth=0)
+    value = _read(reader, schema, root, required=required, depth=0)
     return (None if value is _NOTHING else value), reader.problems
 
 
 def fields_of(
-    schema: Any, form: Form | None, problems: Sequence[Problem] = (), root: str = "/data", label: str = ""
+    schema: Any,
+    form: Form | None,
+    problems: Sequence[Problem] = (),
+    root: str = "/data",
+    label: str = "",
+    *,
+    example: tuple[Any] | None = None,
+    required: bool = True,
 ) -> Field:
-    """The form of a schema, with what stands in it: of `form`, or at first the defaults."""
+    """The form of a schema, with what stands in it: of `form`, or at first the example or the defaults."""
     reader = _Reader(schema if isinstance(schema, Mapping) else {}, form)
     said: dict[str, list[str]] = {}
     for one in problems:
         said.setdefault(one.path, []).append(one.message)
-    default = reader.schema(schema).get("default", _NOTHING)
-    return _field(reader, schema, root, label or "Data", default, said, required=True, depth=0)
+    default = example[0] if example else reader.schema(schema).get("default", _NOTHING)
+    return _field(reader, schema, root, label or "Data", default, said, required=required, depth=0)
+
+
+def standing(fields: Field) -> dict[str, list[str]]:
+    """The form that a browser sends if nothing is changed in these fields."""
+    if fields.kind not in ("group", "rows"):
+        return {fields.name: [fields.value]}
+    found = {f"rows:{fields.name}": [fields.value]} if fields.kind == "rows" else {}
+    for one in fields.of:
+        found |= standing(one)
+    return found
 
 
 _NOTHING: Final = object()
@@ -188,7 +207,7 @@ def _value(reader: _Reader, kind: str, schema: Mapping[str, Any], name: str, tex
             return schema["enum"][int(text) if text.isdecimal() else MOST_ROWS]
         return json.loads(text)
     except (ValueError, IndexError, RecursionError) as error:
-        why = "is none of the choices" if kind == "choice" else f"is no JSON: {error}"
+        why = "is none of the choices" if kind == "choice" else _no_json(error)
         reader.problems.append(Problem(name, why))
         return _NOTHING
 
@@ -305,6 +324,10 @@ def _shown(kind: str, schema: Mapping[str, Any], value: Any) -> str:
     if kind == "json":
         return json.dumps(value, ensure_ascii=False, indent=2)
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def _no_json(error: Exception) -> str:
+    return f'is no JSON: {error}. Texts and names stand in double quotes, as in {{"city": "Vienna"}}'
 
 
 def _word(value: Any) -> str:

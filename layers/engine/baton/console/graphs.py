@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from baton.console.acting import pace
 from baton.console.drawing import became, draw
+from baton.console.rendering import part
+from baton.console.shell import commands
 from baton.console.visits import Answer, Html, Unchanged, Visit, tag_of
 from baton.errors import UserError
 
@@ -57,12 +59,29 @@ async def graph(visit: Visit) -> Answer:
         "zoom": zoom,
         "zooms": ZOOMS,
         "is_whole": way is not None and way["next"] is None,
+        "commands": "\n".join(_printing(visit, view, workflow)),
     }
     return Html(template="graph.html", title=f"Graph of {saga}", data=data, tag=tag, every=pace(view))
+
+
+def _printing(visit: Visit, view: Mapping[str, Any], workflow: Mapping[str, Any] | None) -> list[str]:
+    """The commands that print the way and the workflow."""
+    found = [commands(visit.api, f"/sagas/{part(view['id'])}/explain", ["explain", view["id"]])]
+    if workflow is not None:
+        name, version = workflow["name"], workflow["version"]
+        words = ["workflows", f"{name}@{version}"]
+        found.append(commands(visit.api, f"/workflows/{part(name)}/{version}", words))
+    return found
 
 
 async def node(visit: Visit) -> Html:
     """Why a node ran, or did not, in each of its rounds."""
     saga = visit.path["saga"]
     found = await visit.call("explainNode", {"saga": saga, "node": visit.path["node"]})
-    return Html(template="node.html", title=f"Node {found['node']}", data={"saga": saga, "found": found})
+    path = f"/sagas/{part(saga)}/explain/{part(found['node'])}"
+    data = {
+        "saga": saga,
+        "found": found,
+        "commands": commands(visit.api, path, ["explain", saga, found["node"]]),
+    }
+    return Html(template="node.html", title=f"Node {found['node']}", data=data)

@@ -35,6 +35,7 @@ async def inbox(visit: Visit) -> Html:
         "questions": page["questions"],
         "next": page["next"],
         "answered": visit.query.get("answered", ""),
+        "commands": commands(visit.api, "/questions", ["inbox"]),
     }
     return Html(template="inbox.html", title="Inbox", data=data, tag=tag_of(page["questions"]))
 
@@ -109,9 +110,6 @@ def _form(visit: Visit, ask: Mapping[str, Any], problems: Sequence[Problem] = ()
     if ask["type"] == "input" and "submit" in ask["options"]:
         fields = fields_of(ask["schema"], visit.form or None, problems)
     placed = (places(fields) if fields else frozenset()) | {"/arguments", "/output"}
-    action = ask["options"][0] if ask["options"] else ""
-    body = {"ask": ask["id"], "action": action} | ({"data": {}} if action == "submit" else {})
-    words = ["answer", saga, ask["id"], action, *(["--data", "{}"] if action == "submit" else [])]
     said = {name: visit.said(name) for name in ("comment", "arguments", "output")}
     takeover = ask["takeover"] or {}
     data = {
@@ -126,10 +124,26 @@ def _form(visit: Visit, ask: Mapping[str, Any], problems: Sequence[Problem] = ()
         "key": visit.said("key") or visit.token,
         "takeover": {name: str(takeover.get(name) or "") for name in ("url", "picture", "instructions")},
         "is_mine": (ask["claim"] or {}).get("by") == visit.session.user,
-        "commands": commands(visit.api, f"/sagas/{saga}/answer", words, body, has_key=True),
+        "commands": "\n".join(_printed(visit, ask)),
     }
     status = HTTPStatus.UNPROCESSABLE_ENTITY if problems else HTTPStatus.OK
     return Html(template="question.html", title="A question", data=data, status=status.value)
+
+
+def _printed(visit: Visit, ask: Mapping[str, Any]) -> list[str]:
+    """The commands behind each button."""
+    saga, name, found = visit.path["saga"], ask["id"], list[str]()
+    for action in ask["options"]:
+        has_data = action == "submit"
+        body = {"ask": name, "action": action} | ({"data": {}} if has_data else {})
+        words = ["answer", saga, name, action, *(["--data", "{}"] if has_data else [])]
+        found.append(commands(visit.api, f"/sagas/{saga}/answer", words, body, has_key=True))
+    if len(ask["for"]) > 1 or ask["claim"]:
+        is_mine = (ask["claim"] or {}).get("by") == visit.session.user
+        body = {"ask": name} | ({"release": True} if is_mine else {})
+        words = ["claim", saga, name, *(["--release"] if is_mine else [])]
+        found.append(commands(visit.api, f"/sagas/{saga}/claim", words, body))
+    return found
 
 
 def _buttons(ask: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -5,13 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from baton.console.rendering import usd
+from baton.console.shell import commands
 from baton.console.visits import Html, Visit, tag_of
 from baton.errors import Forbidden, UserError
 
 MOST_COUNTED = "100"
+
+
+_SHELL: Final = (
+    ("/questions", "inbox"),
+    ("/incidents?status=unacknowledged", "incidents --status unacknowledged"),
+    ("/sagas?status=parked", "list --status parked"),
+    ("/dead-letters", "dlq list"),
+    ("/costs?by=workflow", "cost --by workflow"),
+)
 
 
 @dataclass(frozen=True)
@@ -33,8 +43,8 @@ async def overview(visit: Visit) -> Html:
         _figure(
             "Incidents",
             _incidents(visit),
-            "failures that a person on call decides about",
-            "/console/incidents",
+            "failures that no person has acknowledged",
+            "/console/incidents?status=unacknowledged",
         ),
         _figure(
             "Parked",
@@ -47,9 +57,10 @@ async def overview(visit: Visit) -> Html:
         ),
         _figure("Spent today", _money(visit), "by the sagas of today, UTC", "/console/money", needs=False),
     )
+    shell = "\n".join(commands(visit.api, path, words.split()) for path, words in _SHELL)
     if "read" not in visit.call.roles:
         data = {"figures": figures, "needs": [one.name for one in figures if one.needs], "unknown": True}
-        data |= {"work": "", "is_empty": False, "failed": None}
+        data |= {"work": "", "is_empty": False, "failed": None, "commands": shell}
         return Html(template="overview.html", title="Overview", data=data, tag=tag_of(figures))
     work = await _sagas(visit, "open")
     found = await visit.call("listSagas", query={"limit": "1"})
@@ -61,6 +72,7 @@ async def overview(visit: Visit) -> Html:
         "unknown": [one.name for one in figures if one.instead],
         "is_empty": not found["sagas"],
         "failed": failed["sagas"],
+        "commands": shell,
     }
     tag = tag_of(figures, work, failed["sagas"])
     return Html(template="overview.html", title="Overview", data=data, tag=tag)
@@ -90,7 +102,7 @@ async def _questions(visit: Visit) -> str:
 
 
 async def _incidents(visit: Visit) -> str:
-    query = {"status": "open", "limit": MOST_COUNTED}
+    query = {"status": "unacknowledged", "limit": MOST_COUNTED}
     return counted(await visit.call("listIncidents", query=query), "incidents")
 
 

@@ -17,6 +17,8 @@ from baton.console import (
     overview,
     saga,
     schedules,
+    starting,
+    talking,
     targets,
     timeline,
     troubles,
@@ -34,7 +36,7 @@ class Page:
     handler: Callable[[Visit], Awaitable[Answer]]
 
 
-_KINDS: Final = (troubles.LETTER, targets.BREAKER, schedules.SCHEDULE)
+_KINDS: Final = (troubles.INCIDENT, troubles.LETTER, targets.BREAKER, schedules.SCHEDULE)
 
 
 def _of(kind: Kind) -> list[Page]:
@@ -53,7 +55,8 @@ PAGES: Final = (
     Page("GET", "sagas/{saga}/log/{version}", saga.entry),
     Page("GET", "sagas/{saga}/cost", saga.cost),
     Page("GET", "sagas/{saga}/time", timeline.timeline),
-    Page("GET", "sagas/{saga}/talk", saga.conversations),
+    Page("GET", "sagas/{saga}/talk", talking.conversations),
+    Page("GET", "sagas/{saga}/values/{digest}", talking.value),
     Page("GET", "sagas/{saga}/graph", graphs.graph),
     Page("GET", "sagas/{saga}/nodes/{node}", graphs.node),
     Page("GET", "inbox", inbox.inbox),
@@ -65,7 +68,6 @@ PAGES: Final = (
     *(Page("GET", f"bulk/{one.action.name}", bulk.asks(one)) for one in bulk.MANY),
     *(Page("POST", f"bulk/{one.action.name}", bulk.does(one)) for one in bulk.MANY),
     Page("GET", "incidents", troubles.incidents),
-    Page("POST", "incidents/{incident}/resolve", troubles.resolve),
     Page("GET", "dead-letters", troubles.letters),
     # A word in a path comes before a name: no letter is called so.
     Page("GET", "dead-letters/redrive", troubles.counted),
@@ -75,7 +77,12 @@ PAGES: Final = (
     *(page for kind in _KINDS for page in _of(kind)),
     Page("GET", "workflows", catalog.workflows),
     Page("GET", "workflows/{name}", catalog.workflow),
+    # A word in a path comes before a name: versions are numbers.
+    Page("GET", "workflows/{name}/start", starting.form),
+    Page("POST", "workflows/{name}/start", starting.start),
     Page("GET", "workflows/{name}/{version}", catalog.workflow),
+    Page("GET", "workflows/{name}/{version}/start", starting.form),
+    Page("POST", "workflows/{name}/{version}/start", starting.start),
     Page("GET", "error-budgets", catalog.error_budgets),
     Page("GET", "tools", catalog.tools),
     Page("GET", "tools/{tool}", catalog.tool),

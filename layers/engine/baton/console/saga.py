@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from baton.console.acting import ENDED, done, pace, possible
 from baton.console.drawing import became, draw
 from baton.console.graphs import BESIDE, workflow_of
-from baton.console.rendering import milliseconds, span
-from baton.console.talk import talks_of
+from baton.console.rendering import milliseconds, part, span
+from baton.console.shell import commands, printing
 from baton.console.visits import Answer, Download, Html, Unchanged, Visit, tag_of
 from baton.errors import NotFound, UserError
 from baton.words.event_words import EventWords
 
 _ENTRIES: Final = "50"
+_FULL: Final = "full"
+_TAG: Final = re.compile(rf'"log-(?P<after>[0-9]{{1,9}})-(?P<last>[0-9]{{1,9}}|{_FULL})"')
+"""Of a page of the log: where it begins, and the newest entry that it has; a full one never changes."""
 _SHORT: Final = 100  # entries that a page reads besides what it must
 MOST_DOWNLOADED: Final = 4_000_000  # characters; Lambda answers with 6 MB, and quotes the JSON
 
@@ -43,6 +47,7 @@ async def show(visit: Visit) -> Answer:
         "is_over": view["status"] in ENDED,
         "actions": possible(view, visit.call.roles),
         "done": done(visit),
+        "commands": commands(visit.api, f"/sagas/{part(view['id'])}", ["show", view["id"]]),
     }
     return Html(template="saga.html", title=f"Saga {view['id']}", data=data, tag=tag, every=pace(view))
 
@@ -50,30 +55,41 @@ async def show(visit: Visit) -> Answer:
 async def cost(visit: Visit) -> Html:
     """What the saga has cost, line by line."""
     found = await visit.call("showCost", {"saga": visit.path["saga"]})
-    return Html(template="cost.html", title=f"Cost of {found['saga']}", data={"cost": found})
+    saga = found["saga"]
+    data = {"cost": found, "commands": commands(visit.api, f"/sagas/{part(saga)}/cost", ["cost", saga])}
+    return Html(template="cost.html", title=f"Cost of {found['saga']}", data=data)
 
 
-async def log(visit: Visit) -> Html:
-    """The log in pages: a line for each event, and behind it what the event holds."""
+async def log(visit: Visit) -> Answer:
+    """The log in pages: a line for each event, and behind it what the event holds. A page that is open is sent the entries that it lacks."""
     saga, after = visit.path["saga"], visit.query.get("after", "0")
+    has = _TAG.fullmatch(visit.seen)
+    last = has["last"] if has and has["after"] == after else ""
+    if last == _FULL:
+        return Unchanged()
+    if (
+        last
+        and not (await visit.call("listEvents", {"saga": saga}, {"after": last, "limit": "1"}))["entries"]
+    ):
+        return Unchanged()
     page = await visit.call("listEvents", {"saga": saga}, {"after": after, "limit": _ENTRIES})
     said = EventWords()
+    # What an event says may depend on those before it.
     entries = [(one, [(event, sentence(said, event)) for event in one["events"]]) for one in page["entries"]]
-    data = {"saga": saga, "entries": entries, "next": page["next"], "after": after}
-    return Html(template="log.html", title=f"Log of {saga}", data=data, tag=tag_of(page))
-
-
-async def conversations(visit: Visit) -> Answer:
-    """What agents and their models said to each other."""
-    saga = visit.path["saga"]
-    view = await visit.call("showSaga", {"saga": saga})
-    if (tag := tag_of(view["version"])) == visit.seen:
-        return Unchanged()
-    page = await visit.call("listEvents", {"saga": saga}, {"limit": "1000"})
-    talks = talks_of(page["entries"])
-    turns = sum(len(talk.turns) for talk in talks)
-    data = {"saga": view, "talks": talks, "turns": turns, "is_whole": page["next"] is None}
-    return Html(template="talk.html", title=f"Conversations of {saga}", data=data, tag=tag, every=pace(view))
+    # The last entry of a page brings the link to the next one: that page is made anew, once.
+    is_more = bool(last) and page["next"] is None and int(last) > int(after)
+    newest = page["entries"][-1]["version"] if page["entries"] else after
+    data = {
+        "saga": saga,
+        "entries": [one for one in entries if one[0]["version"] > int(last)] if is_more else entries,
+        "is_more": is_more,
+        "next": page["next"],
+        "after": after,
+        "commands": printing(visit.api, saga, after, _ENTRIES),
+    }
+    tag = f'"log-{after}-{newest if page["next"] is None else _FULL}"'
+    adds = "entries" if is_more else ""
+    return Html(template="log.html", title=f"Log of {saga}", data=data, tag=tag, adds=adds)
 
 
 def sentence(said: EventWords, event: Mapping[str, Any]) -> str:
@@ -96,7 +112,12 @@ async def entry(visit: Visit) -> Html:
     page = await visit.call("listEvents", {"saga": saga}, asked)
     if not page["entries"] or page["entries"][0]["version"] != int(version):
         raise NotFound(f"the log has no version {version}")
-    data = {"saga": saga, "entry": page["entries"][0], "has_next": page["next"] is not None}
+    data = {
+        "saga": saga,
+        "entry": page["entries"][0],
+        "has_next": page["next"] is not None,
+        "commands": printing(visit.api, saga, asked["after"], asked["limit"]),
+    }
     return Html(template="entry.html", title=f"Version {version} of {saga}", data=data)
 
 

@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote, urlencode
 
 
 def commands(
@@ -20,6 +21,14 @@ def commands(
             curl += ["-H", "Idempotency-Key: $KEY"]
         curl += ["-d", json.dumps(body, ensure_ascii=False)]
     return f"{_line(['baton', *baton])}\n{_line(curl)}"
+
+
+def printing(api: str, saga: str, after: str = "0", limit: str = "") -> str:
+    """The commands that print the log of a saga, or entries of it."""
+    asked = {name: value for name, value in (("after", after), ("limit", limit)) if value not in ("", "0")}
+    path = f"/sagas/{quote(saga, safe='')}/events"
+    words = [word for name, value in asked.items() for word in (f"--{name}", value)]
+    return commands(api, f"{path}?{urlencode(asked)}" if asked else path, ["events", saga, *words])
 
 
 def _line(words: Sequence[str]) -> str:

@@ -106,7 +106,7 @@ class Site:
             now=self._clock.now(),
             token=self._entropy.token(128),
             api=address_of(event),
-            seen=header(event, "if-none-match"),
+            seen=header(event, "if-none-match") if header(event, "hx-request") else "",
         )
         return self._show(await handler(visit), session, visit, event)
 
@@ -138,6 +138,8 @@ class Site:
         }
         html = rendering.render(page.template, common | dict(page.data))
         kept = {**HEADERS, "content-type": _HTML} | ({"etag": page.tag} if page.tag else {})
+        if page.adds:
+            kept |= {"hx-retarget": f"#{page.adds}", "hx-reswap": "beforeend"}
         is_part = page.tag and header(event, "hx-request")
         return answer(page.status, rendering.live_part(html) if is_part else html, kept)
 

@@ -1,14 +1,28 @@
-"""What agents of a saga and their models said to each other, turn by turn, with what each turn cost. Pure: entries in, turns out."""
+"""What agents of a saga and their models said to each other, turn by turn, with what each turn cost. Pure: entries in, turns out.
+
+Which entries are read, and the page, are in talking.py.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from baton.console.rendering import milliseconds
 from baton.core.log.agents import is_turn
+from baton.core.log.references import PERIOD, SCHEME
 from baton.core.money import MICRO
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A value that is kept beside the log and was not read: its digest and its bytes."""
+
+    digest: str
+    size: int
 
 
 @dataclass(slots=True)
@@ -25,7 +39,10 @@ class Called:
 
 @dataclass(slots=True)
 class Turn:
-    """heard: messages from outside before it. Tokens: of all requests of it. version: of the entry with the answer, 0: none yet."""
+    """heard: messages from outside before it. Tokens: of all requests of it. version: of the entry with the answer, 0: none yet.
+
+    moved: the last entry that says something of the turn itself.
+    """
 
     node: str
     round: str
@@ -41,15 +58,16 @@ class Turn:
     usd: float = 0.0
     took: int | None = None
     version: int = 0
+    moved: int = 0
 
 
 @dataclass(slots=True)
 class Talk:
-    """One run of an agent. given: its model, instructions and prompt, where the entry has room for them."""
+    """One run of an agent. given: its model, instructions and prompt; empty where its beginning is not among the entries."""
 
     node: str
     round: str
-    given: Mapping[str, Any]
+    given: Mapping[str, Any] | Stored
     turns: dict[int, Turn] = field(default_factory=dict)
     is_over: bool = False
 
@@ -58,25 +76,70 @@ class Talk:
         return sum(turn.usd for turn in self.turns.values())
 
 
-def talks_of(entries: Sequence[Mapping[str, Any]]) -> list[Talk]:
-    """In the order in which agents began."""
+@dataclass(slots=True)
+class _Reader:
+    """values: what was read of values beside the log, by digest. news: what signals said, by key."""
+
+    values: Mapping[str, Any]
+    news: dict[str, Any] = field(default_factory=dict)
+
+    def value(self, given: Any) -> Any:
+        """What a value of an event is; None for none."""
+        if not isinstance(given, Mapping):
+            return None
+        if not (ref := given.get("ref")):
+            return given.get("v")
+        digest = str(ref).removeprefix(SCHEME).partition(PERIOD)[0]
+        return self.values.get(digest, Stored(digest, int(given.get("size") or 0)))
+
+
+def talks_of(
+    entries: Sequence[Mapping[str, Any]],
+    values: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    is_part: bool = False,
+) -> list[Talk]:
+    """In the order in which agents began. is_part: the beginnings may be in earlier entries."""
     found: dict[tuple[str, str], Talk] = {}
+    reader = _Reader(values)
     for entry in entries:
         for event in entry["events"]:
+            if event["kind"] == "signal_received":
+                reader.news[str(event.get("key"))] = reader.value(event.get("payload"))
+                continue
             place = (str(event.get("node") or ""), ".".join(map(str, event.get("iteration") or ())))
             if event["kind"] == "agent_began":
-                given = (event.get("given") or {}).get("v")
-                found[place] = Talk(*place, given if isinstance(given, Mapping) else {})
-            elif (talk := found.get(place)) is not None:
-                _take(talk, event, int(entry["version"]))
+                given = reader.value(event.get("given"))
+                found[place] = Talk(*place, given if isinstance(given, Mapping | Stored) else {})
+                continue
+            if is_part and place not in found and _is_of_an_agent(event):
+                found[place] = Talk(*place, {})
+            if (talk := found.get(place)) is not None:
+                _take(talk, event, int(entry["version"]), reader)
     return list(found.values())
 
 
-def _take(talk: Talk, event: Mapping[str, Any], version: int) -> None:
+def stored_in(talk: Talk) -> Iterator[Stored]:
+    """The values beside the log that its turns name, the newest turn first."""
+    for turn in sorted(talk.turns.values(), key=lambda turn: -turn.number):
+        results = [call.result for call in turn.calls]
+        yield from (one for one in (turn.answer, *turn.heard, *results) if isinstance(one, Stored))
+    if isinstance(talk.given, Stored):
+        yield talk.given
+
+
+def _is_of_an_agent(event: Mapping[str, Any]) -> bool:
+    item = re.fullmatch(r"t[0-9]+(-[0-9]+)?", str(event.get("item") or ""))
+    return event["kind"] in ("turn_began", "calls_began", "agent_closed") or item is not None
+
+
+def _take(talk: Talk, event: Mapping[str, Any], version: int, reader: _Reader) -> None:
     if event["kind"] == "agent_closed":
         talk.is_over = True
     elif event["kind"] == "turn_began":
-        _turn(talk, int(event["turn"])).heard = event.get("heard") or ()
+        turn = _turn(talk, int(event["turn"]))
+        turn.heard = [reader.news.get(str(key), key) for key in event.get("heard") or ()]
+        turn.moved = version
     elif event["kind"] == "calls_began":
         for one in event["calls"]:
             call = _call(talk, str(one["item"]))
@@ -85,9 +148,9 @@ def _take(talk: Talk, event: Mapping[str, Any], version: int) -> None:
             call.version = call.version or version
     elif item := str(event.get("item") or ""):
         if is_turn(item):
-            _answered(_turn(talk, int(item[1:])), event, version)
+            _answered(_turn(talk, int(item[1:])), event, version, reader)
         elif item.startswith("t") and "-" in item:
-            _came_back(_call(talk, item), event, version)
+            _came_back(_call(talk, item), event, version, reader)
 
 
 def _turn(talk: Talk, number: int) -> Turn:
@@ -99,7 +162,8 @@ def _call(talk: Talk, item: str) -> Called:
     return _call_at(_turn(talk, int(turn[1:])), int(index))
 
 
-def _answered(turn: Turn, event: Mapping[str, Any], version: int) -> None:
+def _answered(turn: Turn, event: Mapping[str, Any], version: int, reader: _Reader) -> None:
+    turn.moved = version
     for one in event.get("usage") or ():
         turn.input += one.get("input", 0)
         turn.cached += one.get("cached", 0)
@@ -111,7 +175,7 @@ def _answered(turn: Turn, event: Mapping[str, Any], version: int) -> None:
     if event["kind"] != "step_succeeded":
         return
     turn.version, turn.took = version, _took(event)
-    said = (event.get("output") or {}).get("v")
+    said = reader.value(event.get("output"))
     if not isinstance(said, Mapping):
         turn.answer = said
         return
@@ -127,12 +191,11 @@ def _call_at(turn: Turn, index: int) -> Called:
     return turn.calls[index]
 
 
-def _came_back(call: Called, event: Mapping[str, Any], version: int) -> None:
+def _came_back(call: Called, event: Mapping[str, Any], version: int, reader: _Reader) -> None:
     call.failure = event.get("failure")
     if event["kind"] in ("step_succeeded", "step_failed"):
         call.version, call.took = version, _took(event)
-        output = event.get("output") or {}
-        call.result = output.get("v", output or None)
+        call.result = reader.value(event.get("output"))
 
 
 def _took(event: Mapping[str, Any]) -> int | None:

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from baton.console.acting import ENDED, pace
 from baton.console.gantt import NAMES, Bar, Gantt, gantt, took
 from baton.console.rendering import span, words
+from baton.console.shell import printing
 from baton.console.visits import Answer, Html, Unchanged, Visit, tag_of
 
 _ENTRIES: Final = "1000"
@@ -39,6 +40,7 @@ async def timeline(visit: Visit) -> Answer:
         "is_whole": is_whole,
         "most": MOST_LANES,
         "took": took,
+        "commands": printing(visit.api, saga),
     }
     return Html(template="time.html", title=f"Time of {saga}", data=data, tag=tag, every=pace(view))
 

@@ -40,7 +40,7 @@ class Calls(Protocol):
 class Visit:
     """path: the names in the page's path. form: what was sent, each name with all its values, without the token.
 
-    now: epoch ms. token: a fresh random name. api: the address of the deployment. seen: the tag of what the browser has.
+    now: epoch ms. token: a fresh random name. api: the address of the deployment. seen: the tag of what a page that renews itself has.
     """
 
     session: Session
@@ -63,7 +63,8 @@ class Html:
     """A page: a template and what it shows.
 
     tag: a name that changes when what the element `live` of the template shows does; with one, the page renews itself.
-    every: ms until it looks first whether it has changed.
+    every: ms until it looks first whether it has changed. adds: where the live part is what is new only, the id of the element that it is
+    added to.
     """
 
     template: str
@@ -72,6 +73,7 @@ class Html:
     status: int = 200
     tag: str = ""
     every: int = OFTEN
+    adds: str = ""
 
 
 @dataclass(frozen=True)

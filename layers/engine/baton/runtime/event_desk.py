@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from baton.core.conditions import judge
 from baton.core.conditions.outcome import ConditionError
 from baton.core.expressions import ExpressionError, Path, as_text, compile_template
 from baton.core.graph.outside import SignalRule, StartRule
+from baton.core.log.records import Sent
 from baton.core.outside.cloudevents import LONGEST_KEY, identity_of
 from baton.errors import KeyReused, NotFound, TooManyRequests, UserError
 from baton.ports import Definition, SagaRef
@@ -52,8 +54,10 @@ DEEDS = {
     LATER: "`why` says what does not allow it now; it is done when the event comes again",
 }
 
-Signal = Callable[[str, str, Any, str], Awaitable[dict[str, Any]]]
-"""`Service.signal`: saga, name, payload, key."""
+_METRICS = {NO_SAGA: "EventsUnreached", REFUSED: "EventsRefused", LATER: "EventsRefused"}
+
+Signal = Callable[[str, str, Any, str, None, Sent], Awaitable[dict[str, Any]]]
+"""`Service.signal`: saga, name, payload, key, no failure, and the event."""
 
 
 class EventDesk:
@@ -83,6 +87,7 @@ class EventDesk:
             logger.log(level, "event %s", one["did"], extra=said)
         if not outcomes:
             logger.info("event without a rule", extra={"tenant": self._tenant, "type": event["type"]})
+        self._engine.metrics.events(_figures(outcomes), self._parts.clock.now())
         return outcomes
 
     async def _by(self, workflow: str, user: str, event: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -144,6 +149,7 @@ class EventDesk:
                 user=user,
                 body_hash=hashed,
                 labels=labels,
+                sent=facts.sent,
             )
         except KeyReused:
             return _said(EXISTS, saga)
@@ -153,7 +159,8 @@ class EventDesk:
         saga = self._correlated(workflow, facts.key_of(rule))
         if await self._parts.call(self._parts.log.read_head, SagaRef(self._tenant, saga)) is None:
             return _said(NO_SAGA)
-        done = await self._signal(saga, rule.signal, facts.render(rule.payload), f"event-{facts.identity}")
+        key, payload = f"event-{facts.identity}", facts.render(rule.payload)
+        done = await self._signal(saga, rule.signal, payload, key, None, facts.sent)
         return _said(SIGNALLED if done["changed"] else DUPLICATE, saga)
 
     def _correlated(self, workflow: str, key: str) -> str:
@@ -166,6 +173,7 @@ class _Facts:
     def __init__(self, event: Mapping[str, Any]) -> None:
         self._event = event
         self.identity = identity_of(event)
+        self.sent = Sent(source=event["source"], type=event["type"], id=event["id"])
 
     def fit(self, rule: StartRule | SignalRule) -> bool:
         """Raises `ConditionError`."""
@@ -191,6 +199,14 @@ class _Facts:
 
     def _lookup(self, path: Path) -> Any:
         return self._event
+
+
+def _figures(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """By metric, what was not done."""
+    if not outcomes:
+        return {"EventsUnmatched": 1}
+    counts = Counter(_METRICS[one["did"]] for one in outcomes if one["did"] in _METRICS)
+    return dict(counts)
 
 
 def _said(did: str, saga: str | None = None, why: str = "") -> dict[str, Any]:

@@ -11,7 +11,7 @@ output; what is not written when the invocation times out is lost).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -56,6 +56,18 @@ class Metrics:
         """What a look at the dead letters has found: messages that were new, letters that are pending, age of the oldest in ms."""
         figures = {"DeadMessages": moved, "DeadLetters": pending, "DeadLetterAge": age}
         self._put([document(now, {"function": self._deployment}, [["function"]], figures)])
+
+    def ticks(self, workflow: str, figures: Mapping[str, int], now: int) -> None:
+        """Ticks of a workflow's schedule that started nothing, by metric. Written at once: they are rare."""
+        named, sets = (
+            {"function": self._deployment, "workflow": workflow},
+            [["function"], ["function", "workflow"]],
+        )
+        self._put([document(now, named, sets, figures)] if figures else [])
+
+    def events(self, figures: Mapping[str, int], now: int) -> None:
+        """What an event from outside did not do, by metric."""
+        self._put([document(now, {"function": self._deployment}, [["function"]], figures)] if figures else [])
 
     def opened(self, breaker: str, now: int) -> None:
         """A circuit breaker has opened. Written at once: it is rare, and people are waiting to know."""

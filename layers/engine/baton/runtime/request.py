@@ -12,6 +12,7 @@ from typing import Any
 
 from baton.core.conditions.schema import violations
 from baton.core.decide.program import Program
+from baton.core.expressions.spelling import hinted, nearest
 from baton.core.log.events import Entry, Event, Value
 from baton.core.log.references import PERIOD
 from baton.core.log.state import LONGEST_ID, State
@@ -159,6 +160,16 @@ def standing(opened: Opened) -> dict[str, Any]:
     """Where a saga is, in short."""
     state = opened.history.state
     return {"id": state.origin.saga, "status": status_of(state, opened.program), "version": state.version}
+
+
+def check_signal(opened: Opened, name: str) -> None:
+    """Raises `NotFound` where no node of the workflow, and nothing that is open, waits for a signal of this name."""
+    waits = (*opened.program.graph.nodes, *opened.history.state.open.values())
+    expected = {one.signal for one in waits if one.signal}
+    if name not in expected:
+        hint = nearest(name, expected) or ("it waits for none" if not expected else "")
+        workflow = opened.history.state.origin.workflow
+        raise NotFound(hinted(f"workflow `{workflow}` waits for no signal `{name}`", hint))
 
 
 def check_payload(program: Program, state: State, signal: str, payload: Any) -> None:

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from baton.core.log.records import Sent
 from baton.ports import Definition, SagaRef
 from baton.runtime.parts import Engine, Parts
 from baton.runtime.start import Beginning
@@ -24,6 +25,7 @@ async def start_by_rule(
     user: str,
     body_hash: str,
     labels: Mapping[str, str],
+    sent: Sent | None = None,
 ) -> bool:
     """Make the saga exist, where it was found not to. Raises as the start of a caller does, `TooManyRequests` among others."""
     await engine.ledger_cache.refuse_the_blocked(parts.call, ref.tenant, user, parts.clock.now())
@@ -39,6 +41,7 @@ async def start_by_rule(
             traceparent=_trace_of(ref),
             body_hash=body_hash,
             labels=labels,
+            sent=sent,
         )
     )
 

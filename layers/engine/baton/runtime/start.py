@@ -16,6 +16,7 @@ from baton.core.labels import label_problems
 from baton.core.limits import DAY_MS
 from baton.core.log.codec import encode_entry
 from baton.core.log.events import Entry, SagaStarted, Token, Value
+from baton.core.log.records import Sent
 from baton.core.log.workflow_limits import counts_of
 from baton.errors import CorruptLog, InvalidInput, KeyReused, TooLarge
 from baton.ports import Definition, Head, Record, SagaRef, Wake
@@ -47,6 +48,7 @@ class Beginning:
     handled: bool = False
     expires: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
+    sent: Sent | None = None
     outer: Any = None
 
 
@@ -129,6 +131,7 @@ class Starter:
             ends_by=ends_by,
             expires=expires,
             labels=dict(beginning.labels),
+            sent=beginning.sent,
             outer=None if outer is None else await self._value(beginning.ref.tenant, outer, period),
         )
         entry = Entry(

@@ -59,7 +59,7 @@ class Ticker:
             after = await self._next(there)
             looked = True
             if await p.call(self._schedules.write_schedule, after):
-                _tell(there, after)
+                self._tell(there, after)
 
     async def _next(self, there: ScheduleRecord) -> ScheduleRecord:
         """What is to be put in the place of a record that is due."""
@@ -122,16 +122,22 @@ class Ticker:
         except EngineFault:
             logger.warning("a schedule that cannot be read stays due", extra={"schedule": str(ref)})
 
+    def _tell(self, before: ScheduleRecord, after: ScheduleRecord) -> None:
+        last = after.recent[-1] if after.recent else None
+        if last is None or after.recent == before.recent:
+            return
+        level = logging.INFO if after.started > before.started else logging.WARNING
+        said = {"tenant": after.tenant, "schedule": after.workflow, "tick": last.tick, "saga": last.saga}
+        logger.log(level, "tick %s", last.what, extra={**said, "count": last.count, "why": last.why})
+        counts = {
+            "TicksSkipped": after.skipped - before.skipped,
+            "TicksMissed": after.missed - before.missed,
+            "TicksRefused": after.refused - before.refused,
+        }
+        figures = {name: count for name, count in counts.items() if count}
+        self._engine.metrics.ticks(after.workflow, figures, self._p.clock.now())
+
 
 def saga_of(there: ScheduleRecord, tick: int, cell: int) -> str:
     """The id of the saga that a tick starts."""
     return named_id(cell, BY_TICK, there.tenant, there.workflow, tick)
-
-
-def _tell(before: ScheduleRecord, after: ScheduleRecord) -> None:
-    last = after.recent[-1] if after.recent else None
-    if last is None or after.recent == before.recent:
-        return
-    level = logging.INFO if after.started > before.started else logging.WARNING
-    said = {"tenant": after.tenant, "schedule": after.workflow, "tick": last.tick, "saga": last.saga}
-    logger.log(level, "tick %s", last.what, extra={**said, "count": last.count, "why": last.why})

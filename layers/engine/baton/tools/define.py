@@ -247,31 +247,68 @@ def _make(
     if "return" not in hints:
         raise ToolError(f"tool `{name}` has no return type hint (write `-> None` if it returns nothing)")
     try:
-        with warnings.catch_warnings():
-            # A parameter may well be called `json` or `copy`; that pydantic's models have more attributes
-            # of these names does not matter here.
-            warnings.filterwarnings("ignore", "Field name .* shadows an attribute", UserWarning)
-            parameters = create_model(f"{name} parameters", __config__=ConfigDict(extra="forbid"), **fields)
-        result = TypeAdapter(hints["return"])
-        takes, gives = parameters.model_json_schema(), result.json_schema(mode="serialization")
+        shape = _shape(name, fields, hints["return"])
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
         raise ToolError(f"tool `{name}`: no JSON schema for its hints: {error}") from error
     try:
-        able = abilities.fields(name, effect, takes, hints)
+        able = abilities.fields(name, effect, shape.takes, hints)
     except ValueError as error:
         raise ToolError(f"tool `{name}`: {error}") from error
     spec = ToolSpec(
         name=name,
         version=version,
         effect=effect,
-        parameters=takes,
-        result=gives,
+        parameters=shape.takes,
+        result=shape.gives,
         timeout_ms=timeout_ms,
         description=inspect.getdoc(function) or "",
         sees_key=bool(context),
         **able,
     )
-    return Tool(spec, function, parameters, result, context, inspect.iscoroutinefunction(function))
+    is_async = inspect.iscoroutinefunction(function)
+    return Tool(spec, function, shape.parameters, shape.result, context, is_async)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What pydantic makes of the hints of a function, which are kept with it."""
+
+    fields: Mapping[str, tuple[Any, Any]]
+    returns: Any
+    parameters: type[BaseModel]
+    result: TypeAdapter[Any]
+    takes: dict[str, Any]
+    gives: dict[str, Any]
+
+    def is_of(self, fields: Mapping[str, tuple[Any, Any]], returns: Any) -> bool:
+        """Whether these hints are the same, and the defaults the same objects."""
+        return (
+            [*self.fields] == [*fields]
+            and self.returns == returns
+            and all(
+                hint == self.fields[one][0] and default is self.fields[one][1]
+                for one, (hint, default) in fields.items()
+            )
+        )
+
+
+# The last of each name: the standard tools are declared anew for each run of a test of sagas, and pydantic takes longest.
+_SHAPES: dict[str, _Shape] = {}
+
+
+def _shape(name: str, fields: Mapping[str, Any], returns: Any) -> _Shape:
+    known = _SHAPES.get(name)
+    if known is not None and known.is_of(fields, returns):
+        return known
+    with warnings.catch_warnings():
+        # A parameter may well be called `json` or `copy`; that pydantic's models have more attributes
+        # of these names does not matter here.
+        warnings.filterwarnings("ignore", "Field name .* shadows an attribute", UserWarning)
+        parameters = create_model(f"{name} parameters", __config__=ConfigDict(extra="forbid"), **fields)
+    result = TypeAdapter(returns)
+    takes, gives = parameters.model_json_schema(), result.json_schema(mode="serialization")
+    _SHAPES[name] = _Shape(fields, returns, parameters, result, takes, gives)
+    return _SHAPES[name]
 
 
 def modules_of(module: str) -> Iterator[ModuleType]:

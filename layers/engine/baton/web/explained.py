@@ -60,6 +60,9 @@ class _AboutSaga(Answer):
 class Way(_AboutSaga):
     """Which way a saga went."""
 
+    start: str | None = Field(
+        description="By which event from outside it was started, for a person; on the first page only."
+    )
     steps: list[WayStep] = Field(description="In the order in which they were settled.")
     open: list[OpenNode] = Field(max_length=100, description="What is not settled; on the last page only.")
     end: str | None = Field(

@@ -29,6 +29,8 @@ class EventWords:
             return self._answered(event)
         if event.get("kind") == "question_closed":
             return self._closed(event)
+        if event.get("sent"):
+            return _sent(event)
         if (undoing := undo_words.of(event)) is not None:
             return undoing
         words = _WORDS.get(str(event.get("kind")))
@@ -60,6 +62,17 @@ class EventWords:
         else:
             words = f"{ask} has no answer in time, and is decided: {action}"
         return words, frozenset(("ask", "action", "by"))
+
+
+def _sent(event: Event) -> Said:
+    """A saga that an event from outside has started, or its signal."""
+    sent = event["sent"]
+    by = f"the event `{sent.get('type')}` from `{sent.get('source')}` (id `{sent.get('id')}`)"
+    if event.get("kind") == "saga_started":
+        return one_line(f"started by {by}, under a rule of `{event.get('user')}`"), frozenset(
+            ["sent", "user"]
+        )
+    return one_line(f"{by} is the signal `{event.get('name')}`"), frozenset(("sent", "name", "key", "by"))
 
 
 def _opened(event: Event) -> Said:

@@ -41,6 +41,7 @@ from baton.core.log.records import (
     Notice,
     Response,
     Root,
+    Sent,
     Shown,
     Token,
     Untold,
@@ -135,7 +136,8 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     once there happens once in all branches. `counts` are the scopes whose limits are counted: nodes by name, the saga as an
     empty text. `handled`: a saga above goes on from this one's failure. `last`: what its deployment does in place of
     a question (`escalate` or `fail`); empty: it asks. `ends_by`: until when it may last, and `expires`: when all of it may be deleted (0: never).
-    `outer`, of a named graph of a document: what its expressions name of the place that it was started from.
+    `sent`: the event from outside that has started it. `outer`, of a named graph of a document: what its expressions name of the place
+    that it was started from.
     """
 
     workflow: str
@@ -157,6 +159,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     ends_by: int = 0
     expires: int = 0
     labels: dict[str, str] = {}  # noqa: RUF012  # msgspec copies it
+    sent: Sent | None = None
     outer: Value | None = None
 
 
@@ -244,7 +247,7 @@ class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_o
 
 
 class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=True, kw_only=True):
-    """A caller sent a signal. A repeated `key` is a no-op. With a `failure`, the wait that takes it fails with it."""
+    """A caller sent a signal. A repeated `key` is a no-op. With a `failure`, the wait that takes it fails with it. `sent`: the event from outside that it is."""
 
     name: str
     key: str
@@ -252,6 +255,7 @@ class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=Tru
     by: str
     at: int
     failure: Failure | None = None
+    sent: Sent | None = None
 
 
 class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=True, kw_only=True):

@@ -48,6 +48,14 @@ class Value(msgspec.Struct, frozen=True, omit_defaults=True):
     size: int = 0
 
 
+class Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event from outside that has started a saga, or was a signal for it: what tells it from all others, and its type."""
+
+    source: str
+    type: str
+    id: str
+
+
 LONGEST_MESSAGE = 500
 """How much of a message of others a failure keeps."""
 

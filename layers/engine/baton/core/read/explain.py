@@ -32,7 +32,7 @@ from baton.core.read.reasons import (
     end_of,
 )
 from baton.core.read.timeline import Story
-from baton.core.read.wording import choice, counted, listed, moved, said, unhandled
+from baton.core.read.wording import choice, counted, listed, moved, said, sent, unhandled
 from baton.core.times import iso
 from baton.errors import NotFound
 
@@ -49,6 +49,7 @@ def way(story: Story, after: int, limit: int, room: int) -> dict[str, Any]:
     entry. `next` continues it.
     """
     reasons = Reasons(story)
+    start = {"start": f"by {sent(story.sent)}" if story.sent and not after else None}
     steps: list[dict[str, Any]] = []
     for slot in story.ended:
         place = story.places[slot]
@@ -58,13 +59,14 @@ def way(story: Story, after: int, limit: int, room: int) -> dict[str, Any]:
         step = _step(reasons, story, place)
         room -= _size(step)
         if steps and version > steps[-1]["version"] and (len(steps) >= limit or room < 0):
-            return {"steps": steps, "open": [], "end": None, "next": steps[-1]["version"]}
+            return {**start, "steps": steps, "open": [], "end": None, "next": steps[-1]["version"]}
         steps.append(step)
     end = reasons.stopped()
     places = story.places.values() if story.end is None else ()
     is_left = story.undoing is not None  # nothing else goes on then
     open_ones = [place for place in places if place.end is None and (is_undo(place.slot) or not is_left)]
     return {
+        **start,
         "steps": steps,
         "open": [_open(reasons, place) for place in open_ones[:MOST_OPEN]],
         "end": end.text if end else None,
@@ -270,7 +272,7 @@ def _answered(event: ev.QuestionClosed) -> str:
 def _edge(story: Story, arrival: Arrival) -> str:
     """A live edge: where it came from, and by which choice."""
     if not arrival.cause:
-        return "with the start of the saga"
+        return "with the start of the saga" + (f", by {sent(story.sent)}" if story.sent else "")
     how = choice(story.program, story.places[arrival.cause])
     return f"reached from `{arrival.cause}`" + (f" ({how})" if how else "")
 

@@ -45,6 +45,12 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "BreakerOpened": (COUNT, "times a circuit breaker opened"),
     "SagasCompleted": (COUNT, "sagas that completed; with an error budget only"),
     "SagasFailed": (COUNT, "sagas that failed or were rolled back; with an error budget only"),
+    "TicksSkipped": (COUNT, "ticks of schedules that started nothing, because a saga of the schedule was still at work (`overlap: skip`)"),
+    "TicksMissed": (COUNT, "ticks of schedules that were too late to be started: more of them than `catch_up` allows, after an outage"),
+    "TicksRefused": (COUNT, "ticks of schedules whose start was refused, because of a limit or for what is wrong with it"),
+    "EventsUnmatched": (COUNT, "events from outside that no rule was for"),
+    "EventsUnreached": (COUNT, "rules for a signal whose event reached no saga, because none has its correlation key"),
+    "EventsRefused": (COUNT, "rules that could not do what they say for an event, now or at all"),
     "LoopBlocked": (COUNT, "times an `async` tool held the event loop for longer than `LoopBlockedMs`"),
     "DeadMessages": (COUNT, "messages that no function could handle, as the reconciler finds them"),
     "DeadLetters": (COUNT, "dead letters that are pending, 1,000 at most; there are no figures while there are none"),
@@ -55,7 +61,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "Errors": (COUNT, "failures of attempts, and of steps without one"),
 }  # fmt: skip
 """Every metric: its unit, and what it counts. `Errors` and `Parked` are by code, `LoopBlocked` by tool, `BreakerOpened` by breaker, those of
-models by model, `Held` by workflow, the others by tool and by workflow."""
+models by model, `Held` and those of schedules by workflow, those of events by deployment alone, the others by tool and by workflow."""
 
 _QUIET = frozenset({"Attempts", "Succeeded", "WorkTime", "SagasCompleted"})
 

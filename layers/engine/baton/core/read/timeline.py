@@ -15,6 +15,7 @@ from baton.core.log import events as ev
 from baton.core.log.fold import apply
 from baton.core.log.forks import afresh, lineage_to
 from baton.core.log.lost import carriers
+from baton.core.log.records import Sent
 from baton.core.log.state import State, owner_of, slot_of
 from baton.core.log.undos import is_undo
 from baton.core.nodes.base import Kind
@@ -50,6 +51,8 @@ class Story:
         """The items of nodes that do several things at once, by the slots of these."""
         self.over: dict[tuple[str, tuple[int, ...]], str] = {}
         """For each round of a loop that is over: the slot that ended it."""
+        self.sent: Sent | None = None
+        """The event from outside that has started it."""
         self.version = 0
         self._come_to(0)
 
@@ -110,6 +113,7 @@ class Story:
                 self.finished = (slot_of(event.node, event.iteration), when)
             self._settle(event, before, when)
         elif isinstance(event, ev.SagaStarted):
+            self.sent = event.sent
             self._hear(event.emits, "", when)
         elif isinstance(event, ev.JoinFired) and after is not before:
             self.places[slot_of(event.node, event.iteration)].fired = (event, when)

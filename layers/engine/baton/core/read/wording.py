@@ -13,6 +13,7 @@ import msgspec
 from baton.core.conditions.model import Cel, Compare, Condition, JsonPath
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
+from baton.core.log.records import Sent
 from baton.core.log.state import node_of
 from baton.core.read.places import FAILED, Place
 from baton.core.times import iso
@@ -42,6 +43,11 @@ def counted(number: int, one: str) -> str:
 def said(failure: ev.Failure) -> str:
     """A failure's code and message."""
     return f"{failure.code}: {failure.message}" if failure.message else failure.code
+
+
+def sent(event: Sent) -> str:
+    """An event from outside. What its sender has written is shortened."""
+    return f"the event `{event.type}` from `{event.source[:_LONGEST]}` (id `{event.id[:_LONGEST]}`)"
 
 
 def _json(value: Any) -> str:

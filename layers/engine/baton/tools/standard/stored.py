@@ -36,6 +36,9 @@ Name = Annotated[
     ),
 ]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+NoneOrSha256 = Annotated[str, Field(pattern="^([0-9a-f]{64})?$")]
+Expected = Annotated[int, Field(ge=0)]
+Version = Annotated[int, Field(ge=1)]
 ContentType = Annotated[str, Field(pattern=r"^[\w.+-]+/[\w.+-]+(; ?charset=[\w-]+)?$", max_length=200)]
 
 
@@ -119,7 +122,7 @@ def _declare_entities(registry: Registry, services: Services) -> None:
     @tool("std.upsert", registry=registry, domain="database", undo="std.restore")
     async def upsert(
         type: Type, id: Id, data: Any, context: StepContext,
-        expected_version: Annotated[int, Field(ge=0)] | None = None, keep_before: bool = True,
+        expected_version: Expected | None = None, keep_before: bool = True,
     ) -> Upserted:  # fmt: skip
         """Write an entity, new or in place of what is there, and count its version up. A repeated call changes nothing.
 
@@ -146,7 +149,7 @@ def _declare_entities(registry: Registry, services: Services) -> None:
 
     @tool("std.restore", registry=registry, domain="database")
     async def restore(
-        type: Type, id: Id, version: Annotated[int, Field(ge=1)], before: Before | None, context: StepContext
+        type: Type, id: Id, version: Version, before: Before | None, context: StepContext
     ) -> Restored:
         """Undo an upsert: write what was there before it, or delete what it has created. A repeated call changes nothing.
 
@@ -199,8 +202,8 @@ def _declare_objects(registry: Registry, services: Services) -> None:
 
     @tool("std.restore_object", registry=registry, domain="file_operation", timeout="10s")
     async def restore_object(
-        name: Name, sha256: Sha256, written: bool, latest: Annotated[int, Field(ge=1)],
-        before: Annotated[str, Field(pattern="^([0-9a-f]{64})?$")] | None, context: StepContext,
+        name: Name, sha256: Sha256, written: bool, latest: Version,
+        before: NoneOrSha256 | None, context: StepContext,
     ) -> RestoredObject:  # fmt: skip
         """Undo a put: point the name to what it has pointed to before, or to nothing, and delete the content that the put has written.
 

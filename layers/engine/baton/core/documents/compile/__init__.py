@@ -97,7 +97,8 @@ def _checked(
     model, problems, written, is_whole = read_definition(own.value)
     source = None
     if model is not None:
-        source = Source(model, tools, is_whole, children, has_time=has_time, within=within)
+        # All of them are looked through, again and again: a mapping that asks for each whether it is granted takes longer.
+        source = Source(model, dict(tools), is_whole, children, has_time=has_time, within=within)
         try:
             problems += tuple(_problems(source))
         except OutOfTime as error:

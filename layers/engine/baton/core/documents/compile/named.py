@@ -8,7 +8,7 @@ sees besides its input is a template that its starter renders. An agent with `ma
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -211,7 +211,7 @@ class Parts:
         while is_news:
             is_news = False
             for part in self.all[1:]:
-                found = {name: strict for text in part.text for name, strict in _ctx(text)}
+                found = _named(part.text)
                 for node in part.nodes.values():
                     found |= {
                         name: strict or found.get(name, False)
@@ -315,12 +315,15 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(one)
 
 
-def _ctx(text: str) -> Iterator[tuple[str, bool]]:
-    """(node, whether its output has to be there) of each output that a text names."""
-    found: dict[str, bool] = {}
-    for asked, name, optional in _CTX.findall(text):
-        found[name] = found.get(name, False) or not (asked or optional)
-    yield from found.items()
+def _named(texts: Iterable[str]) -> dict[str, bool]:
+    """The nodes whose outputs are named, and whether these have to be there: no `?` is behind one, and nothing asks whether it is there."""
+    needed: dict[str, bool] = {}
+    asked = set()
+    for text in texts:
+        for has, name, optional in _CTX.findall(text):
+            asked |= {name} if has else set()
+            needed[name] = needed.get(name, False) or not optional
+    return {name: is_needed and name not in asked for name, is_needed in needed.items()}
 
 
 def told_of(parts: Parts, found: Sequence[tuple[Part, Sequence[Problem]]]) -> list[Problem]:

@@ -1,0 +1,144 @@
+"""The form that starts a saga: made of the input schema of the workflow, with what it will do said before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from baton.console.forms import Form, data_of, fields_of, places, standing
+from baton.console.rendering import part
+from baton.console.shell import commands
+from baton.console.visits import Answer, Html, Redirect, Visit
+from baton.core.conditions.examples import example_of
+from baton.core.conditions.schema import input_violations
+from baton.core.labels import label_problems, read_labels
+from baton.errors import Forbidden, KeyReused, NotFound, Problem, UserError
+
+_ROOT: Final = "/input"
+_OTHERS: Final = ("labels", "correlation_key")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What a form asks for, and what of it is wrong."""
+
+    body: Mapping[str, Any]
+    problems: Sequence[Problem] = ()
+
+
+async def form(visit: Visit) -> Html:
+    """The empty form: the defaults of the schema stand in it, or with `example` a value that the schema takes."""
+    workflow = await _workflow(visit)
+    schema = workflow["input"]
+    found = example_of(schema) if schema is not None and visit.query.get("example") else None
+    shown = standing(fields_of(schema, None, root=_ROOT, example=found))
+    return _page(visit, workflow, _sent(workflow, visit, shown), form=shown)
+
+
+async def start(visit: Visit) -> Answer:
+    """Starts the saga. The key of the form makes a form that is sent twice one saga."""
+    workflow = await _workflow(visit)
+    sent = _sent(workflow, visit, visit.form)
+    if visit.said("more"):
+        return _page(visit, workflow, sent, form=visit.form)
+    if visit.said("check"):
+        found = sent.problems or _checked(workflow["input"], sent.body)
+        return _page(visit, workflow, sent, form=visit.form, problems=found, is_checked=not found)
+    if sent.problems:
+        return _page(visit, workflow, sent, form=visit.form, problems=sent.problems)
+    has_key = "correlation_key" not in sent.body
+    try:
+        key = visit.said("key")[:64] if has_key else ""
+        saga = await visit.call("startSaga", body=sent.body, key=key)
+    except (NotFound, Forbidden):
+        raise
+    except KeyReused as error:
+        # It was changed after it had been sent: what it asks for now is another saga.
+        again = ". Send this form again to start another saga" if has_key else ""
+        why = UserError(f"{error.detail}{again}")
+        return _page(visit, workflow, sent, form=visit.form, error=why, key=visit.token)
+    except UserError as error:
+        problems = error.problems
+        refused = None if problems else error
+        return _page(visit, workflow, sent, form=visit.form, problems=problems, error=refused)
+    return Redirect(f"/console/sagas/{part(saga['id'])}?done=start")
+
+
+async def _workflow(visit: Visit) -> Any:
+    """The newest version, or the one of the path. Raises `Forbidden`, so that no one fills in a form in vain."""
+    if "run" not in visit.call.roles:
+        have = ", ".join(f"`{role}`" for role in sorted(visit.call.roles)) or "none"
+        raise Forbidden(f"to start a saga needs the role `run`; your sign-in has {have}")
+    path = {name: visit.path[name] for name in ("name", "version") if name in visit.path}
+    return await visit.call("showWorkflowVersion" if "version" in path else "showWorkflow", path)
+
+
+def _sent(workflow: Mapping[str, Any], visit: Visit, form: Form) -> _Sent:
+    schema = workflow["input"]
+    given, problems = data_of(schema, form, _ROOT, required=schema is not None)
+    named = f"{workflow['name']}@{workflow['version']}" if "version" in visit.path else workflow["name"]
+    body: dict[str, Any] = {"workflow": named, "input": given}
+    if text := visit.said("labels"):
+        try:
+            body["labels"] = read_labels(",".join(one.strip() for one in text.split(",")))
+        except ValueError as error:
+            problems.append(Problem("/labels", str(error)))
+    if correlation := visit.said("correlation_key"):
+        body["correlation_key"] = correlation
+    return _Sent(body, problems)
+
+
+def _checked(schema: Any, body: Mapping[str, Any]) -> Sequence[Problem]:
+    """What the API would refuse."""
+    found = input_violations(schema, body["input"]) if schema is not None else ()
+    return [*found, *label_problems(body.get("labels", {}))]
+
+
+def _place(problem: Problem) -> str:
+    """The field beside which a problem is said: a label's is that of all labels."""
+    return "/labels" if problem.path.startswith("/labels/") else problem.path
+
+
+def _page(
+    visit: Visit,
+    workflow: Mapping[str, Any],
+    sent: _Sent,
+    *,
+    form: Form,
+    problems: Sequence[Problem] = (),
+    error: UserError | None = None,
+    key: str = "",
+    is_checked: bool = False,
+) -> Html:
+    schema = workflow["input"]
+    fields = fields_of(schema, form, problems, root=_ROOT, label="Input", required=schema is not None)
+    beside = {name: [one.message for one in problems if _place(one) == f"/{name}"] for name in _OTHERS}
+    placed = places(fields) | {f"/{name}" for name in _OTHERS}
+    there = f"/console/workflows/{part(workflow['name'])}"
+    body = sent.body
+    words = ["start", body["workflow"]]
+    if body["input"] is not None:
+        words += ["--input", json.dumps(body["input"], ensure_ascii=False)]
+    for name, value in body.get("labels", {}).items():
+        words += ["--label", f"{name}={value}"]
+    if "correlation_key" in body:
+        words += ["--correlation-key", body["correlation_key"]]
+    data = {
+        "workflow": workflow,
+        "there": f"{there}/{part(visit.path['version'])}" if "version" in visit.path else there,
+        "tools": sorted({one["tool"] for one in workflow["nodes"] if one.get("tool")}),
+        "fields": fields,
+        "has_schema": schema is not None,
+        "said": {name: visit.said(name) for name in _OTHERS},
+        "beside": beside,
+        "error": error,
+        "is_checked": is_checked,
+        "is_wrong": bool(problems),
+        "elsewhere": [one for one in problems if _place(one) not in placed],
+        "key": key or visit.said("key") or visit.token,
+        "commands": commands(visit.api, "/sagas", words, body, has_key="correlation_key" not in body),
+    }
+    status = error.status if error else 422 if problems and not visit.said("check") else 200
+    return Html(template="start.html", title=f"Start {workflow['name']}", data=data, status=status)
