@@ -277,7 +277,7 @@ def test_what_a_when_has_asked_is_told_where_it_is_short(condition: str, words: 
 def test_the_event_that_has_started_a_saga_is_named_at_its_first_nodes() -> None:
     sent = Sent(source="shop", type="settled", id="e1")
     saga = Saga(program(task("a"), task("b", "a")), sent=sent)
-    saga.go()
+    saga.go(done("a"))
     by = "by the event `settled` from `shop` (id `e1`)"
     assert by in why(saga, "a")
     assert way(story(saga), 0, 1_000, ROOM)["start"] == by
