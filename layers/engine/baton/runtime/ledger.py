@@ -147,11 +147,12 @@ class Ledger:
 
         Raises `NoRoom`, which may be `Halted`: then the call must not be made, and the attempt is over.
         """
-        attempt = self._under_way[_key(state)].get(step.slot)
+        saga = _key(state)
+        attempt = self._under_way[saga].get(step.slot)
         if attempt is None:
             return
         spent = micro_dollars(attempt.spent)
-        name = attempt.billed if billed is None else name_of(_key(state), step.slot, billed)
+        name = attempt.billed if billed is None else name_of(saga, step.slot, billed)
         if spent + cost <= attempt.closed + attempt.cover and attempt.billed == name:
             return
         attempt.billed = name
@@ -160,7 +161,7 @@ class Ledger:
         except Halted:
             raise
         except NoRoom:
-            self._wanted[_key(state), step.slot, step.attempt] = spent + cost
+            self._wanted[saga, step.slot, step.attempt] = spent + cost
             raise
 
     def room(self, state: State, step: RunStep, context: StepContext, read: int, wanted: int) -> int:
@@ -239,10 +240,8 @@ class Ledger:
             )
         self._owe(saga, step.slot, cost)
         if cost < 0:
-            self._returning[saga, step.slot] = (
-                attempt,
-                cost,
-            )  # once the log has it: a worker that dies gives nothing back twice
+            # Once the log has it: a worker that dies gives nothing back twice.
+            self._returning[saga, step.slot] = attempt, cost
             return ()
         try:
             await self._close(attempt, cost)

@@ -30,9 +30,9 @@ def cost_of(step: RunStep, specs: Specs, tool: str) -> int:
 
 def foreseen(step: RunStep, specs: Specs) -> int:
     """The most that the calls of a whole attempt may cost: hooks are of no use without the tool."""
-    tool = tool_called(step)
     if step.node.tool == MODEL:
         return 0  # known when the request is made
+    tool = tool_called(step)
     if step.way is None and not step.hooks and not step.look:
         return cost_of(step, specs, tool)
     if step.look:

@@ -210,7 +210,7 @@ def _asks_python(condition: Condition) -> bool:
 def _ask_its_kind(builder: DecisionBuilder, at: Activation) -> None:
     """Begin or resume a ready node. Raises `LackingError`."""
     kind, work = builder.program.kinds[at.node.kind], builder.state.open.get(at.slot)
-    items = builder.state.items_of(at.slot) if builder.state.items and work is None else None
+    items = builder.state.items_of(at.slot) if builder.state.items and work is None and not at.item else None
     said: Next | None
     try:
         if items:
