@@ -150,7 +150,7 @@ UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c
 # $(call get,extra): uv takes seconds where pip takes a minute; pip also knows what only its own configuration says.
 get = { $(PIP) uv && $(UV) -e '.[$(1)]' || $(PIP) -e '.[$(1)]'; } >$(LOG) 2>&1 || { cat $(LOG); exit 1; }
 # The console's script for pages that renew themselves; without it, they do not.
-HTMX := $(BIN)/python -m baton.shipping htmx layers/engine/baton || true
+HTMX := $(BIN)/python -m baton.shipping htmx || true
 INSTALLED := $(VENV)/installed
 LOG := $(VENV)/install.log
 

@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from baton.core.failures.breakers import Breaker, BreakerTerms, Failed, Move, reported
 from baton.core.letters import Letter
 from baton.core.log.answers import Answer
+from baton.core.log.references import SCHEME
 from baton.core.schedules.record import Outcome
 from baton.runtime.queries import Queries
 from baton.runtime.request import Caller
-from tests.browser.hostile import MEGABYTE, REST, hostile, plain, url
+from tests.browser.hostile import MEGABYTE, hostile, plain, url
 from tests.browser.kitchen import EVENING
 from tests.browser.site import Site
 
@@ -89,7 +90,10 @@ ANSWERED = document(
             "after": ["asked", "again"],
         },
     },
-    output={"data": "${ctx.asked.output.data}", "comment": "${ctx.again.output.comment}"},
+    output={
+        "data": "${ctx.asked.output.data}",
+        "comment": "${ctx.again.output.comment}",
+    },
 )
 PARKED = document("hostile-parked", {"escalated": search("${input.city}", on_failure={"any": "escalate"})})
 FAILED = document("hostile-failed", {"failed": search("${input.city}", on_failure={"any": "fail"})})
@@ -130,7 +134,7 @@ def fill(site: Site) -> tuple[str, ...]:
     }
     given |= {"picture": url("picture"), "nowhere": f"Nowhere {hostile('failure')}"}
     opened = site.start("hostile-open", given, note=plain("saga label"))
-    answered = site.start("hostile-answered", {"large": REST + MEGABYTE})
+    answered = site.start("hostile-answered", {"large": hostile("large") + MEGABYTE})
     parked = site.start("hostile-parked", {"city": f"Nowhere {hostile('parked')}{MEGABYTE}"})
     failed = site.start("hostile-failed", {"city": f"Nowhere {hostile('failed')}"})
     cancelled = site.start("hostile-failed", {"city": "Lisbon"})
@@ -153,6 +157,8 @@ def fill(site: Site) -> tuple[str, ...]:
         )
     )
     site.settle()
+    events = site.run(queries(site).events(answered, 0, 1))
+    digest = str(events).partition(SCHEME)[2][:64]  # of its input
     now = engine.clock.now()
     letter = Letter(
         id=failed,
@@ -193,7 +199,7 @@ def fill(site: Site) -> tuple[str, ...]:
         *(f"sagas/{opened}/questions/{ask}" for ask in ("0.choose", "0.form", "0.hand", "0.broken.1")),
         *(f"sagas/{answered}{part}" for part in ("", "/log", "/fork", "/rollback")),
         *(f"sagas/{one}{part}" for one in (parked, failed) for part in ("", "/log")),
-        f"sagas/{parked}/resume",
+        *(f"sagas/{answered}/values/{digest}", f"sagas/{parked}/resume"),
         *(f"sagas/{one}/log" for one in (heard, cancelled)),
         *(f"bulk/{many}?{urlencode({'workflow': 'hostile-open'})}" for many in ("cancel", "resume")),
         *("dead-letters/redrive", f"dead-letters/{failed}", "breakers/hostile", "schedules/hostile-heard"),

@@ -8,6 +8,9 @@ from tests.contract.stores import Stores, a_definition
 def test_a_definition_reads_back_as_it_was_registered(stores: Stores) -> None:
     assert stores.definitions.put(a_definition())
     assert stores.definitions.get("acme", "dinner", 1) == a_definition()
+    with_rules = a_definition(version=2, types=("paid",), past=("placed", "shipped"))
+    assert stores.definitions.put(with_rules)
+    assert stores.definitions.get("acme", "dinner", 2) == with_rules
 
 
 def test_a_version_is_registered_once_and_the_first_one_stays(stores: Stores) -> None:

@@ -8,15 +8,25 @@ from tests.contract.toy_table import Kept
 
 
 class ToySubscriptions:
-    """`Subscriptions`."""
+    """`Subscriptions`: workflow, user (empty once it was given up) and version."""
 
     def __init__(self, kept: Kept) -> None:
         self._kept = kept
 
-    def subscribe(self, tenant: str, type: str, workflow: str, user: str) -> None:
+    def subscribe(self, tenant: str, type: str, workflow: str, user: str, version: int) -> None:
         with self._kept.alone():
-            self._kept.put(f"subscription {type}", tenant, workflow, (workflow, user))
+            if self._version(tenant, type, workflow) <= version:
+                self._kept.put(f"subscription {type}", tenant, workflow, (workflow, user, version))
+
+    def unsubscribe(self, tenant: str, type: str, workflow: str, version: int, expires: int) -> None:
+        with self._kept.alone():
+            if 0 < self._version(tenant, type, workflow) < version:
+                self._kept.put(f"subscription {type}", tenant, workflow, (workflow, "", version))
 
     def subscribed(self, tenant: str, type: str, limit: int) -> Sequence[tuple[str, str]]:
-        found = self._kept.between(f"subscription {type}", tenant, "", "~", tuple[str, str])
-        return list(found)[:limit]
+        found = self._kept.between(f"subscription {type}", tenant, "", "~", tuple[str, str, int])
+        return [(workflow, user) for workflow, user, _ in found if user][:limit]
+
+    def _version(self, tenant: str, type: str, workflow: str) -> int:
+        found = self._kept.get(f"subscription {type}", tenant, workflow, tuple[str, str, int])
+        return found[2] if found else 0

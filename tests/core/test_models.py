@@ -188,8 +188,17 @@ def test_every_tool_has_a_name_that_a_model_takes(tools: list[str]) -> None:
 
 
 def test_the_size_of_a_request_is_its_bytes() -> None:
-    messages: list[dict[str, Any]] = [{"role": "user", "content": "äö"}]
-    assert said.size_of(messages) >= len(json.dumps(messages, ensure_ascii=False).encode()) - 4
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "äö"},
+        {"role": "assistant"},
+        {"role": "user"},
+    ]
+    more = [{"name": "tool"}, None]
+    whole = len(json.dumps([messages, more], ensure_ascii=False, separators=(",", ":")).encode())
+    assert said.size_of(messages, more) == whole
+    for first in range(len(messages)):
+        before = said.bytes_of(messages[:first])
+        assert said.size_of(messages[first:], more, before) == whole, "whatever part of it is known already"
 
 
 def test_what_a_request_adds_to_the_one_before_it_begins_with_the_last_answer() -> None:

@@ -100,3 +100,8 @@ def test_what_an_outcome_has_to_tell_besides_is_told_before_what_it_comes_to() -
     saga = Saga(program(task("a")))
     saga.go(replace(done("a"), notices=(told,)))
     assert saga.kinds[:2] == ["notice_due", "step_succeeded"]
+
+
+def test_a_graph_costs_something_where_a_node_of_it_says_so() -> None:
+    assert not program(task("a")).graph.costs
+    assert program(task("a"), task("b", "a", cost=5)).graph.costs

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from baton.shipping import LAMBDA, bytecode, interpreters, wasm
+import baton
+from baton.shipping import LAMBDA, bytecode, htmx, interpreters, wasm
 from baton.shipping.__main__ import main
 from baton.shipping.bytecode import WAYS, compile_layer, is_compiled
 from baton.shipping.contents import build_app
@@ -224,3 +225,15 @@ def test_a_build_that_fails_ends_with_status_one_and_its_reason(tmp_path: Path) 
     assert "requirements.txt cannot be installed for Lambda" in done.stderr
     assert "not-there" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_consoles_script_goes_into_the_baton_that_runs_and_a_layer_only_where_it_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places: list[Path] = []
+    monkeypatch.setattr(htmx, "put", places.append)
+    assert main(["htmx"]) == 0
+    assert places == [Path(baton.__file__).parent]
+    with pytest.raises(SystemExit):
+        main(["engine"])
+    assert "say where the engine layer goes" in capsys.readouterr().err

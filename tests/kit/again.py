@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -25,6 +26,7 @@ from baton.core.log.state import slot_of
 from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Desk, Failed, Next
 from baton.core.nodes.child import ChildKind
+from baton.runtime.service import Service
 from tests.kit.bugs import replaced
 from tests.kit.lending import UNDOING, of_undoing
 from tests.kit.map_bugs import MAPS, of_maps, of_pauses
@@ -113,6 +115,16 @@ async def handled(world: World, *, start: Any, patiently: Any) -> str:
     """A saga fails, undoes what it has done, and starts its failure handler."""
     await patiently(world, lambda service: service.register(TOLD, json_only=False))
     return str(await start(world, HANDLED, {}, "handled"))
+
+
+async def announced(world: World, patiently: Any) -> str:
+    """A version drops a rule; then an event starts a saga by the one that is left."""
+    for rules in ("settled, placed", "settled"):
+        document = f"name: announced\nevents: {{start: [{rules}]}}\nnodes: {{a: {{value: 1}}}}"
+        await patiently(world, partial(Service.register, text=document, json_only=False))
+    event = {"specversion": "1.0", "id": "e1", "source": "shop", "type": "settled", "data": 1}
+    (done,) = await patiently(world, lambda service: world.queries().event_desk(service.signal).take(event))
+    return str(done["saga"])
 
 
 DRIVES = (("polled", polled), ("tried", tried))

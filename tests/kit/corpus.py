@@ -393,4 +393,5 @@ CORPUS = (
         for name, drive in (*MODELLED.items(), *again.DRIVES)
     ),
     Scenario("finds-closed", partial(finds_closed, start=start, patiently=patiently), "rolled_back"),
+    Scenario("announced", partial(again.announced, patiently=patiently)),
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from baton.adapters.memory.subscriptions import MemorySubscriptions
 from baton.core.outside.cloudevents import identity_of
 from baton.runtime import event_desk, registering, subscribing
 from baton.runtime.event_desk import EventDesk
@@ -86,10 +87,25 @@ def the_subscription_comes_after_the_definition() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def a_subscription_is_given_up_whatever_its_version() -> Iterator[None]:
+    """Event row: a registration that is over takes away the subscription of one that comes after it."""
+    real = MemorySubscriptions.unsubscribe
+
+    def unsubscribe(
+        self: MemorySubscriptions, tenant: str, type: str, workflow: str, version: int, expires: int
+    ) -> None:
+        real(self, tenant, type, workflow, 1_000, expires)
+
+    with replaced(MemorySubscriptions, "unsubscribe", unsubscribe):
+        yield
+
+
 EVENT_BUGS: dict[Callable[[], AbstractContextManager[None]], str] = {
     a_start_has_an_id_of_its_own: ONCE,
     a_correlation_key_is_not_in_the_id: ONCE,
     a_signal_has_no_key_of_its_event: SIGNAL,
     an_event_is_written_off_before_it_is_dealt_with: EVERY,
     the_subscription_comes_after_the_definition: EVERY,
+    a_subscription_is_given_up_whatever_its_version: EVERY,
 }

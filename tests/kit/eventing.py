@@ -21,7 +21,7 @@ from tests.kit.world import TENANT, World
 ONCE, EVERY, SIGNAL = "once", "every", "signal"
 """The oracles: no more than one saga of a workflow for an event and for a correlation key; none is left out; each saga has its own
 event as a signal, once."""
-WRITES = ("create_head", "append", "subscribe", "put")
+WRITES = ("create_head", "append", "subscribe", "unsubscribe", "put")
 ORDERS = ("A", "B")
 KEY = 'correlation_key: "${event.data.order}"'
 DOCUMENTS = {
@@ -32,6 +32,10 @@ DOCUMENTS = {
 }
 LATE = "late"
 """A workflow that is registered once, whatever becomes of the request; and the type of its event."""
+FICKLE = "fickle"
+"""A workflow of which versions with and without a rule for its type are registered at once; what events do is up to the newest."""
+WITHOUT = f"name: {FICKLE}\nnodes: {{a: {{value: 1}}}}"
+WITH = WITHOUT + f"\nevents: {{start: [{FICKLE}]}}"
 
 
 @dataclass
@@ -65,9 +69,12 @@ def endure(plan: Plan | None = None, **world: Any) -> Ordeal:
         late = f"name: {LATE}\nevents: {{start: [{LATE}]}}\nnodes: {{a: {{value: 1}}}}"
         with suppress(Crash, EngineFault):
             await registered(late)(here.service())
+        await patiently(here, registered(WITH))
+        at_once = (registered(one) for one in (WITHOUT, WITH + "\noutput: 1"))
+        await asyncio.gather(*(patiently(here, one) for one in at_once))
         events = [event("placed", order) for order in ORDERS] + [event("placed", ORDERS[0], 1)]
         await _come(here, *events, *events)
-        settled = [event("settled", order) for order in ORDERS] + [event(LATE, "A")]
+        settled = [event("settled", order) for order in ORDERS] + [event(LATE, "A"), event(FICKLE, "A")]
         await _come(here, *settled, *settled)
         await here.settle()
         await _come(here, *events, *settled)
@@ -91,9 +98,9 @@ def _taking(world: World, one: dict[str, Any]) -> Callable[[Service], Awaitable[
 
 def _look(world: World, ordeal: Ordeal) -> None:
     heads = world.log.heads()
-    count = {name: sum(head.workflow == name for head in heads) for name in (*DOCUMENTS, LATE)}
+    count = {name: sum(head.workflow == name for head in heads) for name in (*DOCUMENTS, LATE, FICKLE)}
     is_there = world.store.definitions.get(TENANT, LATE) is not None
-    due = {**dict.fromkeys(DOCUMENTS, len(ORDERS)), LATE: int(is_there)}
+    due = {**dict.fromkeys(DOCUMENTS, len(ORDERS)), LATE: int(is_there), FICKLE: int(_is_heard(world))}
     for name, expected in due.items():
         if count[name] > expected:
             ordeal.broken.append(f"{ONCE}: {count[name]} sagas of {name}, and {expected} are meant")
@@ -106,3 +113,8 @@ def _look(world: World, ordeal: Ordeal) -> None:
         came = sum(isinstance(one, SignalReceived) for entry in entries for one in entry.events)
         if came != int(head.workflow == "order"):
             ordeal.broken.append(f"{SIGNAL}: {head.workflow} {head.ref.id} has {came} signals")
+
+
+def _is_heard(world: World) -> bool:
+    newest = world.store.definitions.get(TENANT, FICKLE)
+    return newest is not None and FICKLE in newest.types

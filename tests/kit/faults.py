@@ -36,6 +36,7 @@ WRITES = frozenset(
         "write_breaker",
         "write_schedule",
         "subscribe",
+        "unsubscribe",
         "draw",
         "expire",
         "tell",

@@ -45,10 +45,10 @@ def a_request_dies_with_its_caller() -> Iterator[None]:
 def what_is_given_up_costs_nothing() -> Iterator[None]:
     """Spend row: a request that was cut off is taken for one that was never made."""
 
-    async def ask(self: Asking, *arguments: Any) -> Any:
+    async def ask(self: Asking, *arguments: Any, **more: Any) -> Any:
         before = len(self._context.spent)
         try:
-            return await real(self, *arguments)
+            return await real(self, *arguments, **more)
         except asyncio.CancelledError:
             del self._context.spent[before:]
             raise

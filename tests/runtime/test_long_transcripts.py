@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 from baton import StepFailure
+from baton.adapters.memory.blobs import MemoryBlobs
+from baton.adapters.memory.budgets import MemoryBudgets
+from baton.core.limits import Limits
 from baton.core.log.events import StepSucceeded
-from baton.core.models.messages import Message
+from baton.core.models.messages import Message, size_of
+from baton.ports import Account, Answer, Change
 from baton.ports.models import ModelAnswer, ModelRequest
 from tests.kit.faults import Crash
 from tests.kit.scripted import Scripted, asks_for, says
@@ -235,3 +239,40 @@ def test_a_worker_that_dies_over_a_summary_has_it_and_its_turn_made_again(stage:
         assert [one.model for one in model.requests].count("s") == 2
 
     stage(story)
+
+
+def test_a_worker_reads_no_part_of_a_transcript_twice_and_holds_exactly_what_each_request_may_cost(
+    stage: Stage,
+) -> None:
+    class Held(MemoryBudgets):
+        def __init__(self) -> None:
+            super().__init__()
+            self.amounts: list[int] = []
+
+        def move(self, account: Account, change: Change, now: int) -> Answer:
+            self.amounts.append(change.after.amount if change.after is not None else 0)
+            return super().move(account, change, now)
+
+    class Read(MemoryBlobs):
+        def __init__(self) -> None:
+            super().__init__()
+            self.refs: list[str] = []
+
+        def get(self, tenant: str, ref: str) -> bytes:
+            self.refs.append(ref)
+            return super().get(tenant, ref)
+
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.blobs, world.store.budgets = blobs, budgets = Read(), Held()
+        world.models = model = scripted(Forgetful(turns=60, most=100))
+        shown = await ran(world, document(", turns: 80, max_output: 50"), {"a": 1})
+        assert shown["result"] == "done"
+        invocations = {entry.invocation for entry in world.entries(shown["id"]) if entry.epoch}
+        assert len(blobs.refs) <= 8 * len(invocations), "the turns of one invocation have them already"
+        held = [amount for amount in budgets.amounts if amount]
+        # A micro-dollar for each byte, and ten for each token of the answer.
+        assert held == [size_of(one.messages, [one.tools, one.schema]) + 50 * 10 for one in model.requests]
+        assert min(len(one.messages) for one in model.requests[-5:]) > 40, "with segments, and after a cut"
+
+    stage(story, timeout_s=60, limits=Limits(user_day_budget_usd="100"))

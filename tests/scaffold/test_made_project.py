@@ -132,6 +132,13 @@ def test_sam_local_finds_what_it_needs(made: Project) -> None:
     assert events == {"events/api/health.json", "events/reconciler/shard.json"}
 
 
+def test_installing_fetches_what_pages_of_the_console_renew_themselves_by(made: Project) -> None:
+    commands = ["make", "--dry-run", "--silent", "install"]
+    done = subprocess.run(commands, cwd=made.folder, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert lines[-2:] == [".venv/bin/python -m baton.shipping htmx || true", "touch .venv/installed"]
+
+
 @pytest.mark.parametrize(("has_env", "status"), [(True, 0), (False, 1)])
 def test_sam_local_says_what_to_type_or_what_is_missing(
     made: Project, run: Run, tmp_path: Path, has_env: bool, status: int

@@ -32,14 +32,12 @@ def test_the_corpus_has_every_kind_of_event_and_every_write() -> None:
     rare = {"gave_up", "replan_ended", "step_held"}
     assert set().union(*(verdict.kinds for verdict in verdicts)) >= TAGS - rare
     # An invocation of its own needs a batch (runtime/test_killers.py), what is postponed a head that cannot be read, a draw a
-    # tenant's day (the scenario `tenants` of harder.py), a breaker a target that is down (test_breakers.py),
-    # and a subscription a caller who asks for one, which no saga does.
+    # tenant's day (the scenario `tenants` of harder.py), and a breaker a target that is down (test_breakers.py).
     assert {write for verdict in verdicts for write in verdict.writes} >= WRITES - {
         "invoke",
         "postpone",
         "draw",
         "write_breaker",
-        "subscribe",
     }
 
 

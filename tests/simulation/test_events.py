@@ -23,10 +23,10 @@ ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
 
 
 @cache
-def _writes() -> list[int]:
+def _writes(*names: str) -> list[int]:
     plain = endure()
     assert plain.broken == []
-    return [number for number, name in enumerate(plain.plan.writes, 1) if name in WRITES]
+    return [number for number, name in enumerate(plain.plan.writes, 1) if name in (names or WRITES)]
 
 
 @pytest.mark.parametrize("fate", FATES)
@@ -45,6 +45,7 @@ def test_a_dozen_faults_at_once(seed: int) -> None:
 
 @pytest.mark.parametrize("bug", EVENT_BUGS, ids=lambda bug: bug.__name__)
 def test_a_planted_bug_is_found(bug: Callable[[], AbstractContextManager[None]]) -> None:
-    plans = [Plan(), *(Plan({number: CRASH_AFTER}) for number in _writes())]
+    late = [Plan({number: LATE}) for number in _writes("unsubscribe")]
+    plans = [Plan(), *late, *(Plan({number: CRASH_AFTER}) for number in _writes())]
     with bug():
         assert any(EVENT_BUGS[bug] in endure(plan).oracles for plan in plans)

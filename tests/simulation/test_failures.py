@@ -29,7 +29,15 @@ pytestmark = [
 ]
 
 CALLS_NOTHING = frozenset(
-    {"signal-then-end", "parent-cancelled", "parent-forked", "crowd", "cancelled-early", "ticked"}
+    {
+        "signal-then-end",
+        "parent-cancelled",
+        "parent-forked",
+        "crowd",
+        "cancelled-early",
+        "ticked",
+        "announced",
+    }
 )
 # A call or two in the whole saga: too few for every class to come up. (One that is called off at once ends there.)
 CALLS_LITTLE = frozenset({"left-alone", "called-off"})

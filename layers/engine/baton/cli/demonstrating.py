@@ -142,7 +142,8 @@ async def _with_everything(options: Options, console: Console, local: LocalRun, 
     else:
         report.show(console, found, problems)
         start = typed(f"start concierge --watch --input {shlex.quote(json.dumps({'words': WORDS, **GUEST}))}")
-        text = f"The agent's model was a script. With a real one: OPENAI_API_KEY=… {typed('up')}, and then {start}"
+        text = f"To ask for an evening yourself, in words: {typed('up')}, and open the address that it names as dinner page."
+        text += f"\nThe agent's model was a script. With a real one: OPENAI_API_KEY=… {typed('up')}, and then {start}"
         console.print(
             f"{text}\nOther providers are in docs/models.md.", style="dim", markup=False, soft_wrap=True
         )

@@ -17,7 +17,7 @@ MOST_COUNTED = "100"
 
 _SHELL: Final = (
     ("/questions", "inbox"),
-    ("/incidents?status=open", "incidents"),
+    ("/incidents?status=unacknowledged", "incidents --status unacknowledged"),
     ("/sagas?status=parked", "list --status parked"),
     ("/dead-letters", "dlq list"),
     ("/costs?by=workflow", "cost --by workflow"),
@@ -43,8 +43,8 @@ async def overview(visit: Visit) -> Html:
         _figure(
             "Incidents",
             _incidents(visit),
-            "failures that a person on call decides about",
-            "/console/incidents",
+            "failures that no person has acknowledged",
+            "/console/incidents?status=unacknowledged",
         ),
         _figure(
             "Parked",
@@ -102,7 +102,7 @@ async def _questions(visit: Visit) -> str:
 
 
 async def _incidents(visit: Visit) -> str:
-    query = {"status": "open", "limit": MOST_COUNTED}
+    query = {"status": "unacknowledged", "limit": MOST_COUNTED}
     return counted(await visit.call("listIncidents", query=query), "incidents")
 
 

@@ -9,7 +9,10 @@ import msgspec
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
-    """One version of a workflow: its graph's hash and the blobs of document and graph."""
+    """One version of a workflow: its graph's hash and the blobs of document and graph.
+
+    `types`: of events that it has rules for. `past`: those that an earlier version had rules for, whose subscriptions may still be there.
+    """
 
     tenant: str
     name: str
@@ -18,6 +21,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     document: str
     created: int
     by: str
+    types: tuple[str, ...] = ()
+    past: tuple[str, ...] = ()
 
 
 class Definitions(Protocol):

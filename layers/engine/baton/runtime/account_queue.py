@@ -85,6 +85,7 @@ class AccountQueue:
         self._amount = self._spent = self._asked = self._counted = self._served = self._failures = 0
         self._back = self._returned = 0
         self._billed: dict[str, int] = {}
+        self._names: dict[str, str] = {}  # those that are billed, by their steps
         self._wishes: list[_Wish] = []
         self._known: Reservation | None = None
         self._possible: dict[int, _Request] = {}
@@ -118,8 +119,7 @@ class AccountQueue:
         would take all the time that the invocation has left.
         """
         self._amount -= less
-        for name in [name for name in self._billed if step_of(name) == step_of(billed)]:
-            del self._billed[name]
+        self._bill(billed, 0)
         self._spent += max(spent, 0)
         self._back -= min(spent, 0)
         self._asked += (is_sure := bool(less or spent or not more))
@@ -136,7 +136,8 @@ class AccountQueue:
                 self._wishes.remove(wish)
             elif wish.refused is None:
                 self._amount -= more
-                self._billed.pop(billed, None)
+                if self._billed.pop(billed, 0):
+                    del self._names[step_of(billed)]
             raise
         return wish.refused
 
@@ -174,7 +175,14 @@ class AccountQueue:
             for wish in set(made.wishes).intersection(self._wishes):
                 self._wishes.remove(wish)
                 self._amount += wish.more
-                self._billed |= {wish.billed: wish.more} if wish.billed else {}
+                self._bill(wish.billed, wish.more)
+
+    def _bill(self, name: str, amount: int) -> None:
+        """What is held for a request that is billed in any case; of a step there is one at a time."""
+        if before := self._names.pop(step_of(name), ""):
+            del self._billed[before]
+        if name and amount:
+            self._names[step_of(name)], self._billed[name] = name, amount
 
     def move(self, request: _Request, now: int) -> Answer:
         """One try of a request."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from math import inf
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -34,17 +35,18 @@ class Alarm:
     def __init__(self) -> None:
         self._calls: set[_Call] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._rings_at = inf
 
     async def within(self, seconds: float, what: Awaitable[T]) -> T:
         """The result of the call. When its time is over it is cancelled, and `Overdue` is raised."""
         loop = asyncio.get_running_loop()
         task = asyncio.current_task(loop)
         assert task is not None
-        call = _Call(task, task.cancelling(), loop.time() + seconds)
+        at = loop.time() + seconds
+        call = _Call(task, task.cancelling(), at)
         self._calls.add(call)
-        timer = self._timer
-        if timer is None or call.at < timer.when():
-            self._set(loop, call.at)
+        if at < self._rings_at:
+            self._set(loop, at)
         try:
             return await what
         except asyncio.CancelledError as error:
@@ -59,10 +61,11 @@ class Alarm:
     def _set(self, loop: asyncio.AbstractEventLoop, at: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = loop.call_at(at, self._ring, loop, at)
+        self._timer, self._rings_at = loop.call_at(at, self._ring, loop, at), at
 
     def _ring(self, loop: asyncio.AbstractEventLoop, at: float) -> None:
-        self._timer, now = None, max(loop.time(), at)  # a loop may ring a little early
+        self._timer, self._rings_at = None, inf
+        now = max(loop.time(), at)  # a loop may ring a little early
         for call in self._calls:
             if call.at <= now and not call.is_over:
                 call.is_over = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
@@ -19,6 +20,7 @@ from baton.runtime.store_retrier import StoreRetrier
 PROGRAMS_KEPT = 64
 NEWEST_KEPT_MS, BUSY_MS = 1_000, 200
 NAMES_KEPT = 256
+PAST_KEPT = 100  # types of events of earlier versions, the newest
 NAMES_COMPARED = 1_000  # to find the nearest to a wrong one: of more it would take seconds
 
 
@@ -74,15 +76,23 @@ class Catalog:
             raise RuntimeError("use `through` first")
         return self._call
 
-    async def register(self, tenant: str, by: str, text: str, graph: Graph) -> Registered:
-        """Store a document and its graph as the next version, unless the newest is the same."""
+    async def register(
+        self, tenant: str, by: str, text: str, graph: Graph, first: Callable[[int], Awaitable[None]]
+    ) -> Registered:
+        """Store a document and its graph as the next version, unless the newest is the same.
+
+        `first` is called with the number of a version before that is stored, and again with the next one if another version gets the number.
+        """
+        types = graph.events.types if graph.events is not None else ()
         data = encode_graph(graph)
         ref = await self._io(self._blobs.put, tenant, data)
         document = await self._io(self._blobs.put, tenant, text.encode())
         while True:
             newest = await self._io(self._definitions.get, tenant, graph.name)
             if newest is not None and newest.graph == hash_of(data) and newest.document == document:
+                await first(newest.version)
                 return Registered(newest, is_new=False)
+            past = () if newest is None else (*newest.types, *newest.past)
             definition = Definition(
                 tenant=tenant,
                 name=graph.name,
@@ -91,7 +101,10 @@ class Catalog:
                 document=document,
                 created=self._clock.now(),
                 by=by,
+                types=types,
+                past=tuple(one for one in dict.fromkeys(past) if one not in types)[:PAST_KEPT],
             )
+            await first(definition.version)
             if await self._io(self._definitions.put, definition):
                 self._newest.pop((tenant, graph.name), None)
                 return Registered(definition, is_new=True)

@@ -90,6 +90,8 @@ class Halting:
 
     def _untold(self, state: State, notices: tuple[ev.Notice, ...]) -> tuple[ev.Notice, ...]:
         """Those that neither this process nor this saga has asked for. Another may have: one of them is sent."""
+        if not notices:
+            return ()
         told = self._cache.told
         new = tuple(n for n in notices if n.key not in told and not is_told(state, n.key))
         told.update(notice.key for notice in new)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, KeysView, Sequence
-from contextlib import suppress
 from decimal import Decimal
 
 from msgspec import Struct
@@ -73,7 +72,8 @@ class InFlight:
     @property
     def unpaid(self) -> list[str]:
         """The slots of which the log does not know yet what was spent there: those that run, and those that die."""
-        return [*self._running, *(one.step.slot for one in self._dying)]
+        running = list(self._running)
+        return running + [one.step.slot for one in self._dying] if self._dying else running
 
     @property
     def is_busy(self) -> bool:
@@ -119,8 +119,10 @@ class InFlight:
         left = max(until - self._clock.now(), 0) / 1_000
         if not any(one.task.done() for one in self._running.values()):
             self._news = asyncio.get_running_loop().create_future()
-            with suppress(Overdue):
+            try:
                 await self._alarm.within(left, self._news)
+            except Overdue:
+                return
 
     def _tell(self, _: asyncio.Task[Outcome]) -> None:
         """One that runs is done."""
@@ -217,6 +219,8 @@ class InFlight:
         die: it will be among those of another time.
         """
         self._ask_again = None
+        if not (self._running or self._dying):
+            return []
         gone = self._drop([slot for slot in self._running if slot not in state.tokens])
         if not self._dying:
             return []

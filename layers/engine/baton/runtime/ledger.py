@@ -96,9 +96,9 @@ class Ledger:
         cache = self._cache
         if not (cache.terms.counts_days or cache.terms.saga):
             return
-        saga, place = _key(state), (_key(state), step.slot)
+        saga = _key(state)
         amount = step.node.cost if amount is None else amount
-        amount = max(amount, self._wanted.get((*place, step.attempt), 0))
+        amount = max(amount, self._wanted.get((saga, step.slot, step.attempt), 0))
         now = self._clock.now()
         owner = state.origin.tenant, state.origin.user
         account = self._account(cache.account(*owner, now))
@@ -112,12 +112,13 @@ class Ledger:
         if before is not None and is_held and not before.spent and before.cover == amount:
             before.spent, before.rests = spent, False  # what is held for it is held still
             return
-        self._leave(place)
+        self._leave((saga, step.slot))
         if self._closing:
             await self.closed(saga)
         attempt = self._under_way[saga][step.slot] = AttemptSpending(saga, account, spent)
         try:
-            await self._hold(state, step.node.name, step.node.name, attempt, amount)
+            if amount:
+                await self._hold(state, step.node.name, step.node.name, attempt, amount)
         except NoRoom:
             del self._under_way[saga][step.slot]
             raise
@@ -146,11 +147,12 @@ class Ledger:
 
         Raises `NoRoom`, which may be `Halted`: then the call must not be made, and the attempt is over.
         """
-        attempt = self._under_way[_key(state)].get(step.slot)
+        saga = _key(state)
+        attempt = self._under_way[saga].get(step.slot)
         if attempt is None:
             return
         spent = micro_dollars(attempt.spent)
-        name = attempt.billed if billed is None else name_of(_key(state), step.slot, billed)
+        name = attempt.billed if billed is None else name_of(saga, step.slot, billed)
         if spent + cost <= attempt.closed + attempt.cover and attempt.billed == name:
             return
         attempt.billed = name
@@ -159,7 +161,7 @@ class Ledger:
         except Halted:
             raise
         except NoRoom:
-            self._wanted[_key(state), step.slot, step.attempt] = spent + cost
+            self._wanted[saga, step.slot, step.attempt] = spent + cost
             raise
 
     def room(self, state: State, step: RunStep, context: StepContext, read: int, wanted: int) -> int:
@@ -238,10 +240,8 @@ class Ledger:
             )
         self._owe(saga, step.slot, cost)
         if cost < 0:
-            self._returning[saga, step.slot] = (
-                attempt,
-                cost,
-            )  # once the log has it: a worker that dies gives nothing back twice
+            # Once the log has it: a worker that dies gives nothing back twice.
+            self._returning[saga, step.slot] = attempt, cost
             return ()
         try:
             await self._close(attempt, cost)
@@ -387,8 +387,13 @@ class Ledger:
 
 
 def _key(state: State) -> str:
-    return str(SagaRef(state.origin.tenant, state.origin.saga))
+    return _key_of(state.origin.tenant, state.origin.saga)
+
+
+@functools.lru_cache(maxsize=1024)  # a step asks four times
+def _key_of(tenant: str, saga: str) -> str:
+    return str(SagaRef(tenant, saga))
 
 
 def _costs(state: State, graph: Graph) -> bool:
-    return bool(state.money.spent) or any(node.cost or node.replan is not None for node in graph.work)
+    return bool(state.money.spent) or graph.costs

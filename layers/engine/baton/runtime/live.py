@@ -65,8 +65,9 @@ class LiveShow:
 
     def heard(self, ref: SagaRef, watched: int) -> None:
         """A viewer watches until then."""
-        saga = self._sagas.get(str(ref))
-        if saga is not None and watched > self._context.clock.now():
+        if watched <= self._context.clock.now():
+            return
+        if (saga := self._sagas.get(str(ref))) is not None:
             saga.is_watched = True
             self._begin(saga)
 

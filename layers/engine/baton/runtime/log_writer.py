@@ -58,7 +58,8 @@ class LogWriter:
         self.check_lease(lease)
         appended = await history.append(entry, rows, after)
         if appended:
-            self._p.live.heard(lease.ref, history.watched)
+            if history.watched:
+                self._p.live.heard(lease.ref, history.watched)
             self._p.metrics.heard(history.state.origin.workflow, entry.events, entry.at)
         return appended
 

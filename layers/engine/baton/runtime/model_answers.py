@@ -6,24 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from baton.core.conditions.schema import violations
-from baton.core.effects.toolspec import ToolSpec
 from baton.core.log.agents import call_digest
 from baton.core.models import messages as said
 from baton.core.models.tool import REFUSED
 from baton.ports import StepFailure
 from baton.ports.models import LENGTH, ModelAnswer, ModelCall
+from baton.runtime.model_memory import Offered
 
 MOST_TOLD = 3  # of the problems of an answer
 
 
-def calls_of(
-    asked: Sequence[ModelCall],
-    names: Mapping[str, str],
-    specs: Mapping[str, ToolSpec],
-    made: Mapping[str, str],
-) -> list[dict[str, Any]]:
-    """The calls of an answer as the log has them. `names` are those of the tools on the wire, `made` the calls of older turns."""
-    return [_repeating(_call(call, names, specs), made) for call in asked]
+def calls_of(asked: Sequence[ModelCall], offered: Offered, made: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The calls of an answer as the log has them. `made` are the calls of older turns."""
+    return [_repeating(_call(call, offered), made) for call in asked]
 
 
 def data_of(answer: ModelAnswer, schema: Any) -> Any:
@@ -44,18 +39,18 @@ def data_of(answer: ModelAnswer, schema: Any) -> Any:
     return data
 
 
-def _call(call: ModelCall, names: Mapping[str, str], specs: Mapping[str, ToolSpec]) -> dict[str, Any]:
+def _call(call: ModelCall, offered: Offered) -> dict[str, Any]:
     """A call as the log has it: its tool and arguments, or why it is not made."""
-    tool = next((tool for tool, name in names.items() if name == call.name), "")
+    tool, parameters = offered.tools.get(call.name, ("", b""))
     if not tool:
-        known = ", ".join(names.values()) or "none"
+        known = ", ".join(offered.tools) or "none"
         why = f"there is no tool `{call.name[:64]}`; there are: {known}"
         return _refused(call, call.name, "call_not_allowed", why)
     try:
         arguments = said.parsed(call.arguments or "{}")
     except ValueError as error:
         return _refused(call, tool, "input_invalid", f"the arguments are no JSON: {error}")
-    problems = violations(specs[tool].parameters, arguments)
+    problems = violations(parameters, arguments)
     if not isinstance(arguments, dict) or problems:
         told = (
             "; ".join(f"at {one.path or '/'}: {one.message}" for one in problems[:MOST_TOLD])

@@ -27,7 +27,7 @@ from baton.runtime.context import InvocationContext
 from baton.runtime.ledger import Ledger
 from baton.runtime.live import LiveShow
 from baton.runtime.model_answers import MOST_TOLD, calls_of, data_of
-from baton.runtime.model_memory import ModelMemory
+from baton.runtime.model_memory import NO_TOOLS, ModelMemory, Offered
 from baton.runtime.model_request import Asking, as_priced
 from baton.runtime.model_summary import Summary
 from baton.runtime.transcript import Transcript
@@ -126,11 +126,12 @@ class ModelCaller:
         talk = await transcript.kept(work, talk)
         # It begins with what the turn before it has read, and that was counted.
         counted = work.used.read if work.tail and not share else 0
-        answer = await asking.answer(given, self._corrected(talk.messages), tools, counted)
+        messages = self._corrected(talk.messages)
+        answer = await asking.answer(given, messages, tools, counted, known=talk.known)
         segments = None if talk.segments is None else tuple(talk.segments)
         if isinstance(answer, Response):  # what the request begins with is part of what was handed over
             return replace(answer, segments=segments, summary=summary.tokens, no_summary=summary.failed)
-        return self._turned(answer, tools.names, talk.made, segments, summary.tokens, summary.failed)
+        return self._turned(answer, tools, talk.made, segments, summary.tokens, summary.failed)
 
     async def _collected(
         self, asking: Asking, work: Agent, changed: Mapping[str, Any], handed: Callback, response: Response
@@ -142,13 +143,13 @@ class ModelCaller:
         answer = await asking.collect(handed, given, self._context.clock.now())
         segments = work.segments if response.segments is None else response.segments
         made = await transcript.made(segments) if answer.calls else {}
-        names = said.wire_names(self._step.node.arguments["tools"])
-        return self._turned(answer, names, made, response.segments, response.summary, response.no_summary)
+        tools = self._memory.offered(self._step.node.arguments["tools"]) if answer.calls else NO_TOOLS
+        return self._turned(answer, tools, made, response.segments, response.summary, response.no_summary)
 
     def _turned(
         self,
         answer: ModelAnswer,
-        names: Mapping[str, str],
+        tools: Offered,
         made: Mapping[str, str],
         segments: Sequence[Segment] | None,
         summary: tuple[int, ...],
@@ -158,7 +159,7 @@ class ModelCaller:
         asked = answer.calls[:MOST_CALLS]
         return {
             "text": answer.text,
-            "calls": calls_of(asked, names, self._specs, made),
+            "calls": calls_of(asked, tools, made),
             **({"left_out": len(answer.calls) - MOST_CALLS} if len(answer.calls) > MOST_CALLS else {}),
             "data": None if asked else data_of(answer, self._step.node.output_schema),
             "tokens": [answer.usage.input, answer.usage.output, *summary],

@@ -8,25 +8,22 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.log.agents import Turn
 from baton.core.models import messages as said
-from baton.core.models.messages import Message
 from baton.ports import StepFailure
 from baton.ports.models import ToolOffer
-
-
-class Told(msgspec.Struct):
-    """The messages of the turns of an agent that are in its state, by number, and the names of the tools in them."""
-
-    names: Mapping[str, str] = {}
-    turns: dict[int, tuple[Turn, list[Message]]] = {}
+from baton.runtime.transcript import Told
 
 
 class Offered(msgspec.Struct, frozen=True):
-    """The tools of an agent as a model is told of them. `names` are those on the wire, `json` is what they are as JSON."""
+    """The tools of an agent as a model is told of them.
+
+    `names` are those on the wire, `tools` what is called by them, each with the schema of its parameters as JSON; `json` is all
+    that is offered.
+    """
 
     names: dict[str, str]
     offers: tuple[ToolOffer, ...] = ()
+    tools: dict[str, tuple[str, bytes]] = {}
     json: msgspec.Raw = msgspec.Raw(b"[]")
 
 
@@ -44,7 +41,12 @@ class ModelMemory:
         if (known := self._offered.get(key)) is None:
             names = said.wire_names(key)
             offers = tuple(self._offer(tool, name) for tool, name in names.items())
-            known = self._offered[key] = Offered(names, offers, msgspec.Raw(msgspec.json.encode(offers)))
+            called = {
+                one.name: (tool, msgspec.json.encode(one.parameters))
+                for tool, one in zip(names, offers, strict=True)
+            }
+            encoded = msgspec.Raw(msgspec.json.encode(offers))
+            known = self._offered[key] = Offered(names, offers, called, encoded)
         return known
 
     def _offer(self, tool: str, name: str) -> ToolOffer:

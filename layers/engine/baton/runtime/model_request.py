@@ -63,18 +63,22 @@ class Asking:
         tools: Offered = NO_TOOLS,
         counted: int = 0,
         *,
+        known: tuple[int, int] = (0, 0),
         beside: str = "",
         until: int = 0,
     ) -> ModelAnswer | Response:
         """Its answer, or what the provider works on if the node is asked in the background.
 
-        `given` has the model and its settings. `counted`: so many tokens the beginning of the messages is known to have.
+        `given` has the model and its settings. `counted`: so many tokens the beginning of the messages is known to have. `known`:
+        so many of the messages, from the first on, have so many bytes as JSON.
 
         `beside`: the name of a request beside the step's own, whose answer is text and has to be there by `until`.
 
         Raises `StepFailure`, also for settings that are not usable and for money that there is not.
         """
-        request, price, most, tokens = await self._covered(given, messages, tools, counted, beside, until)
+        request, price, most, tokens = await self._covered(
+            given, messages, tools, counted, known, beside, until
+        )
         try:
             if request.token:
                 handed = await self._models.submit(request)
@@ -120,6 +124,7 @@ class Asking:
         messages: Sequence[Message],
         tools: Offered,
         counted: int,
+        known: tuple[int, int],
         beside: str,
         until: int,
     ) -> tuple[ModelRequest, Price, int, tuple[int, ...]]:
@@ -134,7 +139,8 @@ class Asking:
             text = f"the price of `{model}` is not known here, so that no money can be held for it"
             raise StepFailure("model_unavailable", text)
         schema = None if beside else step.node.output_schema
-        size = said.size_of(messages, [tools.json, schema])
+        first, bytes_before = known
+        size = said.size_of(messages[first:], [tools.json, schema], bytes_before)
         tokens: tuple[int, ...] = ()
         if is_limited(step, "tokens"):
             read = min(size, counted + said.size_of(said.since_answer(messages))) if counted else size
@@ -218,6 +224,8 @@ def as_priced(given: Mapping[str, Any], named: str) -> Mapping[str, Any]:
 
 
 def _storable(answer: ModelAnswer) -> ModelAnswer:
+    if answer.text.isascii() and all(one.name.isascii() and one.arguments.isascii() for one in answer.calls):
+        return answer
     calls = tuple(
         msgspec.structs.replace(one, name=said.plain(one.name), arguments=said.plain(one.arguments))
         for one in answer.calls

@@ -220,9 +220,10 @@ class Parts:
 
     async def slim(self, owner: Origin, events: Sequence[Event]) -> Sequence[Event]:
         """Events with large values of the engine's own making moved to blobs; the same events where there is none."""
-        if not any(event.made or getattr(event, "full", None) for event in events):
-            return events
-        return [await self._slim(owner, event) for event in events]
+        for event in events:
+            if event.made or getattr(event, "full", None):
+                return [await self._slim(owner, event) for event in events]
+        return events
 
     async def _slim(self, owner: Origin, event: Event) -> Event:
         """The event with a large value of the engine's own making moved to a blob.

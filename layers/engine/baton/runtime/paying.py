@@ -24,14 +24,15 @@ def cost_of(step: RunStep, specs: Specs, tool: str) -> int:
     spec = specs.get(tool)
     declared = spec.cost if spec is not None else 0
     # The step's own cost is from when its graph was compiled; the larger of both counts.
-    return max(declared, step.node.cost) if tool == tool_called(step) else declared
+    own = step.node.cost
+    return own if own > declared and tool == tool_called(step) else declared
 
 
 def foreseen(step: RunStep, specs: Specs) -> int:
     """The most that the calls of a whole attempt may cost: hooks are of no use without the tool."""
-    tool = tool_called(step)
     if step.node.tool == MODEL:
         return 0  # known when the request is made
+    tool = tool_called(step)
     if step.way is None and not step.hooks and not step.look:
         return cost_of(step, specs, tool)
     if step.look:

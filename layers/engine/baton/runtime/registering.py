@@ -61,13 +61,19 @@ async def register(parts: Parts, engine: Engine, caller: Caller, text: str, *, j
                 f"with the child as it is registered now: {one.message} (at {one.path})"
                 for one in error.problems
             )
-    if graph.events is not None:
-        from baton.runtime.subscribing import subscribe  # few documents have rules for events
 
-        await subscribe(
-            engine.store.subscriptions, call, caller.tenant, caller.user, graph.name, graph.events
-        )
-    stored = await catalog.register(caller.tenant, caller.by, text, graph)
+    async def first(version: int) -> None:
+        if graph.events is not None:
+            from baton.runtime.subscribing import subscribe  # few documents have rules for events
+
+            rules = engine.store.subscriptions, call, caller.tenant, caller.user
+            await subscribe(*rules, graph.name, version, graph.events)
+
+    stored = await catalog.register(caller.tenant, caller.by, text, graph, first)
+    if stored.definition.past:
+        from baton.runtime.subscribing import unsubscribe
+
+        await unsubscribe(engine.store.subscriptions, call, stored.definition, engine.clock.now())
     notes += await follow(engine, call, stored.definition, caller.user, graph.schedule)
     return replace(stored, notes=tuple(notes))
 

@@ -112,6 +112,8 @@ class RequestHolds:
 def is_limited(step: RunStep, what: str) -> bool:
     """Whether anything limits the `tokens` or the `cost` of a step's requests."""
     agent = step.node.agent
+    if not step.node.limits and step.tokens is None and step.cap is None and agent is None:
+        return False  # most have none
     return any(True for _ in _caps(step, what)) or bool(what == "tokens" and agent and agent.tokens)
 
 

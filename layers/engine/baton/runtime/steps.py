@@ -103,15 +103,13 @@ class Steps:
         What the tool spends is added to `spent`, and what models use to `usage`, also if there is no outcome.
         """
         bill = spent, [] if usage is None else usage
-        started = self._clock.now()
         spec = self._tools.get(tool_called(step))
         if step.given is not None:
             return await self._settled(state, step, spec, step.given)
         work = state.open.get(step.slot) if state.open else None
         if isinstance(work, Callback):
-            one = AttemptInput(
-                state, step, spec, traceparent, spent, started, Doubt(before=False), work=work, usage=bill[1]
-            )
+            now, doubt = self._clock.now(), Doubt(before=False)
+            one = AttemptInput(state, step, spec, traceparent, spent, now, doubt, work=work, usage=bill[1])
             return await self._looked(one, work)
         if self._breaking is not None and (step.node.breaker or (spec is not None and spec.breaker)):
             from baton.core.failures.breakers import target_of  # most calls have none
@@ -209,10 +207,11 @@ class Steps:
             one.callback, of = callback_of(one.state, step.slot), one.state.origin
             holder = Holder(tenant=of.tenant, saga=of.saga, callback=one.callback)
             one.token = await token_for(self._context_of, self._secrets, holder)
-        ended = await self._attempt(one)
+        outcome = await self._ended(one, *await self._attempt(one))
+        if not one.callback and one.response is None:
+            return outcome
         is_handed = step.node.tool != MODEL or one.response is not None
-        handed = one.callback if is_handed else ""
-        return replace(await self._ended(one, *ended), handed=handed, response=one.response)
+        return replace(outcome, handed=one.callback if is_handed else "", response=one.response)
 
     async def _ended(
         self,
@@ -252,12 +251,12 @@ class Steps:
         self, one: AttemptInput
     ) -> tuple[Value | None, Failure | None, int | None, tuple[Row, ...]]:
         """Output or failure, the pause that was asked for, and the tool's rows."""
-        node, timeout = one.step.node.name, self.timeout(one.step)
+        node = one.step.node.name
         try:
             context = self._context(one, self._clock.now())
             output, rows = await self._perform(one, context)
         except TimeoutError:
-            text = f"no answer within {timeout} ms{because_of(one.blocked)}"
+            text = f"no answer within {self.timeout(one.step)} ms{because_of(one.blocked)}"
             failure = Failure("timeout", text, node, doubt=one.doubt.is_open)
             return None, failure, None, ()
         except StepFailure as error:
@@ -343,10 +342,10 @@ class Steps:
         one.doubt.is_recorded, one.done_by = done.is_recorded, done.by
         return done.value, done.rows
 
-    async def _in_time(self, context: StepContext, what: Coroutine[Any, Any, T]) -> T:
+    def _in_time(self, context: StepContext, what: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
         """Await within the rest of the attempt's time. The writes that record its outcome may take longer."""
         left = max(context.deadline_ms - self._clock.now(), 0)
-        return await self._alarm.within(left / 1_000, what)
+        return self._alarm.within(left / 1_000, what)
 
     async def _settled(self, state: State, step: RunStep, spec: ToolSpec | None, given: Value) -> Outcome:
         """Records what a person says came of an effect whose outcome was unknown, so that it is not done again."""

@@ -1,11 +1,17 @@
-"""A document with rules for events is registered: events of these types find its workflow from then on."""
+"""A document with rules for events is registered: events of these types find its workflow from then on, and of no others.
+
+A version's subscriptions are written before the version, under its number, and those of types that it has no rules for are given up after it, if
+they are of earlier versions. So of any number of registrations at once, the subscriptions of the one that becomes the newest stay.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from baton.core.graph.outside import Events
+from baton.core.limits import DAY_MS
 from baton.errors import InvalidDefinition, Problem
+from baton.ports import Definition
 from baton.ports.subscriptions import Subscriptions
 from baton.runtime.store_retrier import StoreRetrier
 
@@ -14,7 +20,13 @@ MOST_WORKFLOWS = 100
 
 
 async def subscribe(
-    subscriptions: Subscriptions, call: StoreRetrier, tenant: str, user: str, workflow: str, events: Events
+    subscriptions: Subscriptions,
+    call: StoreRetrier,
+    tenant: str,
+    user: str,
+    workflow: str,
+    version: int,
+    events: Events,
 ) -> None:
     """Before the definition is there: a crash in between leaves a workflow that is asked in vain, and loses no event.
 
@@ -26,13 +38,23 @@ async def subscribe(
             problems = tuple(_too_many(events, kind))
             raise InvalidDefinition(problems[0].message, problems)
     for kind in events.types:
-        await call(subscriptions.subscribe, tenant, kind, workflow, user)
+        await call(subscriptions.subscribe, tenant, kind, workflow, user, version)
+
+
+async def unsubscribe(
+    subscriptions: Subscriptions, call: StoreRetrier, definition: Definition, now: int
+) -> None:
+    """After the definition is there: its workflow is not asked any more for types that only earlier versions had rules for.
+
+    A crash in between leaves a workflow that is asked in vain until a version of it is registered again, the same or another.
+    """
+    tenant, workflow, version = definition.tenant, definition.name, definition.version
+    for kind in definition.past:
+        await call(subscriptions.unsubscribe, tenant, kind, workflow, version, now + DAY_MS)
 
 
 def _too_many(events: Events, type: str) -> Iterator[Problem]:
-    message = (
-        f"{MOST_WORKFLOWS} workflows have, or had, rules for events of the type `{type}`, which is the most"
-    )
+    message = f"{MOST_WORKFLOWS} workflows have rules for events of the type `{type}`, which is the most"
     for name, rules in (("start", events.start), ("signal", events.signal)):
         for index, rule in enumerate(rules):
             if rule.type == type:

@@ -15,7 +15,6 @@ from baton.core.log.state import Origin
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
 from baton.runtime.context import InvocationContext
-from baton.runtime.model_memory import Told
 from baton.runtime.values import Values
 
 TAIL = 16
@@ -38,11 +37,25 @@ class _Said(msgspec.Struct, frozen=True, omit_defaults=True):
 _decode_said = msgspec.json.Decoder(_Said).decode
 
 
+class Told(msgspec.Struct):
+    """What an invocation keeps of an agent from one request to the next, each part with its bytes as JSON.
+
+    The opening; the segments, by reference; and by number the messages of the turns that are in its state, with the names of the
+    tools in them.
+    """
+
+    opening: tuple[list[Message], int] = ([], 0)
+    segments: dict[str, tuple[_Said, int]] = {}
+    names: Mapping[str, str] = {}
+    turns: dict[int, tuple[Turn, list[Message], int]] = {}
+
+
 class Talk(msgspec.Struct, frozen=True):
     """What a turn is told: the opening, what was said in the turns before it, and what its user says with it.
 
     `parts` are the segments that it was read from, `tail` the messages behind them. `segments`: what is to become of them
-    with the answer of this turn, where that is anything new.
+    with the answer of this turn, where that is anything new. `known`: how many of the messages have been counted, from the
+    first on, and their bytes as JSON.
     """
 
     opening: list[Message]
@@ -50,6 +63,7 @@ class Talk(msgspec.Struct, frozen=True):
     tail: list[Message]
     heard: list[Message]
     segments: list[Segment] | None = None
+    known: tuple[int, int] = (0, 0)
 
     @property
     def before(self) -> list[Message]:
@@ -68,7 +82,8 @@ class Talk(msgspec.Struct, frozen=True):
 class Transcript:
     """Reads the transcript of an agent, and writes the segments that it consists of.
 
-    `told`: what this invocation knows of it; of a turn that is in the state as it was, the messages are not made again.
+    `told`: what this invocation knows of it. A segment that it has read or written is not read again; of a turn that is in the
+    state as it was, the messages are not made again.
     """
 
     def __init__(
@@ -81,24 +96,31 @@ class Transcript:
 
     async def read(self, work: Agent, given: Mapping[str, Any], names: Mapping[str, str]) -> Talk:
         """All that was said so far. `names` are those of the tools on the wire."""
-        known = await asyncio.gather(*(self._segment(one) for one in work.segments))
-        parts, tail = list(zip(work.segments, known, strict=True)), list[Message]()
-        talk = Talk(said.opening(given), parts, tail, await self._heard(work.heard))
-        before = self._told.turns if self._told.names == names else {}
-        turns: dict[int, tuple[Turn, list[Message]]] = {}
+        told, tail = self._told, list[Message]()
+        opening, size = said.opening(given), 0
+        if told.opening[0] != opening:
+            told.opening = opening, said.bytes_of(opening)
+        parts = await self._parts(work.segments)
+        heard = await self._heard(work.heard) if work.heard else []
+        talk = Talk(opening, parts, tail, heard)
+        before = told.turns if told.names == names else {}
+        turns: dict[int, tuple[Turn, list[Message], int]] = {}
         for number, turn in enumerate(work.tail, 1 + sum(one.turns for one in work.segments)):
             made = before.get(number)
             if made is None or made[0] is not turn:
-                made = turn, await self._turn(number, turn, names, talk)
+                messages = await self._turn(number, turn, names, talk)
+                made = turn, messages, said.bytes_of(messages)
             turns[number] = made
             tail += made[1]
-        self._told.names, self._told.turns = names, turns
-        return talk
+            size += made[2]
+        told.names, told.turns = names, turns
+        count = len(opening) + len(tail) + sum(len(part.messages) for _, part in parts)
+        size += told.opening[1] + sum(size for _, size in told.segments.values())
+        return msgspec.structs.replace(talk, known=(count, size))
 
     async def made(self, segments: Sequence[Segment]) -> dict[str, str]:
         """By digest, the calls that are in these segments."""
-        known = await asyncio.gather(*(self._segment(one) for one in segments))
-        return {digest: item for part in known for digest, item in part.made.items()}
+        return {digest: item for _, part in await self._parts(segments) for digest, item in part.made.items()}
 
     async def kept(self, work: Agent, talk: Talk) -> Talk:
         """With a new segment, where one is due. They are merged like a binary counter: of n turns there are at most log n."""
@@ -131,17 +153,29 @@ class Transcript:
         known = await self._values.blob(self._origin, _Said(before, whole=whole, left_out=left_out))
         text = _Said([note, *newer], talk.made | work.made, known.ref, count)
         segment = await self._written(text, work.turn - 1)
-        return msgspec.structs.replace(talk, parts=[(segment, text)], tail=[], segments=[segment])
+        return msgspec.structs.replace(
+            talk, parts=[(segment, text)], tail=[], segments=[segment], known=(0, 0)
+        )
 
     async def content(self, value: Value) -> Any:
         """A value, wherever it is kept."""
         return msgspec.json.decode(await self._blob(value.ref)) if value.ref else value.v
 
     async def _written(self, text: _Said, turns: int) -> Segment:
-        return Segment((await self._values.blob(self._origin, text)).ref, turns)
+        ref = (await self._values.blob(self._origin, text)).ref
+        self._told.segments[ref] = text, said.bytes_of(text.messages)
+        return Segment(ref, turns)
 
-    async def _segment(self, segment: Segment) -> _Said:
-        return _decode_said(await self._blob(segment.ref))
+    async def _parts(self, segments: Sequence[Segment]) -> list[tuple[Segment, _Said]]:
+        """What is in these segments. No other is kept."""
+        if not segments and not self._told.segments:
+            return []
+        known = self._told.segments
+        missing = [one.ref for one in segments if one.ref not in known]
+        found = [_decode_said(data) for data in await asyncio.gather(*map(self._blob, missing))]
+        known |= {ref: (one, said.bytes_of(one.messages)) for ref, one in zip(missing, found, strict=True)}
+        self._told.segments = {one.ref: known[one.ref] for one in segments}
+        return [(one, known[one.ref][0]) for one in segments]
 
     async def _turn(self, number: int, turn: Turn, names: Mapping[str, str], talk: Talk) -> list[Message]:
         values = (turn.answer, *turn.results)

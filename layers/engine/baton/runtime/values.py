@@ -26,7 +26,9 @@ class Values:
     async def value(self, owner: Origin, result: Any) -> Value | None:
         """A JSON value inline or as a blob, whichever is cheaper; None when it is over the limit."""
         data = _encode(result)
-        return None if len(data) > self._limits.result_bytes else await self._value(owner, result, data)
+        if len(data) <= self._limits.inline_bytes:
+            return Value(v=result)
+        return None if len(data) > self._limits.result_bytes else await self._blob(owner, data)
 
     def unstored(self, owner: Origin, result: Any) -> tuple[Value, bytes] | None:
         """A JSON value as `value` would give it, with the bytes of its blob, which is not written yet.
@@ -42,14 +44,12 @@ class Values:
 
     async def inline_or_blob(self, owner: Origin, result: Any) -> Value:
         """A JSON value inline or as a blob, whichever is cheaper."""
-        return await self._value(owner, result, _encode(result))
+        data = _encode(result)
+        return Value(v=result) if len(data) <= self._limits.inline_bytes else await self._blob(owner, data)
 
     async def blob(self, owner: Origin, result: Any) -> Value:
         """A JSON value as a blob, however small."""
         return await self._blob(owner, _encode(result))
-
-    async def _value(self, owner: Origin, result: Any, data: bytes) -> Value:
-        return Value(v=result) if len(data) <= self._limits.inline_bytes else await self._blob(owner, data)
 
     async def _blob(self, owner: Origin, data: bytes) -> Value:
         ref = await self._call(self._blobs.put, owner.tenant, data, self._period(owner))

@@ -1,4 +1,4 @@
-"""`python -m baton.shipping engine|app FOLDER`: what a layer's Makefile calls; `htmx FOLDER`: what installing does.
+"""`python -m baton.shipping engine|app FOLDER`: what a layer's Makefile calls; `htmx`: what installing does.
 
 Arguments and messages. They go to standard output, because `sam build` shows nothing else of a build that
 succeeds.
@@ -10,6 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import baton
 from baton.shipping import htmx
 from baton.shipping.bytecode import WAYS, Bytecode, compile_layer
 from baton.shipping.contents import build_app, build_engine
@@ -23,12 +24,15 @@ To mend it, install one of: Python 3.13 (python3.13 on the PATH, or `uv python i
 
 def main(arguments: list[str] | None = None) -> int:
     """Build one layer into FOLDER, as `sam build` wants it. Exit status 1 with the reason on standard error."""
-    given = _parser().parse_args(arguments)
-    target: Path = given.folder / "python"
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.folder is None and given.layer != "htmx":
+        parser.error(f"say where the {given.layer} layer goes: FOLDER")
     try:
         if given.layer == "htmx":
-            htmx.put(given.folder)
+            htmx.put(given.folder or Path(baton.__file__).parent)
             return 0
+        target: Path = given.folder / "python"
         if given.layer == "engine":
             build_engine(target)
         else:
@@ -50,7 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "folder",
         type=Path,
-        help="where `sam build` expects it (ARTIFACTS_DIR); for htmx: the package `baton`",
+        nargs="?",
+        help="where `sam build` expects it (ARTIFACTS_DIR); for htmx: the package `baton`, by default the one that runs",
     )
     parser.add_argument(
         "--source", type=Path, default=Path(), help="folder of the app layer; the current one by default"

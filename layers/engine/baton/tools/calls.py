@@ -57,8 +57,8 @@ def bind(tool: Tool, arguments: Mapping[str, Any], context: StepContext) -> dict
 def plain(tool: Tool, value: Any) -> Any:
     """The value as JSON types. What the log would change without a word (NaN) or choke on is refused."""
     try:
-        valid = tool.result.validate_python(value)
-        result = tool.result.dump_python(valid, mode="json")
+        valid = tool.result.validator.validate_python(value)
+        result = tool.result.serializer.to_python(valid, mode="json")
         if _may_hide_nan(_encode(result)):
             _without_nan(tool.result.dump_python(valid))
     except ValidationError as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from baton.adapters.aws import translated
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import names_in, number, text
+from baton.adapters.dynamo.items import attribute, names_in, number, text
 from baton.adapters.dynamo.requests import put_new, query
 from baton.errors import CorruptLog
 from baton.ports import Definition
@@ -78,6 +78,7 @@ class DynamoDefinitions:
 
 
 def _item(definition: Definition) -> Item:
+    both = definition.types or definition.past
     return {
         **items.key(
             items.definition_pk(definition.tenant, definition.name), items.definition_sk(definition.version)
@@ -86,6 +87,7 @@ def _item(definition: Definition) -> Item:
         "doc": text(definition.document),
         "created": number(definition.created),
         "by": text(definition.by),
+        **({"types": attribute([definition.types, definition.past])} if both else {}),
     }
 
 
@@ -100,6 +102,12 @@ def _definition(item: StoredItem, tenant: str, name: str) -> Definition:
             document=item["doc"]["S"],
             created=int(item["created"]["N"]),
             by=item["by"]["S"],
+            types=_types(item, 0),
+            past=_types(item, 1),
         )
     except (KeyError, ValueError) as error:
         raise CorruptLog(f"definition {name} of {tenant} cannot be read: {error!r}") from error
+
+
+def _types(item: StoredItem, which: int) -> tuple[str, ...]:
+    return tuple(one["S"] for one in item["types"]["L"][which]["L"]) if "types" in item else ()

@@ -64,6 +64,7 @@ ATTRIBUTES: Mapping[str, str] = {
     # definition
     "doc": "reference of the document's blob",
     "by": "who registered it (also who resolved an incident)",
+    "types": "types of events, two lists: that it has rules for, and that earlier versions had rules for; absent: none",
     # notice
     "told": "when it was told; absent: a worker is about to send it (also, in micro-dollars, what of a user's day its tenant's counts)",
     "at": "when the notice was made",
@@ -74,6 +75,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "said": "what was told",
     "severity": "low, medium, high or critical",
     "resolved": "when a person did something about it (who: `by`); absent: it is open",
+    "acked": "when an operator acknowledged the incident (who: `owner`, note: `message`)",
     # requests of a tenant in a window of time
     "spent": "how many there were; of a user's day, what was spent, in micro-dollars",
     # a user's day; besides, r#ID an open reservation, x#ID one that was freed
@@ -92,7 +94,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "message": "why it failed (also why a channel never takes a notice)",
     "kind": "class of that failure",
     # entity and circuit breaker
-    "ver": "version: the number of its writes",
+    "ver": "version: the number of its writes (also the version of a workflow that a subscription is of)",
     "keys": "idempotency keys of its newest writes, in their order",
     "was": "what the newest write of an entity has replaced, if that was kept",
     "ttl": "when DynamoDB may delete the item, in epoch seconds; absent: never",
@@ -242,8 +244,7 @@ def attribute(value: Any) -> UniversalAttributeValueTypeDef:
 def names_in(*expressions: str) -> dict[str, str]:
     """The `ExpressionAttributeNames` of expressions that write an attribute `owner` as `#owner`."""
     found = {name for expression in expressions for name in re.findall(r"#(\w+)", expression)}
-    unknown = found - ATTRIBUTES.keys()
-    if unknown:
+    if unknown := found - ATTRIBUTES.keys():
         raise KeyError(f"no attributes of the table: {sorted(unknown)}")
     return {f"#{name}": name for name in found}
 

@@ -48,9 +48,11 @@ class MemoryBudgets:
     def move(self, account: Account, change: Change, now: int) -> Answer:
         with self._lock:
             item = self._item(account)
-            if not self._may(item, change) and item.held_by.get(change.holder) == change.before:
+            is_done = self._may(item, change)
+            if not is_done and item.held_by.get(change.holder) == change.before:
                 item.free(now)
-            if is_done := self._may(item, change):
+                is_done = self._may(item, change)
+            if is_done:
                 item.spent += change.spent
                 item.held += change.more
                 item.open += change.opened

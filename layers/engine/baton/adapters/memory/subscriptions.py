@@ -7,17 +7,25 @@ from collections.abc import Sequence
 
 
 class MemorySubscriptions:
-    """Users by tenant, type and workflow; one lock makes every call atomic."""
+    """(User, version) by tenant, type and workflow, without a user once it was given up; one lock makes every call atomic."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._users: dict[tuple[str, str, str], str] = {}
+        self._known: dict[tuple[str, str, str], tuple[str, int]] = {}
 
-    def subscribe(self, tenant: str, type: str, workflow: str, user: str) -> None:
+    def subscribe(self, tenant: str, type: str, workflow: str, user: str, version: int) -> None:
         with self._lock:
-            self._users[tenant, type, workflow] = user
+            if self._known.get((tenant, type, workflow), ("", 0))[1] <= version:
+                self._known[tenant, type, workflow] = user, version
+
+    def unsubscribe(self, tenant: str, type: str, workflow: str, version: int, expires: int) -> None:
+        with self._lock:
+            if self._known.get((tenant, type, workflow), ("", version))[1] < version:
+                self._known[tenant, type, workflow] = "", version
 
     def subscribed(self, tenant: str, type: str, limit: int) -> Sequence[tuple[str, str]]:
         with self._lock:
-            found = sorted((key[2], user) for key, user in self._users.items() if key[:2] == (tenant, type))
+            found = sorted(
+                (key[2], user) for key, (user, _) in self._known.items() if user and key[:2] == (tenant, type)
+            )
         return found[:limit]

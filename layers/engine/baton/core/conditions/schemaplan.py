@@ -82,7 +82,9 @@ class Plan:
 
 
 def plan_for(schema: Any) -> Plan:
-    """Raises `SchemaError` for what is no schema, refers outside itself, or asks for too much."""
+    """Of a schema, or of its JSON. Raises `SchemaError` for what is no schema, refers outside itself, or asks for too much."""
+    if isinstance(schema, bytes):
+        return plan_of(schema)
     if not isinstance(schema, (dict, bool)):
         raise SchemaError("a schema is an object")
     try:

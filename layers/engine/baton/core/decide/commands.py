@@ -95,6 +95,8 @@ class SendNotices(Command, frozen=True):
 
 C = TypeVar("C", bound=Command)
 
+_ACTS_FIRST = frozenset((CancelChildren, StartHandler))
+
 
 class Decision(Struct, frozen=True):
     """What a saga needs now.
@@ -122,7 +124,7 @@ class Decision(Struct, frozen=True):
     @property
     def acts_first(self) -> bool:
         """Whether other sagas are asked or started before its facts are appended."""
-        return self.of(CancelChildren) is not None or self.of(StartHandler) is not None
+        return not _ACTS_FIRST.isdisjoint(map(type, self.commands))
 
     @property
     def is_lacking(self) -> bool:

@@ -193,14 +193,15 @@ def _decide(
 ) -> Decision:
     # A step that a join has stopped may run on for a moment: the saga does not wait for its end.
     running = {slot for slot in running if slot in state.tokens}
-    if state.is_stopping and state.kills_workers:
+    is_stopping = state.is_stopping
+    if is_stopping and state.kills_workers:
         return _parked(DecisionBuilder(program, state, now, running, found, terms=terms))
-    if (state.is_stopping or state.orphaned_children) and not state.kills_workers:
+    if (is_stopping or state.orphaned_children) and not state.kills_workers:
         if parked := killed(state, max_deaths):
             return Decision(record=parking(state, parked, now))
         # Whatever else is to be done, children of a branch that was left must not act on.
         builder = DecisionBuilder(program, state, now, running, found, most_bytes=most_bytes, terms=terms)
-        return _stop(builder) if state.is_stopping else _cancelling(orphans_of(state))
+        return _stop(builder) if is_stopping else _cancelling(orphans_of(state))
     deadline = None
     if (failure := endless(state, program.most_hops) or too_old(state, now)) is not None:
         return Decision(record=(ev.LimitReached(failure=failure),))
@@ -210,7 +211,8 @@ def _decide(
         deadline = program.caps.deadline(state)
     if state.parked is not None:
         return _parked(DecisionBuilder(program, state, now, running, found, due=deadline, terms=terms))
-    if parked := killed(state, max_deaths) or cut_off(state, max_deaths):
+    is_shaken = state.recovery.consecutive_crashes or state.recovery.interruptions
+    if is_shaken and (parked := killed(state, max_deaths) or cut_off(state, max_deaths)):
         return Decision(record=parking(state, parked, now))
     if state.money.spent and (notice := saga_notice(state, terms, now)):
         return Decision(record=(ev.NoticeDue(notice=notice),))

@@ -171,7 +171,8 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
                 **ran, recorded=outcome.recorded, output=outcome.output, digest=outcome.digest
             )
             succeeded = linked(program, state, node, succeeded, outcome.kept, outcome.done_by)
-            yield done(context, outcome.ended_at, outcome.cost, began=outcome.started_at).on(succeeded)
+            began, cost = outcome.started_at, outcome.cost
+            yield done(context, outcome.ended_at, cost, began=began, has_schema=False).on(succeeded)
             return
     assert failure is not None
     failure = replace(

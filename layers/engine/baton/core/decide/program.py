@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterator, Mapping
 from msgspec.structs import replace
 
 from baton.core.conditions import names_of
-from baton.core.decide.readiness import FIRES, turn_of
+from baton.core.decide.readiness import FIRES, SKIPPED, turn_of
 from baton.core.expressions import Path, Template, compile_template, parse
 from baton.core.failures.failover import Policy, named
 from baton.core.graph.graph import Graph, Loop, Node
 from baton.core.graph.index import GraphIndex
+from baton.core.log import events as ev
 from baton.core.log.lost import unrescued
 from baton.core.log.maps import is_index
 from baton.core.log.records import Failure
@@ -89,6 +90,20 @@ class Program:
         self.handler = None if given is None else compile_template(given)
         """What the failure handler gets; None: a report."""
         self._bit = {node.name: 1 << index for index, node in enumerate(graph.nodes)}
+        self._single = frozenset(
+            node.name
+            for node in graph.nodes
+            if len(node.before) < 2 and node.join is None and node.name not in self.index.tails_of
+        )
+        """The nodes behind one edge at most: there is nothing to wait for."""
+        self.plain = {
+            node.name: tuple(
+                ev.Token(node.name, dst, self.index.arriving(node.name, dst, ())) for dst in node.after
+            )
+            for node in graph.nodes
+            if not (node.loops or node.loop or node.branch or node.catch)
+        }
+        """Of each node that goes on along all of its edges, in no loop: the tokens that it emits when it is done."""
         self._tails = sum(self._bit[node.name] for node in graph.nodes if node.loop is not None)
         self._ahead = self._reach()
         self.tells_batch = False
@@ -138,7 +153,10 @@ class Program:
         """Whether a slot with tokens is ready; see readiness.py."""
         if "#" in slot:
             return FIRES  # an item waits for no edges
-        return self.turn_at(node_of(slot)[0], state.tokens[slot], state.errors.get(slot))
+        name, arrived = node_of(slot)[0], state.tokens[slot]
+        if name in self._single:
+            return FIRES if True in arrived.values() else SKIPPED
+        return self.turn_at(name, arrived, state.errors.get(slot))
 
     def turn_at(
         self,

@@ -31,7 +31,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
     cap, tokens = limits.get("cost"), limits.get("tokens")
     if failing is not None and failing.arguments:
         arguments = {**arguments, **failing.arguments}
-    digest = digest_of(builder, at, arguments)
+    digest = digest_of(builder, at, arguments) if builder.program.planned else ""
     generation = state.undo.generation(at.node.name, at.iteration, at.slot) if state.undo.is_anew else 0
     if failing is None:
         return RunStep(

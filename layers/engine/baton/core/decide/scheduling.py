@@ -126,7 +126,7 @@ def _schedule(builder: DecisionBuilder, slot: str, *, to_begin: bool) -> None:
         return
     elif (
         (not state.pauses or has_paused(builder, slot))
-        and _is_admitted(builder, at, to_begin=to_begin)
+        and (at.node.when is None or _is_admitted(builder, at, at.node.when, to_begin=to_begin))
         and to_begin
         # A step that waits for its next attempt, or for an answer, is not running.
         and (slot not in state.failing or may_try_again(builder, at))
@@ -156,13 +156,13 @@ def _skip(builder: DecisionBuilder, at: Activation, why: str = "") -> None:
     )
 
 
-def _is_admitted(builder: DecisionBuilder, at: Activation, *, to_begin: bool) -> bool:
+def _is_admitted(builder: DecisionBuilder, at: Activation, when: Condition, *, to_begin: bool) -> bool:
     """Whether `when` lets the node run; asked once for what takes its time. Raises `LackingError`."""
     state = builder.state
-    if at.node.when is None or at.item or at.slot in state.admitted or state.has_begun(at.slot):
+    if at.item or at.slot in state.admitted or state.has_begun(at.slot):
         return True
     try:
-        holds = builder.context(at.slot).holds(at.node.when)
+        holds = builder.context(at.slot).holds(when)
     except ConditionError as error:
         failure = ev.failed_with(error.code, f"when: {error.message}", at.node.name)
         if to_begin or not _is_a_beginning(builder, at.slot, failure):
@@ -170,7 +170,7 @@ def _is_admitted(builder: DecisionBuilder, at: Activation, *, to_begin: bool) ->
         return False
     if not holds:
         _skip(builder, at, "when")
-    elif _asks_python(at.node.when):
+    elif _asks_python(when):
         # Its answer belongs into the log before anything happens because of it.
         builder.note(ev.NodeAdmitted(node=at.node.name, iteration=at.iteration, item=at.item))
     return holds
@@ -210,7 +210,7 @@ def _asks_python(condition: Condition) -> bool:
 def _ask_its_kind(builder: DecisionBuilder, at: Activation) -> None:
     """Begin or resume a ready node. Raises `LackingError`."""
     kind, work = builder.program.kinds[at.node.kind], builder.state.open.get(at.slot)
-    items = builder.state.items_of(at.slot) if builder.state.items and work is None else None
+    items = builder.state.items_of(at.slot) if builder.state.items and work is None and not at.item else None
     said: Next | None
     try:
         if items:

@@ -34,7 +34,7 @@ def done(
 
     It has a `fault` when the output is not what it has to be, a condition breaks or a limit is not kept.
     `cost` has not been counted yet; `began`: when its attempt did. Without `has_schema` the output is the engine's own, and the node's schema is not
-    for it. Raises `LackingError`.
+    for it, or it is known to be valid. Raises `LackingError`.
     """
     program, state, slot = context.program, context.state, context.slot
     assert context.output is not None
@@ -48,6 +48,8 @@ def done(
     try:
         if has_schema:
             check_output(context, node)
+        if caps is None and (emits := program.plain.get(node.name)) is not None:
+            return _settled(program, state, slot, emits, (), (), output=output)
         again, chosen, way = _choose(context, node)
         found = _again(program, state, slot, node) if again else _go(program, state, slot, node, chosen)
         if again and node.loop is not None and (node.loop.pause is not None or node.loop.poll is not None):
@@ -282,6 +284,7 @@ def _settled(
     stale: Collection[str],
     errors: tuple[ev.Failure, ...] = (),
     carry: tuple[str, ...] | None = None,
+    output: ev.Value | None = None,
 ) -> Settlement:
     name, ahead = node_of(slot)[0], 0
     if state.outputs or program.is_read(name):
@@ -299,5 +302,11 @@ def _settled(
         keep = f"{name}/{name}" in carry
         unread += [name] * keep
     return Settlement(
-        emits=emits, errors=errors, drops=drops, carry=carry or (), forget=(*stale, *unread), keep=keep
+        emits=emits,
+        errors=errors,
+        drops=drops,
+        carry=carry or (),
+        forget=(*stale, *unread),
+        keep=keep,
+        output=output,
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
@@ -51,12 +52,13 @@ class UnknownRoot(ExpressionError):
         self.source = source
 
 
-class Path(Struct, frozen=True):
+class Path(Struct, frozen=True, dict=True):
     """A parsed expression: its text, its root and the keys and indexes that follow.
 
     `optional` (`ctx.<node>.output?`, `input.<name>?`, `event.<name>?`): null when the node gave nothing, or the input is without the part.
     `marks`: how many inner steps lead to the parts that may be missing. A step that is a path itself, as in
-    `input.items[loop.iteration]`, is the index or the key that its value is.
+    `input.items[loop.iteration]`, is the index or the key that its value is. What a path comes to is worked out once, because a
+    step asks for it at each turn.
     """
 
     text: str
@@ -65,27 +67,27 @@ class Path(Struct, frozen=True):
     optional: bool = False
     marks: tuple[int, ...] = ()
 
-    @property
+    @cached_property
     def node(self) -> str:
         """The node whose output this names; empty for other roots."""
         return str(self.steps[0]) if self.root == "ctx" else ""
 
-    @property
+    @cached_property
     def is_previous(self) -> bool:
         """Whether it names what the node gave in the round before."""
         return self.root == "ctx" and self.steps[1] == "previous"
 
-    @property
+    @cached_property
     def inner(self) -> tuple[str | int | Path, ...]:
         """The steps inside the value itself: behind `ctx.<node>.output`, `step.input` or `step.output`, or behind the root."""
         return self.steps[2:] if self.root == "ctx" else self.steps[1:] if self.root == "step" else self.steps
 
-    @property
+    @cached_property
     def may_be_null(self) -> bool:
         """Whether there may be nothing, which is then null all the way."""
         return self.optional or self.is_previous or self.root == "last_error"
 
-    @property
+    @cached_property
     def picks(self) -> tuple[Path, ...]:
         """The steps whose index or key is known only when the saga runs."""
         return tuple(step for step in self.steps if isinstance(step, Path))
@@ -185,6 +187,9 @@ def _check_shape(path: Path) -> None:
         raise ExpressionError(f"`{path.text}`: a saga has {', '.join(SAGA_FIELDS)}")
 
 
+_OBJECTS = (dict, Mapping)  # the first is found at once
+
+
 def walk(path: Path, value: Any) -> Any:
     """Follow `path.inner` into a JSON value. Raises `ExpressionError` that says where it ended."""
     if value is None and path.may_be_null:
@@ -194,7 +199,7 @@ def walk(path: Path, value: Any) -> Any:
             if step >= len(value):
                 raise ExpressionError(f"`{path.text}`: there is no [{step}], the list has {len(value)} items")
             value = value[step]
-        elif isinstance(value, Mapping) and isinstance(step, str):
+        elif isinstance(value, _OBJECTS) and isinstance(step, str):
             if value.get(step) is None and taken in path.marks:
                 return None
             if step not in value:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -316,7 +317,7 @@ class Handler(_Part, frozen=True, kw_only=True):
     on_cancel: bool = False
 
 
-class Graph(_Part, frozen=True, kw_only=True):
+class Graph(_Part, frozen=True, kw_only=True, dict=True):
     """A workflow, compiled. `nodes` are in a topological order; `output` is a template or None.
 
     `limits` are the saga's, by the names of a node's; wall_time also stands for the document's `timeout`.
@@ -342,6 +343,11 @@ class Graph(_Part, frozen=True, kw_only=True):
     def work(self) -> tuple[Node, ...]:
         """What is done at each node."""
         return tuple(node.work for node in self.nodes)
+
+    @cached_property
+    def costs(self) -> bool:
+        """Whether some node says what it costs, or may ask a model."""
+        return any(node.cost or node.replan is not None for node in self.work)
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

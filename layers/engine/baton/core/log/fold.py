@@ -94,7 +94,7 @@ def closed(before: State, entry: ev.Entry, after: State) -> State:
     news: dict[str, Any] = {"version": entry.version, "last_at": entry.at}
     if entry.epoch:
         news["epoch"] = entry.epoch
-        if any(isinstance(event, ev.Revived) for event in entry.events):
+        if ev.Revived in map(type, entry.events):
             news["recovery"] = replace(after.recovery, epoch=entry.epoch)
         if entry.invocation != before.invocation:
             news["invocation"] = entry.invocation

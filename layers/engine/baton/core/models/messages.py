@@ -25,6 +25,7 @@ SUMMARISE = (
 Message = dict[str, Any]
 
 _encode = msgspec.json.Encoder().encode
+_FRAME = len("[[],]") - 1  # around messages and what goes with them; the last message has no comma behind it
 
 
 def text_of(value: Any) -> str:
@@ -133,9 +134,17 @@ def correction(why: str) -> Message:
     }
 
 
-def size_of(messages: Sequence[Message], more: Any = None) -> int:
-    """Bytes of a request, and so the most tokens that it can have: none is shorter than a byte."""
-    return len(_encode([messages, more]))
+def bytes_of(messages: Sequence[Message]) -> int:
+    """Bytes that these messages have as JSON, each with the comma behind it."""
+    return len(_encode(messages)) - 1 if messages else 0
+
+
+def size_of(messages: Sequence[Message], more: Any = None, known: int = 0) -> int:
+    """Bytes of a request, and so the most tokens that it can have: none is shorter than a byte.
+
+    `known` are those of the messages before these, as `bytes_of` gives them.
+    """
+    return known + bytes_of(messages) + len(_encode(more)) + _FRAME
 
 
 def since_answer(messages: Sequence[Message]) -> Sequence[Message]:

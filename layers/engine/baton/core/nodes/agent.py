@@ -53,7 +53,10 @@ class AgentKind(TaskKind):
             return replace(parts.turn, output_schema=node.output_schema, limits=asked, agent=parts)
         tool = work.calls.get(item, "") if isinstance(work, Agent) else ""
         # A graph that was edited at a fork may not allow it any more.
-        return next((call for call in parts.calls if call.tool == tool), node)
+        for call in parts.calls:
+            if call.tool == tool:
+                return call
+        return node
 
     def keeps_failure(self, item: str) -> bool:
         return bool(item) and not is_turn(item)
@@ -89,11 +92,11 @@ class AgentKind(TaskKind):
             return super().resume(at, work, desk)
         if not work.turn:
             return _next_turn(at, work, {}, work.used, desk)
-        items = desk.state.items_of(at.slot)
-        turn = turn_item(work.turn)
-        if missing := tuple(item for item in (turn, *work.calls) if item not in items):
+        items, begin, turn = desk.state.items, f"{at.slot}#", turn_item(work.turn)
+        if missing := tuple([item for item in (turn, *work.calls) if begin + item not in items]):
             return Spread(missing)
-        if (given := items[turn]) is None or any(items[item] is None for item in work.calls):
+        given = items[begin + turn]
+        if given is None or (work.calls and None in [items[begin + item] for item in work.calls]):
             return None
         answer = desk.content(at, given)
         if work.calls:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from baton.core.log.events import Event
-from baton.core.log.work import Open, responses_left
+from baton.core.log.work import Callback, Open, responses_left
 from baton.runtime.parts import Parts
 from baton.runtime.run import Run
 
@@ -18,6 +18,8 @@ class ResponseCanceller:
 
     async def left(self, run: Run, before: Mapping[str, Open], events: Sequence[Event]) -> None:
         """`before` is the open work before these events."""
+        if not any(isinstance(work, Callback) for work in before.values()):
+            return  # most have handed nothing over
         ended = {getattr(event, "callback", "") for event in events}
         left = responses_left(before, run.history.state.open, ended)
         if left and (models := self._p.models) is not None:

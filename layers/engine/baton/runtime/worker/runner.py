@@ -261,7 +261,7 @@ class Runner:
             self._log.check_lease(run.lease)
             step = await self._advance(run, together)
             events = step.events
-            if run.steps.unpaid and any(isinstance(event, ev.SagaEnded) for event in events):
+            if events and isinstance(events[-1], ev.SagaEnded) and run.steps.unpaid:
                 # Nothing may follow an end: steps that the saga no longer needs report their costs before it.
                 run.outcomes = [*await run.steps.end(), *run.outcomes]
                 continue
@@ -338,7 +338,7 @@ class Runner:
         await run.steps.wait(min(cut_off, news_at, decision.due or cut_off))
         self._log.check_lease(run.lease)
         run.outcomes += run.steps.collect(run.history.state)
-        if self._p.clock.now() >= cut_off and run.steps.slots:
+        if run.steps.slots and self._p.clock.now() >= cut_off:
             run.outcomes += await run.steps.cut_off(run.history.state)
         elif not run.outcomes:
             await self._log.catch_up(run)
