@@ -208,6 +208,23 @@ def test_no_incidents_are_said_to_be_none(api: FakeApi, baton: Baton, status: st
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", said)
 
 
+def test_an_incident_is_acknowledged_and_shown(api: FakeApi, baton: Baton) -> None:
+    taken = {
+        **INCIDENT,
+        "acknowledged_by": "ada",
+        "acknowledged_at": "2026-01-01T00:00:01Z",
+        "note": "mine\x1b",
+    }
+    api.on("POST /incidents/i1/acknowledge", (202, taken))
+    assert baton("acknowledge", "i1", "--note", "mine").stdout == "i1  is acknowledged, by ada\n"
+    assert api.asked[-1].json == {"note": "mine"}
+    api.on("GET /incidents/i1", (200, taken))
+    shown = baton("incidents", "i1").stdout
+    assert "  acknowledged  " in shown
+    assert shown.endswith("acknowledged by ada, 2026-01-01T00:00:01Z: mine\N{REPLACEMENT CHARACTER}\n")
+    assert json.loads(baton("incidents", "i1", "--json").stdout) == taken
+
+
 def test_an_incident_is_resolved(api: FakeApi, baton: Baton) -> None:
     api.on("POST /incidents/i1/resolve", (202, {**INCIDENT, "status": "resolved", "resolved_by": "ada"}))
     assert baton("resolve", "i1").stdout == "i1  is resolved, by ada\n"

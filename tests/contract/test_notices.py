@@ -145,6 +145,31 @@ def test_the_newest_incident_is_the_first_and_pages_go_on_behind_each_other(stor
     assert seen == [f"dinner-{number}" for number in (4, 3, 2, 1, 0)]
 
 
+def test_the_last_who_acknowledges_an_incident_has_it_until_it_is_resolved(stores: Stores) -> None:
+    stores.incidents.open("acme", "dinner-1", BROKEN)
+    (one,) = stores.incidents.of_saga("acme", "dinner-1")
+
+    def found(status: str) -> int:
+        return len(stores.incidents.listed("acme", status=status, limit=10)[0])
+
+    assert (found("open"), found("unacknowledged")) == (1, 1)
+    first = stores.incidents.acknowledge("acme", one, "grace", "I call.", NOW + 1)
+    assert first is not None
+    assert (first.acked, first.holder, first.note, first.resolved) == (NOW + 1, "grace", "I call.", 0)
+    assert (found("open"), found("unacknowledged"), found("resolved"), found("")) == (1, 0, 0, 1)
+    assert stores.incidents.acknowledge("acme", one, "grace", "I call.", NOW + 2) == first
+    last = stores.incidents.acknowledge("acme", one, "ada", "", NOW + 3)
+    assert last == stores.incidents.find("acme", one) == replace(first, acked=NOW + 3, holder="ada", note="")
+    over = stores.incidents.resolve("acme", one, "bob", NOW + 4)
+    assert over is not None
+    assert (over.holder, over.by) == ("ada", "bob")
+    assert stores.incidents.acknowledge("acme", one, "eve", "late", NOW + 5) == over
+    assert (found("open"), found("unacknowledged"), found("resolved")) == (0, 0, 1)
+    assert stores.incidents.find("acme", "i" + "0" * 24) is None
+    assert stores.incidents.find("globex", one) is None
+    assert stores.incidents.acknowledge("acme", "i" + "0" * 24, "eve", "", NOW) is None
+
+
 def test_an_incident_is_resolved_once_by_the_first_caller(stores: Stores) -> None:
     tell(stores, BROKEN)
     (found,) = stores.incidents.of_saga("acme", "dinner-1")

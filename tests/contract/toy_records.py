@@ -23,7 +23,7 @@ from baton.ports import (
     Spot,
     Sums,
 )
-from baton.ports.notices import CLAIM_MS, WINDOW_MS, Incident, incident_of
+from baton.ports.notices import CLAIM_MS, WINDOW_MS, Incident, incident_of, is_of
 from baton.ports.outside import KEYS_KEPT, Entity, Written
 from baton.ports.questions import NEVER
 from tests.contract.toy_table import Kept
@@ -152,16 +152,24 @@ class ToyIncidents:
     def listed(
         self, tenant: str, *, status: str = "", limit: int, after: str = ""
     ) -> tuple[Sequence[Incident], str]:
-        wanted = {"open": (True,), "resolved": (False,), "": (True, False)}[status]
         found = [
-            one
-            for one in reversed(self._of(tenant))
-            if (not after or one.id < after) and (one.resolved == 0) in wanted
+            one for one in reversed(self._of(tenant)) if (not after or one.id < after) and is_of(one, status)
         ]
         return found[:limit], found[limit - 1].id if len(found) > limit else ""
 
     def of_saga(self, tenant: str, saga: str, node: str = "") -> Sequence[str]:
         return [one.id for one in self._of(tenant) if one.saga == saga and node in {"", one.node}]
+
+    def find(self, tenant: str, id: str) -> Incident | None:
+        return self._kept.get("incident", tenant, id, Incident)
+
+    def acknowledge(self, tenant: str, id: str, by: str, note: str, now: int) -> Incident | None:
+        with self._kept.alone():
+            found = self._kept.get("incident", tenant, id, Incident)
+            if found is not None and not found.resolved and (found.holder, found.note) != (by, note):
+                found = replace(found, acked=now, holder=by, note=note)
+                self._kept.put("incident", tenant, id, found)
+            return found
 
     def resolve(self, tenant: str, id: str, by: str, now: int) -> Incident | None:
         with self._kept.alone():

@@ -255,6 +255,9 @@ def test_an_incident_says_what_went_wrong_and_where(http: Http) -> None:
         "opened_at": "2026-01-01T00:00:00.000Z",
         "resolved_at": None,
         "resolved_by": None,
+        "acknowledged_at": None,
+        "acknowledged_by": None,
+        "note": None,
     }
 
 
@@ -293,6 +296,27 @@ def test_an_incident_can_be_resolved_by_itself_and_again_it_changes_nothing(http
     assert http.post(f"/incidents/{incident['id']}/resolve").body == first.body
     http.post("/incidents/i" + "0" * 24 + "/resolve").problem(404, "not-found")
     http.post("/incidents/nonsense/resolve").problem(404, "not-found")
+
+
+def test_an_incident_that_is_acknowledged_stays_open_and_one_that_is_resolved_refuses(http: Http) -> None:
+    asking(http.engine, escalated=True)
+    (incident,) = http.get("/incidents").body["incidents"]
+    path = f"/incidents/{incident['id']}"
+    first = http.post(f"{path}/acknowledge", {"note": "I call the bank."})
+    assert (first.status, first.body["status"], first.body["acknowledged_by"]) == (202, "open", "ada")
+    assert (
+        http.get(path).body
+        == http.post(f"{path}/acknowledge", {"note": "I call the bank."}).body
+        == first.body
+    )
+    assert http.get("/incidents", query={"status": "unacknowledged"}).body["incidents"] == []
+    assert len(http.get("/incidents", query={"status": "open"}).body["incidents"]) == 1
+    http.post(f"{path}/resolve")
+    late = http.post(f"{path}/acknowledge", {}).problem(409, "not-allowed-now")
+    assert "is resolved, by ada" in late["detail"]
+    http.post(f"{path}/acknowledge", {"note": "x" * 501}).problem(422, "invalid-input")
+    http.get("/incidents/i" + "0" * 24).problem(404, "not-found")
+    http.post("/incidents/i" + "0" * 24 + "/acknowledge").problem(404, "not-found")
 
 
 def test_incidents_come_in_pages(http: Http) -> None:

@@ -76,6 +76,8 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "register-workflow-with-problems": (422, "invalid-definition"),
     "remind": (202, ""),
     "reset-breaker": (202, ""),
+    "acknowledge-incident": (202, ""),
+    "show-incident": (200, ""),
     "resolve-incident": (202, ""),
     "rollback": (200, ""),
     "resume-schedule": (202, ""),

@@ -7,7 +7,7 @@ import pytest
 from baton.console.deeds import Kind
 from baton.console.schedules import SCHEDULE
 from baton.console.targets import BREAKER
-from baton.console.troubles import LETTER
+from baton.console.troubles import INCIDENT, LETTER
 from baton.core.failures.breakers import Breaker, BreakerTerms, Failed, reported
 from baton.core.letters import Letter
 from baton.core.log.events import Notice
@@ -65,7 +65,7 @@ def troubled(http: Http, browser: Browser) -> Browser:
     return browser
 
 
-@pytest.mark.parametrize("kind", [LETTER, BREAKER, SCHEDULE], ids=lambda kind: kind.at)
+@pytest.mark.parametrize("kind", [INCIDENT, LETTER, BREAKER, SCHEDULE], ids=lambda kind: kind.at)
 def test_a_deed_names_the_role_and_the_path_of_its_route(kind: Kind) -> None:
     routes = {route.id: route for route in ROUTES}
     for deed in kind.deeds:
@@ -79,7 +79,7 @@ def test_an_empty_page_says_how_something_comes_to_be_there(at: str, browser: Br
     seen = browser.get(f"/console/{at}")
     assert seen.status == 200
     assert EMPTY[at] in seen.text
-    assert f"curl https://api.test/{at}" in seen.text
+    assert f"https://api.test/{at}" in seen.text
     assert "baton " in seen.text
 
 
@@ -95,6 +95,21 @@ def test_an_incident_is_resolved_and_its_saga_stays(http: Http, troubled: Browse
     assert "The service is down." in seen.text
     assert f'href="/console/sagas/{ADA.id}"' in seen.html
     (incident,) = http.get("/incidents").body["incidents"]
+    page = f"/console/incidents/{incident['id']}"
+    assert f'href="{page}"' in seen.html
+    check_page(troubled, page)
+    one = troubled.get(page)
+    assert "What helps" in one.text
+    assert f'href="/console/sagas/{ADA.id}/questions/' in one.html
+    assert f'href="/console/sagas/{ADA.id}/resume"' in one.html
+    assert "Incidents 1 failures" in troubled.get("/console").text
+    taken = troubled.post(f"{page}/acknowledge", {"note": HOSTILE})
+    seen = troubled.get(taken.headers["location"])
+    assert "You have it." in seen.text
+    assert "&lt;script&gt;" in seen.html
+    assert "Incidents 0 failures" in troubled.get("/console").text
+    assert "ada has it" in troubled.get("/console/incidents").text
+    assert "not acknowledged." in troubled.get("/console/incidents?status=unacknowledged").text
     done = troubled.post(f"/console/incidents/{incident['id']}/resolve")
     assert "is resolved" in troubled.get(done.headers["location"]).text
     (incident,) = http.get("/incidents").body["incidents"]

@@ -21,7 +21,7 @@ from baton.cli.local import demo, failover, token, up
 from baton.cli.money import budget, cost
 from baton.cli.new import new
 from baton.cli.outside import send_events
-from baton.cli.people import answer, claim, inbox, incidents, remind, resolve
+from baton.cli.people import acknowledge, answer, claim, inbox, incidents, remind, resolve
 from baton.cli.pipelines import pipelines
 from baton.cli.sagas import events, explain, intend, list_sagas, live, show, start
 from baton.cli.schedules import schedule
@@ -39,7 +39,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         *(start, intend, list_sagas, show, events, live, value, explain, cost, budget),
         *(cancel, signal, send_events, inbox, answer, claim, remind, resume, fork, rollback),
     ),
-    "Incidents": (incidents, resolve, breakers, error_budget, dlq),
+    "Incidents": (incidents, acknowledge, resolve, breakers, error_budget, dlq),
     "Shell": (completion,),
 }
 

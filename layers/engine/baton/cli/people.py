@@ -1,4 +1,4 @@
-"""The commands of a person who is asked: inbox, answer, claim, remind, incidents, resolve.
+"""The commands of a person who is asked: inbox, answer, claim, remind, incidents, acknowledge, resolve.
 
 What steers a saga that asks nothing is in steering.py.
 """
@@ -19,6 +19,8 @@ from baton.client.program import typed
 from baton.words.text import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from baton.client.api import Api
 
 LISTED = 50
@@ -221,10 +223,11 @@ def inbox(
         click.echo("There are more: --limit N or --all.", err=True)
 
 
-@click.command(short_help="List what went wrong and needs a person.")
+@click.command(short_help="List what went wrong and needs a person, or show one.")
+@click.argument("incident", required=False)
 @click.option(
     "--status",
-    type=click.Choice(["open", "resolved", "all"]),
+    type=click.Choice(["open", "unacknowledged", "resolved", "all"]),
     default="open",
     show_default=True,
     help="Only these.",
@@ -239,9 +242,22 @@ def inbox(
 @json_option
 @click.pass_obj
 def incidents(
-    shared: Shared, status: str, limit: int, everything: bool, cursor: str | None, as_json: bool
+    shared: Shared,
+    incident: str | None,
+    status: str,
+    limit: int,
+    everything: bool,
+    cursor: str | None,
+    as_json: bool,
 ) -> None:
-    """List incidents, the newest first. With --json: {"incidents": […], "next": CURSOR or null}."""
+    """List incidents, the newest first, or show one. With --json: {"incidents": […], "next": CURSOR or null}, or the one."""
+    if incident is not None:
+        found_one = shared.call(lambda api: api.incident(incident))
+        if as_json:
+            print_json(found_one)
+        else:
+            _show_incident(found_one)
+        return
     filters = {} if status == "all" else {"status": status}
     most = None if everything else limit
     found, after = shared.call(lambda api: gathered(api.incidents(filters, most, cursor), "incident"))
@@ -260,13 +276,41 @@ def incidents(
         click.echo("There are more: --limit N or --all.", err=True)
 
 
+def _show_incident(found: Mapping[str, Any]) -> None:
+    from baton.cli.tables import incident_rows
+
+    for line in incident_rows([found], terminal_width()):
+        console().print(line)
+    if found.get("acknowledged_by"):
+        note = f": {plain(str(found['note']))}" if found.get("note") else ""
+        click.echo(
+            f"acknowledged by {plain(str(found['acknowledged_by']))}, {found['acknowledged_at']}{note}"
+        )
+    if found.get("resolved_by"):
+        click.echo(f"resolved by {plain(str(found['resolved_by']))}, {found['resolved_at']}")
+
+
+@click.command(short_help="Say that you have an incident.")
+@click.argument("incident")
+@click.option("--note", default="", help="For those who look at it next.")
+@json_option
+@click.pass_obj
+def acknowledge(shared: Shared, incident: str, note: str, as_json: bool) -> None:
+    """Say that you have an incident. It stays open, and is no longer among the unacknowledged ones."""
+    taken = shared.call(lambda api: api.set_incident(incident, "acknowledge", {"note": note} if note else {}))
+    if as_json:
+        print_json(taken)
+    else:
+        click.echo(f"{incident}  is acknowledged, by {taken.get('acknowledged_by')}")
+
+
 @click.command(short_help="Say that an incident is dealt with.")
 @click.argument("incident")
 @json_option
 @click.pass_obj
 def resolve(shared: Shared, incident: str, as_json: bool) -> None:
     """Say that an incident is dealt with. Answering, resuming, cancelling or forking its saga says so, too."""
-    resolved = shared.call(lambda api: api.resolve(incident))
+    resolved = shared.call(lambda api: api.set_incident(incident, "resolve", {}))
     if as_json:
         print_json(resolved)
     else:

@@ -108,13 +108,18 @@ def incident_rows(incidents: Sequence[Mapping[str, Any]], width: int | None = No
     columns = {
         "incident": [str(found["id"]) for found in incidents],
         "opened (UTC)": [_moment(found.get("opened_at")) for found in incidents],
-        "status": [str(found["status"]) for found in incidents],
+        "status": [_status_of(found) for found in incidents],
         "severity": [str(found["severity"]) for found in incidents],
         "saga": [str(found["saga"]) for found in incidents],
         "node": [str(found.get("node") or "") for found in incidents],
         "what happened": [one_line(f"{found['code']}: {found['message']}") for found in incidents],
     }
     return _with_text_below(columns, width, without=("status", "severity", "opened (UTC)"), cutting="node")
+
+
+def _status_of(incident: Mapping[str, Any]) -> str:
+    has_it = incident["status"] == "open" and incident.get("acknowledged_by")
+    return "acknowledged" if has_it else str(incident["status"])
 
 
 def letter_rows(letters: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:

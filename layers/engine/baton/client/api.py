@@ -244,9 +244,13 @@ class Api(EventCalls, LetterCalls, ScheduleCalls, SteeringCalls):
         async for page in self._pages("/incidents", "incidents", filters, limit, cursor):
             yield page
 
-    async def resolve(self, incident: str) -> dict[str, Any]:
-        """`POST /incidents/{id}/resolve`; repeating it changes nothing."""
-        return await self._send(_path("incidents", incident, "resolve"), {})
+    async def incident(self, incident: str) -> dict[str, Any]:
+        """`GET /incidents/{id}`"""
+        return await self._get(_path("incidents", incident), has="status")
+
+    async def set_incident(self, incident: str, do: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """`POST /incidents/{id}/acknowledge` and `resolve`; repeating it changes nothing."""
+        return await self._send(_path("incidents", incident, do), body)
 
     # ---- workflows, and what they are made of
 

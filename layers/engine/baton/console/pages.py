@@ -36,7 +36,7 @@ class Page:
     handler: Callable[[Visit], Awaitable[Answer]]
 
 
-_KINDS: Final = (troubles.LETTER, targets.BREAKER, schedules.SCHEDULE)
+_KINDS: Final = (troubles.INCIDENT, troubles.LETTER, targets.BREAKER, schedules.SCHEDULE)
 
 
 def _of(kind: Kind) -> list[Page]:
@@ -68,7 +68,6 @@ PAGES: Final = (
     *(Page("GET", f"bulk/{one.action.name}", bulk.asks(one)) for one in bulk.MANY),
     *(Page("POST", f"bulk/{one.action.name}", bulk.does(one)) for one in bulk.MANY),
     Page("GET", "incidents", troubles.incidents),
-    Page("POST", "incidents/{incident}/resolve", troubles.resolve),
     Page("GET", "dead-letters", troubles.letters),
     # A word in a path comes before a name: no letter is called so.
     Page("GET", "dead-letters/redrive", troubles.counted),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from baton.console.acting import Input
+from baton.console.acting import Input, possible
 from baton.console.deeds import Deed, Kind, asked, done, offered, paged
 from baton.console.shell import commands
-from baton.console.visits import Answer, Html, Redirect, Visit, tag_of
-from baton.errors import UserError
+from baton.console.visits import Html, Visit, tag_of
+from baton.errors import NotFound, UserError
 
 _FILTERS: Final = ("status", "saga", "node", "reason")
 
@@ -23,23 +23,73 @@ async def incidents(visit: Visit) -> Html:
     )
     page = await visit.call("listIncidents", query=query)
     listing = ["incidents", *(["--status", status] if status != "open" else [])]
-    resolving = commands(visit.api, "/incidents/INCIDENT/resolve", ["resolve", "INCIDENT"], {})
     data = {
         "incidents": page["incidents"],
         "status": status,
-        "done": visit.query.get("done", ""),
-        "may": "operate" in visit.call.roles,
-        "commands": commands(visit.api, "/incidents", listing) + "\n" + resolving,
+        "commands": commands(visit.api, _with("/incidents", {"status": query.get("status", "")}), listing),
         **paged(visit, "/console/incidents", kept, page["next"]),
     }
     tag = tag_of(page["incidents"], visit.query)
     return Html(template="incidents.html", title="Incidents", data=data, tag=tag)
 
 
-async def resolve(visit: Visit) -> Answer:
-    """Says that an incident is dealt with."""
-    found = await visit.call("resolveIncident", {"incident": visit.path["incident"]})
-    return Redirect(f"/console/incidents?done={found['id']}")
+INCIDENT_DEEDS: Final = (
+    Deed(
+        name="acknowledge",
+        title="Acknowledge it",
+        does="Others see that you have it, and the start page no longer counts it. It stays open until you, or a decision about its saga, "
+        "resolve it. Who acknowledges it after you has it in your place.",
+        done="You have it.",
+        role="operate",
+        route="acknowledgeIncident",
+        inputs=(Input("note", "Note for the others (may be left empty)"),),
+        body=lambda visit: {"note": visit.said("note")} if visit.said("note") else {},
+        baton=lambda name, body: ["acknowledge", name, *(["--note", body["note"]] if body else [])],
+        fits=lambda view: view["status"] == "open",
+    ),
+    Deed(
+        name="resolve",
+        title="Resolve it",
+        does="It is dealt with: its saga has gone on, or ended, by itself. This changes nothing about the saga. An answer, a resume, a cancel or a "
+        "fork of the saga resolves it as well.",
+        done="It is resolved.",
+        role="operate",
+        route="resolveIncident",
+        baton=lambda name, _: ["resolve", name],
+        fits=lambda view: view["status"] == "open",
+    ),
+)
+
+
+async def incident(visit: Visit, error: UserError | None = None) -> Html:
+    """One incident: what happened, where its saga is now, and what helps."""
+    name = visit.path["incident"]
+    found = await visit.call("showIncident", {"incident": name})
+    try:
+        saga = await visit.call("showSaga", {"saga": found["saga"]})
+    except NotFound:
+        saga = None
+    data = {
+        "incident": found,
+        "saga": saga,
+        "questions": [
+            one for one in saga["questions"] if not found["node"] or one["node"] in (None, found["node"])
+        ]
+        if saga
+        else [],
+        "actions": possible(saga, visit.call.roles) if saga else [],
+        "error": error,
+        "done": done(INCIDENT_DEEDS, visit),
+        "offered": offered(INCIDENT_DEEDS, "incidents", name, found, visit),
+        "commands": commands(visit.api, f"/incidents/{name}", ["incidents", name]),
+        "key": "",
+    }
+    status = 200 if error is None else error.status
+    tag = "" if error else tag_of(found, saga and [saga["version"], saga["status"]])
+    return Html(template="incident.html", title=f"Incident {name}", data=data, status=status, tag=tag)
+
+
+INCIDENT: Final = Kind(at="incidents", parameter="incident", deeds=INCIDENT_DEEDS, page=incident)
 
 
 async def letters(visit: Visit) -> Html:
@@ -61,6 +111,7 @@ async def letters(visit: Visit) -> Html:
 
 
 def _with(path: str, query: dict[str, str]) -> str:
+    query = {name: value for name, value in query.items() if value}
     return f"{path}?{urlencode(query)}" if query else path
 
 

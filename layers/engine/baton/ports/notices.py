@@ -21,7 +21,7 @@ CLAIM_MS = 10_000  # longer than an answer of the topic may take; then another s
 class Incident(msgspec.Struct, frozen=True, kw_only=True):
     """Something that went wrong and that a person has to look at. `resolved` 0: none has, so far.
 
-    `by` is who did something about it.
+    `by` is who did something about it. `acked`: when `holder` last acknowledged it, with a `note`; 0: no person has.
     """
 
     tenant: str
@@ -34,6 +34,9 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     opened: int
     resolved: int = 0
     by: str = ""
+    acked: int = 0
+    holder: str = ""
+    note: str = ""
 
 
 def incident_of(tenant: str, saga: str, notice: Notice) -> Incident:
@@ -48,6 +51,13 @@ def incident_of(tenant: str, saga: str, notice: Notice) -> Incident:
         severity=notice.severity,
         opened=notice.at,
     )
+
+
+def is_of(incident: Incident, status: str) -> bool:
+    """Whether a list with this status has the incident."""
+    if status == "unacknowledged":
+        return not incident.resolved and not incident.acked
+    return not status or (status == "resolved") == bool(incident.resolved)
 
 
 def incident_id(key: str, at: int) -> str:
@@ -100,12 +110,23 @@ class Incidents(Protocol):
     ) -> tuple[Sequence[Incident], str]:
         """At most `limit` incidents, the newest first, and the id to go on after; empty: no more.
 
-        `status`: open, resolved, or empty for both. A page may be short, or empty, and yet not be the last.
+        `status`: open, unacknowledged (open, and acknowledged by no one), resolved, or empty for all. A page may be short, or empty, and yet not be the last.
         """
         ...
 
     def of_saga(self, tenant: str, saga: str, node: str = "") -> Sequence[str]:
         """The ids of those of one saga, or of one of its nodes, the oldest first; resolved ones included."""
+        ...
+
+    def find(self, tenant: str, id: str) -> Incident | None:
+        """One of them; None when there is none."""
+        ...
+
+    def acknowledge(self, tenant: str, id: str, by: str, note: str, now: int) -> Incident | None:
+        """Say that `by` has it; the incident as it is now, None when there is none.
+
+        The last one counts. The same again changes nothing, and one that is resolved stays as it was.
+        """
         ...
 
     def resolve(self, tenant: str, id: str, by: str, now: int) -> Incident | None:

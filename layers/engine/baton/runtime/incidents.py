@@ -9,23 +9,27 @@ import re
 from typing import Any
 
 from baton.core.times import iso
-from baton.errors import NotFound
+from baton.errors import NotAllowedNow, NotFound
 from baton.ports import Clock, Incident, Incidents
 from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor
 from baton.runtime.store_retrier import StoreRetrier
 
 INCIDENT_ID = r"i[0-9a-f]{24}"
-STATUSES = ("open", "resolved")
+STATUSES = ("open", "unacknowledged", "resolved")
+MOST_NOTE = 500  # characters
 
 
 class IncidentDesk:
-    """The incidents of one tenant, for one request."""
+    """The incidents of one tenant, for one request of `by`."""
 
-    def __init__(self, incidents: Incidents, call: StoreRetrier, clock: Clock, tenant: str) -> None:
+    def __init__(
+        self, incidents: Incidents, call: StoreRetrier, clock: Clock, tenant: str, by: str = ""
+    ) -> None:
         self._incidents = incidents
         self._call = call
         self._clock = clock
         self._tenant = tenant
+        self._by = by
 
     async def page(self, status: str, limit: int, cursor: str) -> dict[str, Any]:
         """The next incidents, the newest first. A page may be short and yet not be the last."""
@@ -38,20 +42,36 @@ class IncidentDesk:
         rows = [incident_view(incident) for incident in found]
         return {"incidents": rows, "next": write_cursor(last.encode()) if last else None}
 
-    async def resolve(self, id: str, by: str) -> dict[str, Any]:
+    async def show(self, id: str) -> dict[str, Any]:
         """Raises `NotFound`."""
-        found = await self._call(self._incidents.resolve, self._tenant, id, by, self._clock.now())
-        if found is None:
-            raise NotFound(f"there is no incident `{id}`")
-        return incident_view(found)
+        return _view_of(id, await self._call(self._incidents.find, self._tenant, id))
 
-    async def resolve_all(self, saga: str, by: str, node: str = "") -> None:
+    async def acknowledge(self, id: str, note: str) -> dict[str, Any]:
+        """The caller has it. The last one counts. Raises `NotFound`, and `NotAllowedNow` for one that is resolved."""
+        write, now = self._incidents.acknowledge, self._clock.now()
+        found = _view_of(id, await self._call(write, self._tenant, id, self._by, note, now))
+        if found["status"] == "resolved":
+            raise NotAllowedNow(f"incident `{id}` is resolved, by {found['resolved_by']}")
+        return found
+
+    async def resolve(self, id: str) -> dict[str, Any]:
+        """The caller has done something about it. Repeated, a no-op. Raises `NotFound`."""
+        write, now = self._incidents.resolve, self._clock.now()
+        return _view_of(id, await self._call(write, self._tenant, id, self._by, now))
+
+    async def resolve_all(self, saga: str, node: str = "") -> None:
         """Those of a saga, or of one of its nodes, because a person has decided what becomes of it.
 
         After the entry that says so: a process that dies in between leaves an incident open, which an operator can resolve.
         """
         for incident in await self._call(self._incidents.of_saga, self._tenant, saga, node):
-            await self._call(self._incidents.resolve, self._tenant, incident, by, self._clock.now())
+            await self._call(self._incidents.resolve, self._tenant, incident, self._by, self._clock.now())
+
+
+def _view_of(id: str, found: Incident | None) -> dict[str, Any]:
+    if found is None:
+        raise NotFound(f"there is no incident `{id}`")
+    return incident_view(found)
 
 
 def incident_view(incident: Incident) -> dict[str, Any]:
@@ -67,4 +87,7 @@ def incident_view(incident: Incident) -> dict[str, Any]:
         "opened_at": iso(incident.opened),
         "resolved_at": iso(incident.resolved) if incident.resolved else None,
         "resolved_by": incident.by or None,
+        "acknowledged_at": iso(incident.acked) if incident.acked else None,
+        "acknowledged_by": incident.holder or None,
+        "note": incident.note or None,
     }

@@ -245,11 +245,17 @@ class Queries:
         return {"sagas": [_row(row) for row in found], "next": after}
 
     async def incidents(self, *, status: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
-        """A page of the tenant's incidents, the newest first. `next` continues it. `status`: open or resolved."""
+        """A page of the tenant's incidents, the newest first. `next` continues it. `status`: one of `STATUSES`."""
         _check_limit(limit)
+        return await self._incidents().page(status, limit, cursor)
+
+    async def incident(self, id: str) -> dict[str, Any]:
+        """One of them. Raises `NotFound`."""
+        return await self._incidents().show(id)
+
+    def _incidents(self) -> IncidentDesk:
         engine = self._engine
-        desk = IncidentDesk(engine.store.incidents, self._parts.call, engine.clock, self._tenant)
-        return await desk.page(status, limit, cursor)
+        return IncidentDesk(engine.store.incidents, self._parts.call, engine.clock, self._tenant)
 
     async def questions(self, *, saga: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
         """A page of the open questions that are for the caller, what expires first in front. `next` continues it.

@@ -62,7 +62,7 @@ from baton.runtime.letter_desk import LetterDesk
 from baton.runtime.parts import Engine
 from baton.runtime.questions import QuestionDesk
 from baton.runtime.registering import register
-from baton.runtime.request import Caller, Opened, Request, accepted, check_payload, check_signal, standing
+from baton.runtime.request import Caller, Opened, Request, accepted, check_signal, kept, standing
 from baton.runtime.start import Beginning, body_hash, refuse_another_body
 
 MAX_DOCUMENT = 1_048_576
@@ -79,8 +79,8 @@ class Service:
         self._append, self._unstored = self._request.append, self._request.unstored
         self.questions = QuestionDesk(self._request, self._append)
         self.letters = LetterDesk(self._request)
-        self._incidents = IncidentDesk(
-            engine.store.incidents, self._parts.call, engine.clock, self._caller.tenant
+        self.incidents = IncidentDesk(
+            engine.store.incidents, self._parts.call, engine.clock, self._caller.tenant, self._caller.by
         )
 
     async def register(self, text: str, *, json_only: bool) -> Registered:
@@ -153,7 +153,7 @@ class Service:
         opened = await self._request.open(saga)
         try:
             cancelled = await self._append(opened, make)
-            await self._incidents.resolve_all(saga, self._caller.by)
+            await self.incidents.resolve_all(saga)
             return cancelled
         except NotAllowedNow:
             ended = opened.history.state.ended
@@ -188,13 +188,10 @@ class Service:
             return known is not None
 
         def make(state: State, now: int) -> Event | None:
-            if len(state.signals) >= self._engine.limits.signals_kept:
-                raise NotAllowedNow(f"{len(state.signals)} signals wait to be taken; no more are kept")
-            if failure is None:
-                check_payload(opened.program, state, name, payload)
-            return SignalReceived(
+            signal = SignalReceived(
                 name=name, key=unique, payload=value, by=self._caller.by, at=now, failure=failure, sent=sent
             )
+            return kept(opened.program, state, signal, payload, self._engine.limits.signals_kept)
 
         return await self._append(opened, make, is_known, blob, value.ref)
 
@@ -239,7 +236,7 @@ class Service:
         parking = about_parking(opened.history.state)
         answered = await self._append(opened, make, is_known, blob, value.ref)
         if node or (parking is not None and parking.id == answer.ask):
-            await self._incidents.resolve_all(saga, self._caller.by, node)
+            await self.incidents.resolve_all(saga, node)
         return answered
 
     def _refuse_others(self, state: State, question: str) -> None:
@@ -283,12 +280,8 @@ class Service:
             return Resumed(by=self._caller.by, at=now, budget=more)
 
         resumed = await self._append(await self._request.open(saga), make)
-        await self._incidents.resolve_all(saga, self._caller.by)
+        await self.incidents.resolve_all(saga)
         return resumed
-
-    async def resolve(self, incident: str) -> dict[str, Any]:
-        """Resolve an incident for the caller, who has done something about it. Repeated, a no-op. Raises `NotFound`."""
-        return await self._incidents.resolve(incident, self._caller.by)
 
     async def fork(self, saga: str, cut: int, reason: str, key: str = "") -> dict[str, Any]:
         """Go on, in a new branch, from the state at version `cut`; also for a saga that has ended.
@@ -321,7 +314,7 @@ class Service:
             )
             entry = self._request.entry(history, fork, now)
             if await history.append(entry, wake=Wake(v=entry.version)):
-                await self._incidents.resolve_all(saga, self._caller.by)
+                await self.incidents.resolve_all(saga)
                 return accepted(opened, changed=True)
             await history.catch_up()
 
@@ -333,7 +326,7 @@ class Service:
 
         by_caller = msgspec.structs.replace(wanted, by=self._caller.by)
         done = await roll_back(self._request, await self._request.open(saga), self._arm, by_caller, key, step)
-        await self._incidents.resolve_all(saga, self._caller.by)
+        await self.incidents.resolve_all(saga)
         return done
 
     async def rollback_plan(self, saga: str, back_to: int, step: str = "") -> dict[str, Any]:

@@ -8,6 +8,7 @@ from baton.core.log.events import CancelRequested
 from baton.errors import NotFound
 from baton.runtime.letter_desk import Wanted
 from baton.web.ask import Ask
+from baton.web.incident_requests import AcknowledgeBody
 from baton.web.letter_requests import DiscardBody, RedriveAllBody, RedriveBody
 from baton.web.replies import Reply
 from baton.web.requests import (
@@ -116,7 +117,12 @@ async def resume(ask: Ask[ResumeBody]) -> Reply:
 
 
 async def resolve(ask: Ask[None]) -> Reply:
-    return Reply(HTTPStatus.ACCEPTED, await ask.service.resolve(ask.path["incident"]))
+    return Reply(HTTPStatus.ACCEPTED, await ask.service.incidents.resolve(ask.path["incident"]))
+
+
+async def acknowledge(ask: Ask[AcknowledgeBody]) -> Reply:
+    found = await ask.service.incidents.acknowledge(ask.path["incident"], ask.body.note)
+    return Reply(HTTPStatus.ACCEPTED, found)
 
 
 async def open_breaker(ask: Ask[OpenBreakerBody]) -> Reply:

@@ -218,6 +218,9 @@ class Incident(Answer):
     opened_at: Time
     resolved_at: Time | None
     resolved_by: str | None = Field(description="Who answered, resumed, cancelled, forked or said so.")
+    acknowledged_at: Time | None = Field(description="When a person last said that they have it.")
+    acknowledged_by: str | None
+    note: str | None = Field(description="What that person said about it.")
 
 
 class IncidentPage(Answer):

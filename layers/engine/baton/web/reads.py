@@ -66,6 +66,10 @@ async def list_incidents(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.incidents(**ask.query))
 
 
+async def show_incident(ask: Ask[None]) -> Reply:
+    return _ok(await ask.queries.incident(ask.path["incident"]))
+
+
 async def list_breakers(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.breakers.page(**ask.query))
 

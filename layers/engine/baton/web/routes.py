@@ -19,6 +19,7 @@ from baton.runtime.queries import MAX_EVENTS
 from baton.runtime.request import SAGA_ID
 from baton.web import commands, reads
 from baton.web.event_routes import EVENTS
+from baton.web.incident_requests import AcknowledgeBody
 from baton.web.letter_requests import DiscardBody, RedriveAllBody, RedriveBody
 from baton.web.parameters import day, moment, one_of, whole, words
 from baton.web.requests import (
@@ -95,7 +96,11 @@ _LETTERS_FOR = words(
     "at most 500 characters",
     "Only those with this code, or with these words in their reason.",
 )
-_INCIDENTS = one_of("status", STATUSES, "Only open incidents, or only resolved ones.")
+_INCIDENTS = one_of(
+    "status",
+    STATUSES,
+    "Only open incidents, of these only those that no person has acknowledged, or only resolved ones.",
+)
 _OF_WORKFLOW = words(
     "workflow",
     WORKFLOW_NAME[1:-1],
@@ -282,6 +287,17 @@ ROUTES: tuple[Route[Any], ...] = (
         method="GET", path="/incidents", id="listIncidents", handler=reads.list_incidents, roles=("read",),
         summary="What went wrong and needs a person, the newest first.",
         query=(_INCIDENTS, LIMIT, CURSOR), answers={200: "IncidentPage"},
+    ),
+    Route(
+        method="GET", path="/incidents/{incident}", id="showIncident", handler=reads.show_incident, roles=("read",),
+        summary="One incident.",
+        parameters=(_INCIDENT,), answers={200: "Incident"},
+    ),
+    Route(
+        method="POST", path="/incidents/{incident}/acknowledge", id="acknowledgeIncident",
+        handler=commands.acknowledge, roles=("operate",),
+        summary="Say that the caller has an incident that is open. The last one counts; repeated, it changes nothing.",
+        parameters=(_INCIDENT,), body=AcknowledgeBody, answers={202: "Incident"}, refusals=(409,),
     ),
     Route(
         method="POST", path="/incidents/{incident}/resolve", id="resolveIncident", handler=commands.resolve,

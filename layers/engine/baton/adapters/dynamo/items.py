@@ -75,6 +75,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "said": "what was told",
     "severity": "low, medium, high or critical",
     "resolved": "when a person did something about it (who: `by`); absent: it is open",
+    "acked": "when an operator acknowledged the incident (who: `owner`, note: `message`)",
     # requests of a tenant in a window of time
     "spent": "how many there were; of a user's day, what was spent, in micro-dollars",
     # a user's day; besides, r#ID an open reservation, x#ID one that was freed
@@ -243,8 +244,7 @@ def attribute(value: Any) -> UniversalAttributeValueTypeDef:
 def names_in(*expressions: str) -> dict[str, str]:
     """The `ExpressionAttributeNames` of expressions that write an attribute `owner` as `#owner`."""
     found = {name for expression in expressions for name in re.findall(r"#(\w+)", expression)}
-    unknown = found - ATTRIBUTES.keys()
-    if unknown:
+    if unknown := found - ATTRIBUTES.keys():
         raise KeyError(f"no attributes of the table: {sorted(unknown)}")
     return {f"#{name}": name for name in found}
 

@@ -39,9 +39,15 @@ _TOLD = "SET #told = :now, #ttl = :ttl REMOVE #owner, #until"
 _REFUSED = "SET #told = :now, #ttl = :ttl, #message = :message REMOVE #owner, #until"
 _RESOLVE = "SET #resolved = :now, #by = :by"
 _IF_OPEN = "attribute_exists(#pk) AND attribute_not_exists(#resolved)"
+_ACKNOWLEDGE = "SET #acked = :now, #owner = :by, #message = :note"
+_IF_NEWS = f"{_IF_OPEN} AND (attribute_not_exists(#acked) OR #owner <> :by OR #message <> :note)"
 _ALL_OF = "#pk = :pk"
 _BELOW = "#pk = :pk AND #sk < :after"
-_FILTERS = {"open": "attribute_not_exists(#resolved)", "resolved": "attribute_exists(#resolved)"}
+_FILTERS = {
+    "open": "attribute_not_exists(#resolved)",
+    "unacknowledged": "attribute_not_exists(#resolved) AND attribute_not_exists(#acked)",
+    "resolved": "attribute_exists(#resolved)",
+}
 _OF_NODE = "#node = :node"
 
 
@@ -140,10 +146,26 @@ class DynamoNotices:
         }
         return [item["sk"]["S"] for item in query(self._client, self._table, request)]
 
+    def find(self, tenant: str, id: str) -> Incident | None:
+        place = items.key(items.incident_pk(tenant, id), id)
+        with translated():
+            found = self._client.get_item(TableName=self._table, Key=place, ConsistentRead=True)
+        return _incident(tenant, found["Item"]) if "Item" in found else None
+
+    def acknowledge(self, tenant: str, id: str, by: str, note: str, now: int) -> Incident | None:
+        values: Item = {":now": number(now), ":by": text(by), ":note": text(note)}
+        return self._decided(tenant, id, _ACKNOWLEDGE, values, _IF_NEWS)
+
     def resolve(self, tenant: str, id: str, by: str, now: int) -> Incident | None:
+        return self._decided(tenant, id, _RESOLVE, {":now": number(now), ":by": text(by)}, _IF_OPEN)
+
+    def _decided(
+        self, tenant: str, id: str, expression: str, values: Item, condition: str
+    ) -> Incident | None:
+        """The incident, as it is after the write or, where that was refused, as it was."""
         place = items.key(items.incident_pk(tenant, id), id)
         try:
-            item = self._update(place, _RESOLVE, {":now": number(now), ":by": text(by)}, _IF_OPEN)
+            item = self._update(place, expression, values, condition)
         except ConditionFailed as refused:
             if not refused.item:
                 return None
@@ -189,4 +211,7 @@ def _incident(tenant: str, item: StoredItem) -> Incident:
         opened=int(item["at"]["N"]),
         resolved=int(item["resolved"]["N"]) if "resolved" in item else 0,
         by=item["by"]["S"] if "by" in item else "",
+        acked=int(item["acked"]["N"]) if "acked" in item else 0,
+        holder=item["owner"]["S"] if "owner" in item else "",
+        note=item["message"]["S"] if "message" in item else "",
     )

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from baton.core.log.events import Notice
 from baton.errors import ChannelRefused, Throttled
-from baton.ports.notices import CLAIM_MS, WINDOW_MS, Incident, Telling, incident_of
+from baton.ports.notices import CLAIM_MS, WINDOW_MS, Incident, Telling, incident_of, is_of
 
 
 class _Claim(Struct):
@@ -63,13 +63,10 @@ class MemoryIncidents:
     ) -> tuple[Sequence[Incident], str]:
         with self._lock:
             kept = [self._incidents[key] for key in sorted(self._incidents, reverse=True)]
-        wanted = {"open": (True,), "resolved": (False,), "": (True, False)}[status]
         found = [
             incident
             for incident in kept
-            if incident.tenant == tenant
-            and (not after or incident.id < after)
-            and (incident.resolved == 0) in wanted
+            if incident.tenant == tenant and (not after or incident.id < after) and is_of(incident, status)
         ]
         return found[:limit], found[limit - 1].id if len(found) > limit else ""
 
@@ -81,6 +78,17 @@ class MemoryIncidents:
             for incident in kept
             if (incident.tenant, incident.saga) == (tenant, saga) and node in {"", incident.node}
         ]
+
+    def find(self, tenant: str, id: str) -> Incident | None:
+        with self._lock:
+            return self._incidents.get((tenant, id))
+
+    def acknowledge(self, tenant: str, id: str, by: str, note: str, now: int) -> Incident | None:
+        with self._lock:
+            found = self._incidents.get((tenant, id))
+            if found is not None and not found.resolved and (found.holder, found.note) != (by, note):
+                found = self._incidents[tenant, id] = replace(found, acked=now, holder=by, note=note)
+            return found
 
     def resolve(self, tenant: str, id: str, by: str, now: int) -> Incident | None:
         with self._lock:
