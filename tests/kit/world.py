@@ -341,7 +341,8 @@ class World:
     def entries(self, saga: str, tenant: str = TENANT) -> list[Entry]:
         """The log of a saga, all branches, in order of versions."""
         ref = SagaRef(tenant, saga)
-        records = [record for branch in range(20) for record in self.log.read_tail(ref, branch, 0)]
+        branches = [branch for branch in range(20) if (ref, branch) in self.log._versions]
+        records = [record for branch in branches for record in self.log.read_tail(ref, branch, 0)]
         return sorted((_decoded(record.data) for record in records), key=lambda entry: entry.version)
 
     def tool_of(self, saga: str, node: str) -> str:

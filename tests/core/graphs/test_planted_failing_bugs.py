@@ -22,7 +22,7 @@ from baton.core.log import events as ev
 from baton.core.log import fold
 from baton.core.log.state import ANSWER, State, slot_of
 from baton.core.nodes.base import Activation
-from tests.core.graphs.test_planted_bugs import Patch, shows
+from tests.core.graphs.test_planted_bugs import LATE, Patch, shows
 from tests.core.strategies import ASK_USER, RETRY
 
 pytestmark = pytest.mark.no_cover
@@ -232,11 +232,11 @@ def test_a_planted_bug_in_what_is_done_about_failures_shows(
     bug: Patch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bug(monkeypatch)
-    assert shows(), "nothing showed"
+    assert shows(first=LATE.get(bug.__name__, 0)), "nothing showed"
 
 
 def test_rules_of_catch_that_are_asked_from_the_last_one_on_show() -> None:
     def backwards(graph: Graph) -> Graph:
         return replace(graph, nodes=tuple(replace(node, catch=node.catch[::-1]) for node in graph.nodes))
 
-    assert shows(backwards), "nothing showed"
+    assert shows(backwards, first=LATE["rules_of_catch_are_asked_from_the_last_one_on"]), "nothing showed"

@@ -143,11 +143,18 @@ LATE = {
     "a_child_that_was_cancelled_is_followed_by_another": 131,
     "a_child_fails_apart_from_what_is_done_about_it": 344,
     "a_poll_asks_once_more": 174,
+    "a_map_waits_for_one_item_less": 110,
+    "the_rest_of_a_map_is_always_stopped": 32,
+    "an_item_counts_twice": 25,
+    "an_item_that_ends_makes_no_room_for_another": 25,
+    "one_item_too_many_runs": 25,
+    "what_a_map_stops_never_began": 25,
+    "a_round_does_not_wait_for_its_pause": 24,
 }
 """Bugs that few graphs show, and the number of the first draw that does: it is tried before all others."""
 
 
-@pytest.mark.parametrize("first", LATE.values())
+@pytest.mark.parametrize("first", sorted({*LATE.values()}))
 def test_without_a_bug_a_graph_that_is_tried_first_shows_nothing(first: int) -> None:
     run_both(*next(drawn(first)))
 
@@ -168,4 +175,4 @@ def test_a_map_that_waits_for_one_item_less_shows() -> None:
         ]
         return replace(graph, nodes=tuple(nodes))
 
-    assert shows(other), "nothing showed"
+    assert shows(other, first=LATE["a_map_waits_for_one_item_less"]), "nothing showed"

@@ -153,15 +153,17 @@ class Workflow(Roots):
         until: datetime | str | Reference | None = None,
         signal: str | None = None,
         timeout: Duration | None = None,
+        fresh: bool | None = None,
         **more: Unpack[NodeFields],
     ) -> Node:
-        """A node that waits: `for_` a time, `until` a time comes, or until `signal` does, at most `timeout`."""
+        """A node that waits: `for_` a time, `until` a time comes, or until `signal` does (a `fresh` one: not before), at most `timeout`."""
         wait: dict[str, Any] = {}
         fields: tuple[tuple[str, Writer, Any], ...] = (
             ("for", Collector.duration, for_),
             ("until", Collector.time, until),
             ("signal", Collector.value, signal),
             ("timeout", Collector.duration, timeout),
+            ("fresh", Collector.value, fresh),
         )
         for key, write, value in given(*fields):
             wait[key] = write(self._made, f"{_place(name)}/wait/{key}", value)
@@ -277,11 +279,8 @@ class Workflow(Roots):
 
     def _named(self, graph: Workflow) -> str:
         if self.graphs.setdefault(graph.name, graph) is not graph:
-            self._made.note(
-                f"/graphs/{graph.name}",
-                f"there are two graphs `{graph.name}`",
-                "give one of them another name",
-            )
+            hint = "give one of them another name"
+            self._made.note(f"/graphs/{graph.name}", f"there are two graphs `{graph.name}`", hint)
         return graph.name
 
     def value(self, name: str, value: Any, **more: Unpack[NodeFields]) -> Node:
