@@ -141,7 +141,6 @@ PATTERNS = (
         NOT,
         "A task token can be answered only by a caller that was given it.",
         "waitForTaskToken",
-        "Every signal that a wait of the workflow may still take is kept for it. A signal is never lost, by design.",
     ),
     Pattern(
         "Persistent Trigger",

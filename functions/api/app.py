@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.web.app import Api
-from baton.wiring import make_api
+from baton.loading import loading
 
-_api = Api(*make_api())
+with loading():
+    from baton.web.app import Api
+    from baton.wiring import make_api
+
+    _api = Api(*make_api())
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

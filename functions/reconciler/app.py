@@ -6,9 +6,13 @@ import asyncio
 from dataclasses import asdict
 from typing import Any
 
-from baton.wiring import make_reconciler
+from baton.loading import loading
 
-_reconciler, _letters = make_reconciler()
+with loading():
+    from baton.wiring import make_reconciler
+
+    _reconciler, _letters = make_reconciler()
+
 _loop = asyncio.Runner()
 
 

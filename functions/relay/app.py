@@ -6,13 +6,17 @@ import asyncio
 import logging
 from typing import Any
 
-from baton.errors import PoisonMessage
-from baton.runtime.context import answer
-from baton.runtime.relay import StreamItem
-from baton.wiring import image_wake, make_relay
+from baton.loading import loading
+
+with loading():
+    from baton.errors import PoisonMessage
+    from baton.runtime.context import answer
+    from baton.runtime.relay import StreamItem
+    from baton.wiring import image_wake, make_relay
+
+    _relay = make_relay()
 
 logger = logging.getLogger("baton.relay")
-_relay = make_relay()
 _loop = asyncio.Runner()
 
 

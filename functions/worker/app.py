@@ -6,11 +6,15 @@ import asyncio
 import json
 from typing import Any
 
-from baton.runtime.context import Invocation, answer
-from baton.runtime.worker.worker import Delivery
-from baton.wiring import make_worker
+from baton.loading import loading
 
-_worker, _engine = make_worker()
+with loading():
+    from baton.runtime.context import Invocation, answer
+    from baton.runtime.worker.worker import Delivery
+    from baton.wiring import make_worker
+
+    _worker, _engine = make_worker()
+
 _loop = asyncio.Runner()
 _cold = [True]
 

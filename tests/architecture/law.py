@@ -32,6 +32,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "console": _PORTS | {"words"},
     "web": _PORTS | {"runtime", "settings", "console"},
     "wiring": _PORTS | {"runtime", "adapters", "tools", "web", "settings"},
+    "loading": frozenset(),
     "local": _EDGE,
     "client": frozenset({"errors", "wiring", "words"}),
     "demo": frozenset({"core", "client", "local", "words"}),
@@ -43,7 +44,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "scaffold": frozenset({"errors"}),
     "builder": _INNER | {"tools"},
     "": _PORTS | {"tools", "builder"},
-    "functions": _EDGE | {"runtime", "web"},
+    "functions": _EDGE | {"loading", "runtime", "web"},
 }
 
 # The rooms of the core, each of which may import those before it and none after. "" are the files right in `core`.

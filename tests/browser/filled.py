@@ -185,6 +185,8 @@ def fill(site: Site) -> tuple[str, ...]:
     ticks = (Outcome(now, "refused", why=hostile("tick")),)
     assert engine.store.schedules.write_schedule(replace(record, number=record.number + 1, recent=ticks))
     heard = site.run(queries(site).sagas(workflow="hostile-heard"))["sagas"][0]["id"]
+    incident = site.run(queries(site).incidents(status="open"))["incidents"][0]["id"]
+    site.run(site.service().incidents.acknowledge(incident, hostile("incident note")))
     return (
         *("./", "sagas", "inbox", "incidents", "dead-letters", "breakers", "schedules", "workflows", "money"),
         *(
@@ -202,6 +204,7 @@ def fill(site: Site) -> tuple[str, ...]:
         *(f"sagas/{answered}/values/{digest}", f"sagas/{parked}/resume"),
         *(f"sagas/{one}/log" for one in (heard, cancelled)),
         *(f"bulk/{many}?{urlencode({'workflow': 'hostile-open'})}" for many in ("cancel", "resume")),
+        f"incidents/{incident}",
         *("dead-letters/redrive", f"dead-letters/{failed}", "breakers/hostile", "schedules/hostile-heard"),
         *("workflows/hostile-open", "workflows/hostile-open/1", "workflows/hostile-heard", "error-budgets"),
         *("workflows/hostile-open/start", "workflows/hostile-open/1/start"),

@@ -32,6 +32,21 @@ def test_a_question_comes_by_itself_and_its_approval_is_seen_to_be_done(site: Si
     expect(page.locator("#live .facts .status")).to_have_text("completed")
 
 
+def test_a_saga_is_started_by_a_form_and_seen_to_advance(site: Site, visitor: Visitor) -> None:
+    page = visitor(width=360)
+    page.goto("workflows/dinner")
+    page.get_by_role("link", name="Start a saga").click()
+    page.get_by_role("button", name="Start the saga").click()
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was started")
+    expect(page.get_by_label("city")).to_have_attribute("aria-invalid", "true")
+    page.get_by_role("link", name="Fill in an example").click()
+    page.get_by_label("city").fill("Lisbon")
+    page.get_by_role("button", name="Start the saga").click()
+    expect(page.get_by_role("status").filter(has_text="It is started.")).to_be_visible()
+    site.settle()
+    expect(page.locator("#live .facts .status")).to_have_text("completed")
+
+
 def test_a_rejection_is_one(site: Site, visitor: Visitor) -> None:
     saga, page = ask(site), visitor()
     open_from_the_inbox(page, saga)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from baton.core.log.records import Sent
 from baton.core.read.explain import way
 from tests.core.build import Saga, done, failed, program, task
 from tests.core.told import BRANCH, ROOM, of, steps, story, whole, why
@@ -271,3 +272,13 @@ def test_a_join_of_many_names_some_of_its_edges() -> None:
 def test_what_a_when_has_asked_is_told_where_it_is_short(condition: str, words: str) -> None:
     saga = of(f"a: {{tool: t, when: {condition}}}", {"go": 3})
     assert why(saga, "a") == f"`a` did not run, because its `when` says no{words}"
+
+
+def test_the_event_that_has_started_a_saga_is_named_at_its_first_nodes() -> None:
+    sent = Sent(source="shop", type="settled", id="e1")
+    saga = Saga(program(task("a"), task("b", "a")), sent=sent)
+    saga.go(done("a"))
+    by = "by the event `settled` from `shop` (id `e1`)"
+    assert by in why(saga, "a")
+    assert way(story(saga), 0, 1_000, ROOM)["start"] == by
+    assert way(story(saga), 1, 1_000, ROOM)["start"] is None

@@ -348,3 +348,43 @@ def test_a_time_that_is_in_no_year_of_ours_is_none(moment: str) -> None:
     assert saga.state.ended.failure is not None
     assert saga.state.ended.failure.code == "wait_invalid"
     assert moment in saga.state.ended.failure.message
+
+
+def fresh(name: str, *before: str) -> Node:
+    return replace(wait(name, *before, signal="beat"), fresh=True)
+
+
+def test_a_fresh_wait_takes_no_signal_that_came_before_it() -> None:
+    saga = Saga(program(fresh("w"), wait("other", signal="go")))
+    saga.signal("beat", 1, "k1")
+    saga.signal("go", 2, "k2")
+    saga.go()
+    assert "w" in saga.state.open
+    assert [one.name for one in saga.state.signals if one.name == "beat"] == []
+    assert "other" not in saga.state.open, "another name is not touched"
+    saga.signal("beat", 3, "k3")
+    saga.go()
+    assert saga.state.ended is not None
+
+
+def test_a_signal_that_is_lost_is_remembered_and_taken_by_nothing() -> None:
+    saga = Saga(program(wait("w", signal="beat")))
+    lost = ev.SignalReceived(name="beat", key="k", payload=ev.Value(), by="ann", at=T0, lost=True)
+    state = apply(saga.state, lost)
+    assert state.signals == ()
+    assert signal_key("beat", "k") in state.keys
+
+
+def test_a_signal_is_lost_where_only_fresh_waits_are_for_it_and_none_is_open() -> None:
+    saga = Saga(program(fresh("w"), fresh("v", "w")))
+    assert saga.program.loses(saga.state, "beat")
+    assert not saga.program.loses(saga.state, "other")
+    saga.go()
+    assert not saga.program.loses(saga.state, "beat")
+    mixed = Saga(program(fresh("w"), wait("v", "w", signal="beat")))
+    assert not mixed.program.loses(mixed.state, "beat")
+
+
+def test_a_fresh_wait_that_the_saga_has_no_place_for_changes_nothing() -> None:
+    state = apply(Saga(program(wait("v"))).state, ev.WaitOpened(node="w", signal="beat", fresh=True))
+    assert state.open == {}

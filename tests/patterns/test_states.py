@@ -108,15 +108,13 @@ def test_wcp18_what_comes_when_the_milestone_is_over_finds_its_wait_withdrawn() 
 
 
 def test_wcp39_one_section_is_entered_at_a_time_and_left_before_the_next() -> None:
+    """The sections begin behind different nodes, the second one while the first is at work."""
     _, diary = play(39)
-    first, second = (
-        ("bread", "cake")
-        if diary.begun["heat for bread"] < diary.begun["heat for cake"]
-        else ("cake", "bread")
-    )
-    assert diary.begun[f"bake {first}"] == [diary.ended[f"heat for {first}"]]
-    assert diary.begun[f"heat for {second}"][0] >= diary.ended[f"bake {first}"]
-    assert diary.begun["lay the table"] == diary.begun[f"heat for {first}"]
+    ready, left = diary.ended["knead"], diary.ended["bake cake"]
+    assert diary.begun["heat for cake"] == [diary.ended["mix"]]
+    assert diary.begun["heat for cake"][0] < ready < left <= diary.begun["heat for bread"][0]
+    assert diary.begun["lay the table"] == diary.begun["mix"], "what is in no section goes on beside it"
+    assert diary.begun["serve"] == [diary.ended["bake bread"]]
 
 
 def test_wcp40_each_task_runs_once_and_alone() -> None:
@@ -147,12 +145,22 @@ def test_wcp20_a_whole_saga_is_cancelled_and_nothing_of_it_goes_on() -> None:
     assert (list(diary.stopped), diary.order) == (["cook"], ["cook"])
 
 
-def test_wcp25_all_that_leads_to_the_join_alone_is_stopped_and_nothing_else() -> None:
-    result, diary = play(25, signals=[("30s", "called_off", None)])
-    assert sorted(diary.stopped) == ["label", "wrap"]
-    assert "pack" not in diary.begun
-    assert diary.begun["close"] == [diary.stopped["wrap"]]
-    assert (result.status, diary.ended["bill"]) == ("completed", 121)
+@pytest.mark.parametrize(
+    ("when", "begun", "stopped", "closed"),
+    [
+        ("3s", ["order", "pick", "bill", "label", "close"], ["bill"], 46),
+        ("30s", ["order", "pick", "bill", "wrap", "label", "close"], ["wrap", "bill"], 46),
+        ("", ["order", "pick", "bill", "wrap", "label", "close"], [], 96),
+    ],
+)
+def test_wcp25_the_nodes_of_the_region_are_withdrawn_and_no_others(
+    when: str, begun: list[str], stopped: list[str], closed: float
+) -> None:
+    """`wrap` and `bill`, on two branches; `pick` before and `label` beside them are at work meanwhile."""
+    _, diary = play(25, signals=[(when, "called_off", None)] if when else [])
+    assert set(diary.order) == set(begun)
+    assert set(diary.stopped) == set(stopped)
+    assert diary.begun["close"] == [closed]
 
 
 # ---- loops and recursion ---------------------------------------------------------------------------------------
@@ -184,6 +192,18 @@ def test_wcp22_a_workflow_runs_within_itself() -> None:
 
 
 # ---- triggers and ends -----------------------------------------------------------------------------------------
+
+
+def test_wcp23_only_a_signal_that_is_waited_for_does_anything() -> None:
+    early, first, between, last = ("3s", "a"), ("15s", "b"), ("20s", "c"), ("40s", "d")
+    signals = [(at, "alarm", said) for at, said in (early, first, between, last)]
+    result, diary = play(23, signals=signals)
+    assert result.status == "completed"
+    assert {what: at[0] for what, at in diary.begun.items()} == {
+        "fill": 0,
+        "drain for b": 15,
+        "drain for d": 40,
+    }
 
 
 def test_wcp24_signals_that_come_too_early_are_kept_in_their_order() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from baton.core.limits import Limits
 from baton.core.read.views import entry_view
 from baton.errors import InvalidDefinition, KeyReused, TooManyRequests, UserError
 from baton.runtime import subscribing
@@ -307,3 +308,24 @@ def test_so_many_workflows_and_no_more_have_rules_for_a_type(
         assert [one["workflow"] for one in await take(world, settled(number="e2"))] == ["bill", "third"]
 
     stage(story)
+
+
+def test_a_signal_that_no_fresh_wait_is_open_for_is_lost_and_the_log_says_so(stage: Stage) -> None:
+    """However many come: they do not fill the place that is kept for signals."""
+    beats = "name: beats\nnodes: {work: {wait: {for: 1h}}, beat: {wait: {signal: beat, fresh: true}, after: work}}"
+
+    async def story(world: World, books: Books) -> None:
+        await register(world, beats)
+        view, _ = await world.service().start("beats", {}, "")
+        for number in range(5):
+            await world.service().signal(view["id"], "beat", number, f"k{number}")
+        said = EventWords()
+        entries = [entry_view(entry) for entry in world.entries(view["id"])]
+        told = [said.of(event) for entry in entries for event in entry["events"]]
+        assert sum("is lost" in words[0] for words in told if words) == 5
+        await asyncio.sleep(3_700)
+        await world.service().signal(view["id"], "beat", "now", "k9")
+        await asyncio.sleep(60)
+        assert (await world.queries().show(view["id"]))["status"] == "completed"
+
+    stage(story, limits=Limits(signals_kept=2))

@@ -139,15 +139,17 @@ class Workflow(Roots):
         until: datetime | str | Reference | None = None,
         signal: str | None = None,
         timeout: Duration | None = None,
+        fresh: bool | None = None,
         **more: Unpack[NodeFields],
     ) -> Node:
-        """A node that waits: `for_` a time, `until` a time comes, or until `signal` does, at most `timeout`."""
+        """A node that waits: `for_` a time, `until` a time comes, or until `signal` does (a `fresh` one: not before), at most `timeout`."""
         wait: dict[str, Any] = {}
         fields: tuple[tuple[str, Writer, Any], ...] = (
             ("for", Collector.duration, for_),
             ("until", Collector.time, until),
             ("signal", Collector.value, signal),
             ("timeout", Collector.duration, timeout),
+            ("fresh", Collector.value, fresh),
         )
         for key, write, value in given(*fields):
             wait[key] = write(self._made, f"{_place(name)}/wait/{key}", value)

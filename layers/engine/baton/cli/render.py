@@ -71,6 +71,7 @@ _USUAL = (
     ("cost", 0),
     ("budget", 0),
     ("look", False),
+    ("lost", False),
     ("recorded", False),
     ("ends", False),
     ("window", 0),

@@ -35,6 +35,11 @@ class Figure:
     needs: bool = False
     instead: str = ""
 
+    @property
+    def words(self) -> str:
+        """What it counts, in a sentence."""
+        return {"Waiting for you": "questions for you", "Parked": "parked sagas"}.get(self.name, self.name)
+
 
 async def overview(visit: Visit) -> Html:
     """Questions, incidents, parked sagas, dead letters, money of today; and how many sagas are at work."""
@@ -59,7 +64,7 @@ async def overview(visit: Visit) -> Html:
     )
     shell = "\n".join(commands(visit.api, path, words.split()) for path, words in _SHELL)
     if "read" not in visit.call.roles:
-        data = {"figures": figures, "needs": [one.name for one in figures if one.needs], "unknown": True}
+        data = {"figures": figures, "needs": [one.words for one in figures if one.needs], "unknown": True}
         data |= {"work": "", "is_empty": False, "failed": None, "commands": shell}
         return Html(template="overview.html", title="Overview", data=data, tag=tag_of(figures))
     work = await _sagas(visit, "open")
@@ -68,7 +73,7 @@ async def overview(visit: Visit) -> Html:
     data = {
         "figures": figures,
         "work": work,
-        "needs": [one.name for one in figures if one.needs],
+        "needs": [one.words for one in figures if one.needs],
         "unknown": [one.name for one in figures if one.instead],
         "is_empty": not found["sagas"],
         "failed": failed["sagas"],

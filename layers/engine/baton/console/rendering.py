@@ -47,7 +47,7 @@ def _environment() -> Environment:
     made.filters.update(
         text=text, words=words, usd=usd, pretty=pretty, part=part, query=urlencode, label=label
     )
-    made.globals.update(moment=moment, asset=address, span=span)
+    made.globals.update(moment=moment, asset=address, span=span, many=many)
     return made
 
 
@@ -99,6 +99,11 @@ def usd(value: float | None) -> str:
     )
 
 
+def many(number: int, word: str) -> str:
+    """`1 turn`, `1,200 turns`."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
 def span(ms: float) -> str:
     """A length of time in at most two units: `340 ms`, `2.1 s`, `3 min 5 s`."""
     whole = round(ms)
@@ -132,6 +137,6 @@ def moment(value: object, now: int) -> Markup:
     if ms is None:
         return Markup("–")
     at = datetime.fromtimestamp(ms / 1_000, UTC)
-    away = f"{span(now - ms)} ago" if ms <= now else f"in {span(ms - now)}"
+    away = f"in {span(ms - now)}" if ms > now else f"{span(now - ms)} ago" if now - ms >= 1_000 else "now"
     html = Markup('<time datetime="{}">{} <span class="quiet">{}</span></time>')
     return html.format(at.isoformat(timespec="milliseconds"), away, f"{at:%Y-%m-%d %H:%M:%S} UTC")

@@ -10,10 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from baton.core.conditions.schema import violations
 from baton.core.decide.program import Program
 from baton.core.expressions.spelling import hinted, nearest
-from baton.core.log.events import Entry, Event, Value
+from baton.core.log.events import Entry, Event, SignalReceived, Value
 from baton.core.log.references import PERIOD
 from baton.core.log.state import LONGEST_ID, State
 from baton.core.log.status import status_of
@@ -170,6 +172,17 @@ def check_signal(opened: Opened, name: str) -> None:
         hint = nearest(name, expected) or ("it waits for none" if not expected else "")
         workflow = opened.history.state.origin.workflow
         raise NotFound(hinted(f"workflow `{workflow}` waits for no signal `{name}`", hint))
+
+
+def kept(program: Program, state: State, signal: SignalReceived, payload: Any, most: int) -> SignalReceived:
+    """A signal as the log takes it in. Raises `InvalidInput`, and `NotAllowedNow` where no more are kept."""
+    if signal.failure is None:
+        check_payload(program, state, signal.name, payload)
+    if program.loses(state, signal.name):
+        return msgspec.structs.replace(signal, lost=True)
+    if len(state.signals) >= most:
+        raise NotAllowedNow(f"{len(state.signals)} signals wait to be taken; no more are kept")
+    return signal
 
 
 def check_payload(program: Program, state: State, signal: str, payload: Any) -> None:

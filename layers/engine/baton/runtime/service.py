@@ -62,7 +62,7 @@ from baton.runtime.letter_desk import LetterDesk
 from baton.runtime.parts import Engine
 from baton.runtime.questions import QuestionDesk
 from baton.runtime.registering import register
-from baton.runtime.request import Caller, Opened, Request, accepted, check_payload, check_signal, standing
+from baton.runtime.request import Caller, Opened, Request, accepted, check_signal, kept, standing
 from baton.runtime.start import Beginning, body_hash, refuse_another_body
 
 MAX_DOCUMENT = 1_048_576
@@ -188,13 +188,10 @@ class Service:
             return known is not None
 
         def make(state: State, now: int) -> Event | None:
-            if len(state.signals) >= self._engine.limits.signals_kept:
-                raise NotAllowedNow(f"{len(state.signals)} signals wait to be taken; no more are kept")
-            if failure is None:
-                check_payload(opened.program, state, name, payload)
-            return SignalReceived(
+            signal = SignalReceived(
                 name=name, key=unique, payload=value, by=self._caller.by, at=now, failure=failure, sent=sent
             )
+            return kept(opened.program, state, signal, payload, self._engine.limits.signals_kept)
 
         return await self._append(opened, make, is_known, blob, value.ref)
 

@@ -29,6 +29,9 @@ class EventWords:
             return self._answered(event)
         if event.get("kind") == "question_closed":
             return self._closed(event)
+        if event.get("lost"):
+            lost = f"the signal `{event.get('name')}` is lost: no wait was open for it"
+            return lost, frozenset(["lost", "name"])
         if event.get("sent"):
             return _sent(event)
         if (undoing := undo_words.of(event)) is not None:

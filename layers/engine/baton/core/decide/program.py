@@ -275,6 +275,13 @@ class Program:
         ahead = self.ahead_of(state.tokens)
         return (node for node in self.graph.nodes if node.signal == signal and self._bit[node.name] & ahead)
 
+    def loses(self, state: State, signal: str) -> bool:
+        """Whether a signal of this name that comes now is lost: none is waited for, and no wait takes one that came before it."""
+        if any(work.signal == signal for work in state.open.values()):
+            return False
+        takers = [node for node in self.graph.nodes if node.signal == signal]
+        return bool(takers) and all(node.work.fresh for node in takers)
+
     def is_read(self, node: str) -> bool:
         """Whether the output of `node` is read at all."""
         return node in self._for_output or bool(self._readers[node])

@@ -205,6 +205,7 @@ class Node(_Part, frozen=True, kw_only=True):
     stays: bool = False
     breaker: str = ""
     each: Each | None = None
+    fresh: bool = False
 
     @property
     def work(self) -> Node:

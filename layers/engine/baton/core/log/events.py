@@ -245,7 +245,7 @@ class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_o
 
 
 class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=True, kw_only=True):
-    """A caller sent a signal. A repeated `key` is a no-op. With a `failure`, the wait that takes it fails with it. `sent`: the event from outside that it is."""
+    """A caller sent a signal. A repeated `key` is a no-op. With a `failure`, the wait that takes it fails with it. `sent`: the event from outside that it is. `lost`: no wait was open for it, and none takes one that came before."""
 
     name: str
     key: str
@@ -254,6 +254,7 @@ class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=Tru
     at: int
     failure: Failure | None = None
     sent: Sent | None = None
+    lost: bool = False
 
 
 class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=True, kw_only=True):

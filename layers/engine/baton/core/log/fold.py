@@ -45,6 +45,7 @@ from baton.core.log.open_folds import (
     opened,
     replan_ended,
     turn_began,
+    wait_opened,
     with_batch,
 )
 from baton.core.log.recovery_folds import gave_up, interrupted, progressed, revived, without_running
@@ -356,7 +357,7 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.NodeAdmitted: admitted,
         ev.NodeBegan: _began,
         ev.NodePassed: _gave,
-        ev.WaitOpened: opened,
+        ev.WaitOpened: wait_opened,
         ev.WaitClosed: _wait_closed,
         ev.QuestionOpened: opened,
         ev.CallbackOpened: callback_opened,

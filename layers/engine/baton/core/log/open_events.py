@@ -25,10 +25,11 @@ class Opens(About, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class WaitOpened(Opens, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
-    """A wait node began: until a time, for a signal, or both, whichever is first."""
+    """A wait node began: until a time, for a signal, or both, whichever is first. `fresh`: signals of its name that came before are lost."""
 
     until: int | None = None
     signal: str = ""
+    fresh: bool = False
 
     def work(self) -> Open:
         return Wait(until=self.until, signal=self.signal)

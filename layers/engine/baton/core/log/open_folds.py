@@ -25,6 +25,13 @@ def opened(state: State, e: ev.Opens) -> State:
     return after if work.ask is None else inbox.opened(after, work.ask)
 
 
+def wait_opened(state: State, e: ev.WaitOpened) -> State:
+    after = opened(state, e)
+    if after is state or not e.fresh:
+        return after
+    return replace(after, signals=tuple(one for one in state.signals if one.name != e.signal))
+
+
 def child_opened(state: State, e: ev.ChildOpened) -> State:
     after = opened(state, e)
     return after if after is state else replace(after, counts=replace(after.counts, children=e.number))

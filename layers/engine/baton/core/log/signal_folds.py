@@ -62,5 +62,6 @@ def signal_received(state: State, e: ev.SignalReceived) -> State:
     key = signal_key(e.name, e.key)
     if key in state.keys:
         return state
-    state = replace(state, signals=(*state.signals, Signal.of(e)))
+    if not e.lost:
+        state = replace(state, signals=(*state.signals, Signal.of(e)))
     return replace(state, keys=remember(state, {key: fingerprint(e.payload, e.failure)}))

@@ -19,7 +19,7 @@ TIMED_OUT = {"timed_out": True}
 
 
 class WaitKind(Kind):
-    """The first signal of its name ends it, whether it came before the wait or after."""
+    """The first signal of its name ends it, whether it came before the wait or after; of a fresh one only what comes after."""
 
     name = "wait"
 
@@ -42,7 +42,12 @@ class WaitKind(Kind):
             return Failed(ev.failed_with("wait_invalid", f"wait.{which}: {text}", node.name))
         return Opened(
             ev.WaitOpened(
-                node=node.name, iteration=at.iteration, item=at.item, until=until, signal=node.signal
+                node=node.name,
+                iteration=at.iteration,
+                item=at.item,
+                until=until,
+                signal=node.signal,
+                fresh=node.fresh,
             )
         )
 
@@ -58,7 +63,8 @@ class WaitKind(Kind):
         return Done(_closed(at, "time", ev.Value(v=TIMED_OUT if work.signal else None)), has_schema=False)
 
     def node_view(self, node: Node) -> dict[str, Any]:
-        shown = {"wait_ms": node.wait_ms, "signal": node.signal or None}
+        shown: dict[str, Any] = {"wait_ms": node.wait_ms, "signal": node.signal or None}
+        shown |= {"fresh": True} if node.fresh else {}
         templates = {"wait_for": node.wait_for, "wait_until": node.wait_until}
         return shown | {name: template for name, template in templates.items() if template is not None}
 

@@ -51,12 +51,12 @@ class WaitModel(Model):
                 {
                     "title": "a time to pass",
                     "required": ["for"],
-                    "properties": {"until": False, "signal": False, "timeout": False},
+                    "properties": {"until": False, "signal": False, "timeout": False, "fresh": False},
                 },
                 {
                     "title": "a time to come",
                     "required": ["until"],
-                    "properties": {"for": False, "signal": False, "timeout": False},
+                    "properties": {"for": False, "signal": False, "timeout": False, "fresh": False},
                 },
                 {"title": "a signal", "required": ["signal"], "properties": {"for": False, "until": False}},
             ]
@@ -87,6 +87,11 @@ class WaitModel(Model):
         examples=["2d"],
     )
 
+    fresh: Annotated[bool, Given] = Field(
+        default=False,
+        description="Take only a signal that comes while the wait is open. Signals of its name that came before are lost: nothing takes them any more.",
+    )
+
     @model_validator(mode="after")
     def _one_way(self) -> WaitModel:
         if sum(value is not None for value in (self.for_, self.until, self.signal)) != 1:
@@ -99,6 +104,8 @@ class WaitModel(Model):
             )
         if self.timeout is not None and self.signal is None:
             raise refuse("`timeout` goes with `signal`")
+        if self.fresh and self.signal is None:
+            raise refuse("`fresh` goes with `signal`")
         return self
 
 
@@ -133,6 +140,7 @@ class Wait(NodeDocument):
             "until": "timestamp at date",
             "signal": "event name message for_signal on",
             "timeout": "deadline max at_most",
+            "fresh": "new next transient keep ignore_earlier",
         }
     )
     definitions: ClassVar[Mapping[str, dict[str, Any]]] = {
@@ -179,6 +187,7 @@ class Wait(NodeDocument):
             "wait_for": None if is_known else wait.for_,
             "wait_until": wait.until,
             "signal": wait.signal or "",
+            "fresh": wait.fresh,
         }
 
     def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
@@ -188,4 +197,5 @@ class Wait(NodeDocument):
         ms, signal = node.get("wait_ms"), node.get("signal")
         if not signal:
             return f"wait {span(ms)}"
-        return f"wait for {signal}" + (f", at most {span(ms)}" if ms else "")
+        fresh = "a fresh " if node.get("fresh") else ""
+        return f"wait for {fresh}{signal}" + (f", at most {span(ms)}" if ms else "")

@@ -1,0 +1,25 @@
+"""Numbers and times as people read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.console.rendering import many, moment
+
+NOW = 1_800_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [(NOW, "now"), (NOW - 999, "now"), (NOW - 1_000, "1.0 s ago"), (NOW + 500, "in 500 ms")],
+)
+def test_a_time_of_this_second_is_now(at: int, words: str) -> None:
+    assert f">{words} <span" in moment(at, NOW)
+
+
+def test_one_is_one() -> None:
+    assert [many(number, "cold start") for number in (0, 1, 1_200)] == [
+        "0 cold starts",
+        "1 cold start",
+        "1,200 cold starts",
+    ]
