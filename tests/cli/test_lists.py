@@ -221,36 +221,6 @@ def test_without_a_limit_there_is_nothing_to_count(api: FakeApi, baton: Baton) -
     assert lines[2:] == ["left  any amount, and nothing is counted", "saga  any amount"]
 
 
-# ---- costs of a day
-
-ROW = {"key": "dinner", "sagas": 2, "input": 1_000, "output": 10, "usd": 0.25}
-COSTS = {"day": "2026-11-22", "by": "workflow", "costs": [ROW], "looked_at": 2, "next": "more"}
-
-
-def test_the_costs_of_a_day_are_added_up_over_pages(api: FakeApi, baton: Baton) -> None:
-    other = {"key": "party", "sagas": 1, "input": 5, "output": 1, "usd": 1.0}
-    api.on("GET /costs", (200, COSTS), (200, COSTS | {"costs": [other, ROW], "next": None}))
-    assert baton("cost", "--by", "workflow").stdout.splitlines() == [
-        "workflow  sagas   read  written   cost",
-        "party         1      5        1  $1.00",
-        "dinner        4  2,000       20  $0.50",
-        "$1.50 on 2026-11-22 (UTC)",
-    ]
-
-
-def test_a_day_without_models_says_so_and_has_a_document(api: FakeApi, baton: Baton) -> None:
-    api.on("GET /costs", (200, COSTS | {"costs": [], "next": None}))
-    said = baton("cost", "--by", "user", "--day", "2026-11-22").stdout
-    assert said == "no model was asked on 2026-11-22 (UTC)\n"
-    document = json.loads(baton("cost", "--by", "user", "--json").stdout)
-    assert document == {"day": "2026-11-22", "by": "user", "costs": []}
-
-
-@pytest.mark.parametrize("words", [(), ("s1", "--by", "user"), ("s1", "--day", "2026-11-22")])
-def test_cost_is_of_a_saga_or_of_a_day(baton: Baton, words: tuple[str, ...]) -> None:
-    assert "give either a saga, or --by" in baton("cost", *words).stderr
-
-
 # ---- tools and kinds of nodes
 
 TOOL = {

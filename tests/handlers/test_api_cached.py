@@ -24,8 +24,13 @@ SAGA = f"/sagas/{ADA.id}"
 
 
 def paths() -> list[str]:
-    # Nothing of these is there: a breaker that has opened, a letter, and a schedule.
-    absent = {"/breakers/{breaker}", "/dead-letters/{letter}", "/schedules/{name}"}
+    # Nothing of these is there: a breaker that has opened, a letter, an incident, and a schedule.
+    absent = {
+        "/breakers/{breaker}",
+        "/dead-letters/{letter}",
+        "/incidents/{incident}",
+        "/schedules/{name}",
+    }
     found = [route.path for route in ROUTES if route.method == "GET" and route.path not in absent]
     for name, value in PLACES.items():
         found = [path.replace(name, value) for path in found]

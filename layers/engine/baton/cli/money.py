@@ -6,7 +6,7 @@ import click
 
 from baton.cli.completion import complete_sagas
 from baton.cli.shared import Shared, console, json_option, print_json, print_table, terminal_width
-from baton.core.read.day_costs import BY
+from baton.core.read.day_costs import AWS, BY
 
 
 @click.command(short_help="Show what your sagas have spent today.")
@@ -31,15 +31,18 @@ def budget(shared: Shared, as_json: bool) -> None:
     help="Add up what models have cost all sagas of a day.",
 )
 @click.option("--day", metavar="YYYY-MM-DD", help="With --by: the day (UTC); without it today.")
+@click.option(
+    "--aws", is_flag=True, help="With --by: what AWS has cost, for which the log of each saga is read."
+)
 @json_option
 @click.pass_obj
-def cost(shared: Shared, saga: str | None, by: str | None, day: str | None, as_json: bool) -> None:
-    """Show what a saga has cost so far, estimated from its log. With --by, what models have cost all sagas of a day."""
+def cost(shared: Shared, saga: str | None, by: str | None, day: str | None, aws: bool, as_json: bool) -> None:
+    """Show what a saga has cost so far, estimated from its log. With --by, what models or AWS have cost all sagas of a day."""
     if by is not None and saga is None:
-        _costs_of_a_day(shared, by, day, as_json)
+        _costs_of_a_day(shared, by, day, AWS if aws else "", as_json)
         return
-    if saga is None or by is not None or day is not None:
-        raise click.UsageError("give either a saga, or --by with or without --day")
+    if saga is None or by is not None or day is not None or aws:
+        raise click.UsageError("give either a saga, or --by with or without --day and --aws")
     found = shared.call(lambda api: api.cost(saga))
     if as_json:
         print_json(found)
@@ -50,8 +53,8 @@ def cost(shared: Shared, saga: str | None, by: str | None, day: str | None, as_j
         console().print(line)
 
 
-def _costs_of_a_day(shared: Shared, by: str, day: str | None, as_json: bool) -> None:
-    found = shared.call(lambda api: api.costs(by, day))
+def _costs_of_a_day(shared: Shared, by: str, day: str | None, of: str, as_json: bool) -> None:
+    found = shared.call(lambda api: api.costs(by, day, of))
     if as_json:
         print_json(found)
         return

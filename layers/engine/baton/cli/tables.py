@@ -253,13 +253,24 @@ def cost_lines(cost: Mapping[str, Any], width: int | None = None) -> Iterator[Te
 
 def day_cost_lines(found: Mapping[str, Any]) -> Iterator[Text]:
     """`GET /costs`, its pages added up: what cost most in front, and the sum of all."""
+    of_models = "left_out" not in found
+    tokens = ("read", "written") if of_models else ()
     cells = [
-        (str(row["key"]), str(row["sagas"]), f"{row['input']:,}", f"{row['output']:,}", usd(row["usd"]))
+        (
+            str(row["key"]),
+            str(row["sagas"]),
+            *((f"{row['input']:,}", f"{row['output']:,}") if tokens else ()),
+            usd(row["usd"]),
+        )
         for row in found["costs"]
     ]
-    yield from rows((found["by"], "sagas", "read", "written", "cost"), cells, right=frozenset({1, 2, 3, 4}))
+    head = (found["by"], "sagas", *tokens, "cost")
+    yield from rows(head, cells, right=frozenset(range(1, len(head))))
     total = usd(sum(row["usd"] for row in found["costs"]))
-    yield Text(f"{total} on {found['day']} (UTC)" if cells else f"no model was asked on {found['day']} (UTC)")
+    none = "no model was asked" if of_models else "there is no saga"
+    yield Text(f"{total} on {found['day']} (UTC)" if cells else f"{none} on {found['day']} (UTC)")
+    if left_out := found.get("left_out"):
+        yield Text(f"not in the sum, because a request could not read their logs: {', '.join(left_out)}")
 
 
 def _model_cells(line: Mapping[str, Any]) -> tuple[str, str, str, str]:

@@ -128,20 +128,21 @@ class Api(EventCalls, LetterCalls, ScheduleCalls, SteeringCalls):
         """`GET /sagas/{id}/live`."""
         return await self._get_of(saga, "live", has="texts")
 
-    async def costs(self, by: str, day: str | None) -> dict[str, Any]:
+    async def costs(self, by: str, day: str | None, of: str = "") -> dict[str, Any]:
         """`GET /costs`, its pages added up."""
-        query = {"by": by, **({"day": day} if day else {})}
+        query = {"by": by, **({"day": day} if day else {}), **({"of": of} if of else {})}
         page = await self._get("/costs", query, has="costs")
-        sums = {row["key"]: row for row in page["costs"]}
+        sums, left_out = {row["key"]: row for row in page["costs"]}, list(page.get("left_out") or ())
         while page["next"] is not None:
             page = await self._get(
                 "/costs", {**query, "day": page["day"], "cursor": page["next"]}, has="costs"
             )
+            left_out += page.get("left_out") or ()
             for row in page["costs"]:
                 before = sums.setdefault(row["key"], {**row, **dict.fromkeys(_SUMMED, 0)})
                 before.update({name: before[name] + row[name] for name in _SUMMED})
         costs = sorted(sums.values(), key=lambda row: (-row["usd"], row["key"]))
-        return {"day": page["day"], "by": by, "costs": costs}
+        return {"day": page["day"], "by": by, "costs": costs, **({"left_out": left_out} if of else {})}
 
     async def budget(self) -> dict[str, Any]:
         """`GET /budget`."""

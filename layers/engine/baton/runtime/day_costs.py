@@ -23,7 +23,7 @@ from baton.runtime.store_retrier import StoreRetrier
 LOOKED_AT = 2_000
 """Rows that one page looks at, at most: about half a megabyte of the index."""
 _AT_ONCE = 500
-_GROUPS = LISTS["open"][0] + LISTS["done"][0]
+GROUPS = LISTS["open"][0] + LISTS["done"][0]
 _FIRST = "0"  # no id sorts before it
 
 
@@ -50,7 +50,7 @@ async def day_costs(
     def take(row: Listed) -> None:
         sums.add(row.workflow, row.user, row.models)
 
-    return sums, *await rows_of_day(log, call, tenant, day, cursor, take, _GROUPS, most)
+    return sums, *await rows_of_day(log, call, tenant, day, cursor, take, GROUPS, most)
 
 
 async def rows_of_day(

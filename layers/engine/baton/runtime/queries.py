@@ -73,15 +73,24 @@ class Queries:
         both = (tenant.spent, tenant.reserved)
         return budget_view(user, sums.spent, sums.reserved, cache.terms, day_of(now), both)
 
-    async def costs(self, *, by: str = "", day: int = 0, cursor: str = "") -> dict[str, Any]:
+    async def costs(self, *, by: str = "", of: str = "", day: int = 0, cursor: str = "") -> dict[str, Any]:
         """What models have cost the tenant on a day (epoch ms; 0: today), by workflow, user or model, in pages: `next` continues it.
 
-        A key is on several pages; their sums add up.
+        A key is on several pages; their sums add up. `of`: what AWS has instead, for which the logs are read. Raises `UserError`
+        for what AWS has cost by model.
         """
-        from baton.core.read.day_costs import BY  # few requests ask for it
+        from baton.core.read.day_costs import AWS, BY, MODELS  # few requests ask for it
+        from baton.runtime.aws_costs import aws_costs
         from baton.runtime.day_costs import answer_of, day_costs
 
         number, by = day_of(day or self._engine.clock.now()), by or BY[0]
+        if of == AWS:
+            if by == BY[-1]:
+                raise UserError(
+                    f"AWS charges nothing by {by}: ask by {BY[0]} or {BY[1]}, or for `of={MODELS}`"
+                )
+            sums, looked, after, left_out = await aws_costs(self._request, number, by, cursor)
+            return answer_of(shown_day(number), by, sums, looked, after) | {"left_out": left_out}
         found = await day_costs(self._engine.log, self._parts.call, self._tenant, number, by, cursor)
         return answer_of(shown_day(number), by, *found)
 

@@ -29,11 +29,11 @@ class Budget(DayBudget):
 
 
 class CostRow(Answer):
-    """What models have cost the sagas of a workflow or a user, or what one model has."""
+    """What models or AWS have cost the sagas of a workflow or a user, or what one model has."""
 
     key: str = Field(description="The name of the workflow, of the user, or of the model.")
     sagas: int = Field(ge=0)
-    input: int = Field(ge=0, description="Tokens that models have read.")
+    input: int = Field(ge=0, description="Tokens that models have read; 0 of AWS.")
     output: int = Field(ge=0, description="Tokens that they have written.")
     usd: float = Field(ge=0)
 
@@ -46,6 +46,10 @@ class CostPage(Answer):
     costs: list[CostRow]
     looked_at: int = Field(ge=0, description="So many sagas this page was made of.")
     next: str | None
+    left_out: list[str] | None = Field(
+        default=None,
+        description="Of AWS: sagas whose logs could not be read within this request. The cost of one saga says what each has cost.",
+    )
 
 
 class Priced(Answer):

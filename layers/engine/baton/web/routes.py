@@ -12,7 +12,7 @@ from baton.core.failures.breakers import NAME_PATTERN as BREAKER_NAME
 from baton.core.labels import MOST, NAME, VALUE
 from baton.core.letters import STATUSES as LETTERS
 from baton.core.log.status import LISTS
-from baton.core.read.day_costs import BY
+from baton.core.read.day_costs import BY, OF
 from baton.runtime.incidents import INCIDENT_ID, STATUSES
 from baton.runtime.letter_desk import LETTER_ID
 from baton.runtime.queries import MAX_EVENTS
@@ -116,6 +116,11 @@ _LABEL = words(
 )
 _OF_SAGA = words(
     "saga", SAGA_ID, "the id of a saga", "Only the questions of this saga, whomever they are for."
+)
+_OF = one_of(
+    "of",
+    OF,
+    "Whose bill: what models have cost, or what AWS has, estimated from the log of each saga. Without it that of models.",
 )
 _BY = one_of("by", BY, "Whose costs are added up; without it by workflow.")
 _DAY = day("day", "The day (UTC) on which sagas last began to run, began to wait or ended; without it today.")
@@ -352,8 +357,8 @@ ROUTES: tuple[Route[Any], ...] = (
     ),
     Route(
         method="GET", path="/costs", id="listCosts", handler=reads.list_costs, roles=("operate",),
-        summary="What models have cost the tenant on a day, by workflow, user or model.",
-        query=(_BY, _DAY, CURSOR), answers={200: "CostPage"},
+        summary="What models have cost the tenant on a day, by workflow, user or model; or what AWS has.",
+        query=(_BY, _OF, _DAY, CURSOR), answers={200: "CostPage"},
     ),
     Route(
         method="GET", path="/error-budgets", id="listErrorBudgets", handler=reads.list_error_budgets, roles=("read",),

@@ -275,8 +275,8 @@ def _tend(builder: DecisionBuilder, at: Activation, said: Tend) -> None:
 
 
 def _spread(builder: DecisionBuilder, at: Activation, said: Spread) -> None:
-    items = tuple(map(check_item, said.items))
-    if not items or not builder.state.items_of(at.slot).keys().isdisjoint(items):
+    items, begin = tuple(map(check_item, said.items)), f"{at.slot}#"
+    if not items or any(begin + item in builder.state.items for item in items):
         raise ValueError(f"a node of kind `{at.node.kind}` began no item, or one that it has begun before")
     for item in items:
         builder.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=item, at=builder.now))

@@ -1,4 +1,4 @@
-"""What the models of many sagas have cost on a day, by workflow, user or model: sums over the rows of lists."""
+"""What many sagas have cost on a day, by workflow, user or model: sums over the rows of lists."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 from baton.core.money import MICRO
 
 BY = ("workflow", "user", "model")
+OF = MODELS, AWS = ("models", "aws")
+"""Whose bill it is."""
 
 
 class DayCosts:
@@ -15,9 +17,9 @@ class DayCosts:
 
     def __init__(self, by: str) -> None:
         self._by = by
-        self._sums: dict[str, list[int]] = {}
+        self._sums: dict[str, list[float]] = {}
 
-    def add(self, workflow: str, user: str, models: Mapping[str, Iterable[int]]) -> None:
+    def add(self, workflow: str, user: str, models: Mapping[str, Iterable[float]]) -> None:
         """The next saga. One that has asked no model is not counted."""
         keys = set()
         for model, numbers in models.items():
