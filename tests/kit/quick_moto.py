@@ -1,13 +1,15 @@
 """moto, in half the time: nothing of what it answers is changed, only how long it looks for it.
 
-Only the few inner parts of moto that cost most of a test's time are replaced. Of ours, descriptions of services are read once.
+Only the few inner parts of moto that cost most of a test's time are replaced. Of ours, descriptions of services are unpacked once.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import msgspec
 from moto import backend_index
 from moto.core import models
 from moto.core.model import StructureShape
@@ -17,8 +19,6 @@ from baton.adapters import aws_models
 
 OURS = frozenset({"dynamodb", "dynamodbstreams", "lambda", "sns", "sqs"})
 _structure = BaseJSONSerializer._serialize_type_structure
-_load = aws_models._Files.load_file
-_FILES = aws_models._Files()
 
 
 def hasten() -> None:
@@ -29,16 +29,21 @@ def hasten() -> None:
     backend_index.backend_url_patterns.sort(key=lambda known: known[0] not in OURS)
     BaseJSONSerializer._serialize_type_structure = _of_what_is_there
     # Each deployment has a session of its own, which would read what a service can do once more.
-    aws_models._Files.load_file = _read_once  # type: ignore[method-assign]
+    aws_models._Files.load_file = _unpack_once  # type: ignore[method-assign]
 
 
-def _read_once(self: aws_models._Files, file_path: str) -> object:
-    return _read(file_path)
+def _unpack_once(self: aws_models._Files, file_path: str) -> object:
+    """Parsed each time: botocore writes into some of them."""
+    content = _content(file_path)
+    return None if content is None else msgspec.json.decode(content)
 
 
 @cache
-def _read(file_path: str) -> object:
-    return _load(_FILES, file_path)
+def _content(file_path: str) -> bytes | None:
+    for suffix, unpack in aws_models._FORMS.items():
+        if (file := Path(file_path + suffix)).exists():
+            return unpack(file.read_bytes())
+    return None
 
 
 def _of_what_is_there(
