@@ -114,7 +114,7 @@ nodes:
 graphs:
   lent: {nodes: {a: {tool: lend, with: {what: "${item}"}}}, output: "${item}"}
   told:
-    input: {type: object, required: [n], properties: {n: {}, lent: {type: array, minItems: 2}}}
+    input: {type: object, required: [n], properties: {n: {}, lent: {type: [array, "null"], minItems: 2}}}
     nodes: {a: {tool: work, with: {n: "${input.n}"}}}
 """
 OTHER_VERSION = "name: handled\nnodes: {a: {value: 1}}"
@@ -181,7 +181,7 @@ def _of_handlers(saga: str, entries: list[Entry], logs: Mapping[str, list[Entry]
     last = entries[-1].events[-1] if entries else None
     if len(handlers) > 1:
         yield f"{saga}: its failure handler was started {len(handlers)} times"
-    if isinstance(last, SagaEnded) and last.handler and _end(logs.get(last.handler, [])) != "completed":
+    if isinstance(last, SagaEnded) and last.handler and not _end(logs.get(last.handler, [])):
         yield f"{saga}: its failure handler {last.handler} has not run to its end"
     if isinstance(last, SagaEnded) and last.unhandled is not None:
         yield f"{saga}: its failure handler was not started: {last.unhandled.message}"
