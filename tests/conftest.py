@@ -16,7 +16,7 @@ from tests.kit.patience import PATIENCE_S
 
 TESTS = Path(__file__).parent
 # A client of httpx reads all certificates of the machine, which takes longer than most requests on loopback; one reading is enough.
-ssl.create_default_context = cache(ssl.create_default_context)
+ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
 
 
 @pytest.hookimpl(wrapper=True)
