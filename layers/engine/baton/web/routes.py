@@ -103,7 +103,7 @@ _INCIDENTS = one_of(
 _OF_WORKFLOW = words(
     "workflow",
     ANY_WORKFLOW_NAME[1:-1],
-    f"the name of a workflow, or `NAME.GRAPH` of a graph in its document, which matches {ANY_WORKFLOW_NAME}",
+    f"the name of a workflow, which matches {ANY_WORKFLOW_NAME}",
     "Only sagas of this workflow, or of this graph of its document.",
 )
 _SHOWN = words(
