@@ -93,7 +93,7 @@ browser: install-dev  ## the console in Debian's chromium, as a person would
 	@$(call pytest,browser,-n 0 tests/browser)
 
 screenshots: install-dev  ## the pictures of docs/img
-	@$(BIN)/python -m tests.browser.screenshots
+	@PYTHONPATH=layers/app $(BIN)/python -m tests.browser.screenshots
 
 deploy: install-dev  ## template, permissions, layers
 	@$(call pytest,deploy,-n $(JOBS) tests/deploy)

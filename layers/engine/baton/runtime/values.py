@@ -26,9 +26,9 @@ class Values:
     async def value(self, owner: Origin, result: Any) -> Value | None:
         """A JSON value inline or as a blob, whichever is cheaper; None when it is over the limit."""
         data = _encode(result)
-        if len(data) <= self._limits.inline_bytes:
-            return Value(v=result)
-        return None if len(data) > self._limits.result_bytes else await self._blob(owner, data)
+        if len(data) > self._limits.result_bytes:
+            return None
+        return Value(v=result) if len(data) <= self._limits.inline_bytes else await self._blob(owner, data)
 
     def unstored(self, owner: Origin, result: Any) -> tuple[Value, bytes] | None:
         """A JSON value as `value` would give it, with the bytes of its blob, which is not written yet.

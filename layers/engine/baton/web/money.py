@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from baton.web.models import Answer, Status, Time
 
@@ -40,6 +40,9 @@ class CostRow(Answer):
 
 class CostPage(Answer):
     """A part of a day's sagas. A key is on several pages: their sums add up."""
+
+    # Only those of AWS have `left_out`.
+    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
 
     day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
     by: str
