@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -179,6 +180,11 @@ def test_every_violation_is_told_with_its_path() -> None:
 )
 def test_an_input_that_is_left_out_is_told_as_missing(schema: Any, message: str) -> None:
     assert input_violations(schema, None) == (Problem("/input", message),)
+
+
+def test_a_schema_says_the_same_as_its_json() -> None:
+    wrong = {"at": "soon", "a/b": [1, "x"]}
+    assert violations(msgspec.json.encode(PARTY), wrong) == violations(PARTY, wrong) != ()
 
 
 def test_an_input_is_checked_like_any_value() -> None:

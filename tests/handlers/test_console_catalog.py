@@ -87,10 +87,10 @@ def test_money_says_what_is_left_and_what_models_have_cost(browser: Browser) -> 
     check_page(browser, "/console/money")
 
 
-def test_what_models_have_cost_is_for_operators(http: Http) -> None:
+def test_what_sagas_have_cost_is_for_operators(http: Http) -> None:
     seen = Browser(http, roles=("read",)).get("/console/money")
     assert seen.status == 200
-    assert "What models have cost is for operators" in seen.text
+    assert "What sagas have cost is for operators" in seen.text
 
 
 def test_how_sagas_ended_says_where_there_is_no_budget(browser: Browser) -> None:
