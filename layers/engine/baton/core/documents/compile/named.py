@@ -217,7 +217,6 @@ class Parts:
                         name: strict or found.get(name, False)
                         for name, strict in wanted.get(str(node.get("graph")), {}).items()
                     }
-                mine = wanted[part.name]
                 mine, around = wanted[part.name], part.lifted_from.nodes if part.lifted_from else {}
                 for name, strict in found.items():
                     is_there = (name in outer or name in around) and name not in part.nodes
