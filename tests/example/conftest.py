@@ -14,6 +14,7 @@ from types import ModuleType
 
 import pytest
 import uvicorn
+from starlette.types import Receive, Scope, Send
 
 from examples.services import open_delivery, table_stack
 from examples.services.serve import Options
@@ -45,26 +46,53 @@ def start_service() -> Iterator[Start]:
         assert process.returncode == 0
 
 
+class Served:
+    """A service on a thread of this process: to start a program takes longer than the whole test.
+
+    One server for all tests, as its start and its end take longer, too; each test has the service anew, with books of its own.
+    """
+
+    def __init__(self, service: ModuleType) -> None:
+        self._service = service
+        self.renew()
+
+    def renew(self) -> None:
+        quick = Options(
+            port=0, delays=dict.fromkeys(self._service.DELAYS, 0), honour_keys=True, until_eof=False
+        )
+        self.app = self._service.build(quick)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app(scope, receive, send)
+
+    @contextmanager
+    def running(self) -> Iterator[str]:
+        config = uvicorn.Config(self, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
+        server = uvicorn.Server(config)
+        # Named as TCP, or asyncio leaves Nagle on: an answer's body would wait 40 ms for its head to be acknowledged.
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            thread = threading.Thread(target=server.run, args=([listener],))
+            thread.start()
+            try:
+                yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            finally:
+                server.should_exit = True
+                thread.join()
+
+
+@pytest.fixture(scope="session")
+def _served() -> Iterator[dict[str, tuple[Served, str]]]:
+    tables, deliveries = Served(table_stack), Served(open_delivery)
+    with tables.running() as of_tables, deliveries.running() as of_deliveries:
+        yield {"TABLE_STACK_URL": (tables, of_tables), "OPEN_DELIVERY_URL": (deliveries, of_deliveries)}
+
+
 @pytest.fixture
-def services(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+def services(_served: dict[str, tuple[Served, str]], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Both services, quick, and the environment in which the tools find them."""
-    with _served(table_stack) as tables, _served(open_delivery) as deliveries:
-        urls = {"TABLE_STACK_URL": tables, "OPEN_DELIVERY_URL": deliveries}
-        for name, url in urls.items():
-            monkeypatch.setenv(name, url)
-        yield urls
-
-
-@contextmanager
-def _served(service: ModuleType) -> Iterator[str]:
-    """A service on a thread of this process: to start a program takes longer than the whole test."""
-    quick = Options(port=0, delays=dict.fromkeys(service.DELAYS, 0), honour_keys=True, until_eof=False)
-    server = uvicorn.Server(
-        uvicorn.Config(service.build(quick), log_level="critical", timeout_graceful_shutdown=1)
-    )
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=server.run, args=([listener],))
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server.should_exit = True
-        thread.join()
+    for name, (served, url) in _served.items():
+        served.renew()
+        monkeypatch.setenv(name, url)
+    return {name: url for name, (_, url) in _served.items()}

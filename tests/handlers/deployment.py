@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import CreateBucketConfigurationTypeDef
+    from mypy_boto3_sns import SNSClient
     from mypy_boto3_sqs import SQSClient
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +89,11 @@ def _clients() -> tuple[DynamoDBClient, SQSClient, S3Client]:
     )
 
 
+@cache
+def _sns() -> SNSClient:
+    return boto3.client("sns", region_name=REGION)
+
+
 @dataclass
 class Context:
     """Lambda's context object, as far as the handlers use it; its time runs."""
@@ -125,6 +131,9 @@ class Deployment:
         for queue in ("WakeQueue", "WakeDeadLetterQueue", "RelayFailureQueue"):
             url = self.sqs.create_queue(QueueName=self._resolver.name(queue))["QueueUrl"]
             self._resolver.learn(queue, "Ref", url)
+        # Where there is none, each notice is tried for seconds.
+        topic = _sns().create_topic(Name=self._resolver.name("NoticesTopic"))["TopicArn"]
+        self._resolver.learn("NoticesTopic", "Ref", topic)
 
     @contextmanager
     def function(self, name: str, **changed: str) -> Iterator[Any]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
-import boto3
 import pytest
 
 from baton.ports import SagaRef
-from tests.handlers.deployment import REGION
 from tests.handlers.http import Http
 from tests.handlers.sagas import batch, wake
 from tests.handlers.workers import Worker
@@ -45,8 +42,6 @@ def of_finance(http: Http, method: str, path: str, body: Any = None) -> Any:
 def test_a_call_waits_in_the_inbox_until_its_answer_and_then_is_made_or_not(
     action: str, status: str, result: Any, http: Http, worker: Worker
 ) -> None:
-    people = os.environ["BATON_NOTICES_TOPIC"].rpartition(":")[2]  # the worker tells them of the question
-    boto3.client("sns", region_name=REGION).create_topic(Name=people)
     http.register(DOCUMENT)
     ref = SagaRef("acme", http.start("paid", {"amount": 600}))
     assert go_on(http, worker, ref)["status"] == "suspended"
