@@ -203,3 +203,29 @@ def test_an_undoing_keeps_what_the_failure_handler_reads() -> None:
         version=2, at=1, invocation="i", events=(UndoBegan(reason="", at=1, kept=("a", "gone")),)
     )
     assert fold(state, entry).outputs == {"a": ev.Value(v=1)}
+
+
+@pytest.mark.parametrize(
+    "text", ["what is ctx.far, or an item?", "$${ctx.far.output}", "the last_error of ctx.a"]
+)
+def test_only_expressions_and_conditions_name_something(text: str) -> None:
+    node = f"{{tool: t, with: {{x: '{text}'}}}}"
+    (a, _) = of(
+        f"nodes: {{a: {{graph: g}}, far: {{tool: t, after: a}}}}\ngraphs: {{g: {{nodes: {{x: {node}}}}}}}"
+    ).nodes
+    assert a.arguments == {"input": "${input}"}
+
+
+def test_a_graph_whose_condition_names_a_node_of_the_document_sees_it() -> None:
+    (_, a) = of(
+        "nodes: {far: {tool: t}, a: {graph: g, after: far}}\n"
+        "graphs: {g: {nodes: {x: {tool: t, when: {all: ['ctx.far.output.n > 1', 'true']}}}}}"
+    ).nodes
+    assert a.arguments["outer"] == {"ctx": {"far": "${ctx.far.output}"}}
+
+
+def test_graphs_that_start_each_other_by_many_ways_are_compiled_at_once() -> None:
+    graphs = [f"g{i}: {{nodes: {{a: {{graph: g{i + 1}}}, b: {{graph: g{i + 1}}}}}}}" for i in range(60)]
+    last = "g60: {nodes: {x: {value: '${last_error.code}'}}}"
+    whole = of(f"nodes: {{a: {{graph: g0}}}}\ngraphs: {{{', '.join([*graphs, last])}}}")
+    assert "last_error" in whole.nodes[0].arguments["outer"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.errors import TooLarge
+from baton.errors import CorruptLog, TooLarge
 from baton.runtime import aws_costs
 from baton.runtime.cost import cost_of
 from tests.handlers.http import Http
@@ -49,8 +49,9 @@ def test_what_aws_has_cost_is_the_sum_of_what_each_saga_has(http: Http) -> None:
     assert "AWS charges nothing by model" in problem["detail"]
 
 
-def test_a_day_of_more_sagas_goes_on_and_one_whose_log_is_too_long_is_named(
-    http: Http, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("fault", [TooLarge("its log is too long"), CorruptLog("an entry is missing")])
+def test_a_day_of_more_sagas_goes_on_and_one_whose_log_cannot_be_read_is_named(
+    http: Http, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
     monkeypatch.setattr(aws_costs, "MOST", 2)
     for ref in (ADA, GRACE, ALL):
@@ -58,7 +59,7 @@ def test_a_day_of_more_sagas_goes_on_and_one_whose_log_is_too_long_is_named(
 
     async def too_long(*given: Any) -> Any:
         if given[3].head.ref == GRACE:
-            raise TooLarge("its log is too long")
+            raise fault
         return await cost_of(*given)
 
     monkeypatch.setattr(aws_costs, "cost_of", too_long)

@@ -11,7 +11,7 @@ from typing import Final
 from baton.core.money import MICRO
 from baton.core.read.day_costs import DayCosts
 from baton.core.read.usage import Deployment
-from baton.errors import NotFound, TooLarge
+from baton.errors import NotFound, TooLarge, Unreadable
 from baton.ports import Listed
 from baton.runtime.cost import cost_of
 from baton.runtime.day_costs import GROUPS, rows_of_day
@@ -39,7 +39,7 @@ async def aws_costs(
         try:
             opened = await request.open(row.id)
             found = await cost_of(engine.log, call, engine.clock, opened, Deployment.of(engine.limits))
-        except (NotFound, TooLarge):
+        except (NotFound, TooLarge, Unreadable):
             left_out.append(row.id)
         else:
             sums.add(row.workflow, row.user, {"": (0, 0, found["usd"]["aws"] * MICRO)})

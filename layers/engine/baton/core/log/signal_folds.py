@@ -60,8 +60,7 @@ def remember(state: State, news: dict[str, str]) -> dict[str, str]:
 
 def signal_received(state: State, e: ev.SignalReceived) -> State:
     key = signal_key(e.name, e.key)
-    if key in state.keys:
+    if e.lost or key in state.keys:  # keys of lost signals would push out those of signals that were taken
         return state
-    if not e.lost:
-        state = replace(state, signals=(*state.signals, Signal.of(e)))
+    state = replace(state, signals=(*state.signals, Signal.of(e)))
     return replace(state, keys=remember(state, {key: fingerprint(e.payload, e.failure)}))

@@ -42,6 +42,10 @@ _OUTSIDE = ("after", "when", "branch", "loop", "join", "catch", "limits", "descr
 """What says where such a node stands; the rest is about one item."""
 _CTX = re.compile(r"(has\(\s*)?\bctx\.([A-Za-z_][A-Za-z0-9_]*)(\.output\?)?")
 _SEEN = re.compile(r"\b(item|index|last_error)\b")
+_EXPRESSION = re.compile(r"(?<!\$)\$\{([^}]*)\}")
+_CONDITIONS = {"when", "if", "while", "until"}
+MOST_GRAPHS = 100
+"""Of one document, agents with `map` among them: each is compiled with all that it has of the document."""
 
 
 @dataclass
@@ -68,9 +72,14 @@ class Part:
 
     @cached_property
     def text(self) -> tuple[str, ...]:
-        """Every text that its author has written in it."""
+        """Every expression and condition that its author has written in it. Other texts, prompts among them, may say `ctx.name` and mean no value."""
         keys = OWN if self.name else ("nodes", "output")
         return tuple(_texts([self.value.get(key) for key in keys])) if isinstance(self.value, dict) else ()
+
+    @cached_property
+    def seen(self) -> frozenset[str]:
+        """`item`, `index` and `last_error`, as far as it names them."""
+        return frozenset(root for text in self.text for root in _SEEN.findall(text))
 
     def told(self, problem: Problem) -> Problem | None:
         """The problem where its author can mend it; None where it is about what the graph has of the document."""
@@ -100,6 +109,11 @@ class Parts:
             return
         whole = {key: value for key, value in document.items() if key != GRAPHS}
         self.all = [Part("", whole)]
+        if (count := _count(document)) > MOST_GRAPHS:
+            what = f"{count:,} graphs, agents with `map` included; a document has at most {MOST_GRAPHS}"
+            self.problems.append(Problem(f"/{GRAPHS}", what, "give some of them a workflow of their own"))
+            self.all = []
+            return
         for name, graph in self._written(document.get(GRAPHS, {})):
             self.all.append(Part(name, _as_document(whole, graph), at=f"/{GRAPHS}/{escape(name)}"))
         names = {part.name for part in self.all}
@@ -224,21 +238,24 @@ class Parts:
                         mine[name], is_news = strict, True
         return wanted
 
-    def _asks(self, graph: str, root: str, seen: frozenset[str] = frozenset()) -> bool:
-        """Whether it names such a root, or starts another graph that does."""
-        part = self._by_name.get(graph)
-        if part is None or graph in seen:
-            return False
-        if any(root in _SEEN.findall(text) for text in part.text):
-            return True
-        inner = (str(node.get("graph")) for node in part.nodes.values() if "graph" in node)
-        return root == "last_error" and any(self._asks(one, root, seen | {graph}) for one in inner)
+    @cached_property
+    def _tells(self) -> frozenset[str]:
+        """The graphs that name `last_error`, or start another one that does."""
+        found, news = set[str](), {part.name for part in self.all[1:] if "last_error" in part.seen}
+        while news:
+            found |= news
+            starters = (
+                part.name
+                for part in self.all[1:]
+                if any(str(node.get("graph")) in news for node in part.nodes.values())
+            )
+            news = {*starters} - found
+        return frozenset(found)
 
     def _template(self, part: Part, graph: str, *, is_mapped: bool) -> _Object:
-        seen: _Object = {
-            root: f"${{{root}}}" for root in ("item", "index") if is_mapped and self._asks(graph, root)
-        }
-        if self._asks(graph, "last_error"):
+        named = self._by_name[graph].seen if graph in self._by_name else ()
+        seen: _Object = {root: f"${{{root}}}" for root in ("item", "index") if is_mapped and root in named}
+        if graph in self._tells:
             seen["last_error"] = "${last_error}"
         if wanted := self._wanted.get(graph):
             seen["ctx"] = {
@@ -302,16 +319,31 @@ def _is_lifted(node: Any) -> bool:
 
 
 def _has_lifted(document: _Object) -> bool:
-    nodes = document.get("nodes")
-    return isinstance(nodes, dict) and any(map(_is_lifted, nodes.values()))
+    return any(map(_is_lifted, _nodes_of([document])))
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _count(document: _Object) -> int:
+    """How many graphs it comes to."""
+    graphs = document.get(GRAPHS)
+    written = list(graphs.values()) if isinstance(graphs, dict) else []
+    return len(written) + sum(map(_is_lifted, _nodes_of([document, *written])))
+
+
+def _nodes_of(graphs: Iterable[Any]) -> Iterator[Any]:
+    for graph in graphs:
+        nodes = graph.get("nodes") if isinstance(graph, dict) else None
+        yield from nodes.values() if isinstance(nodes, dict) else ()
+
+
+def _texts(value: Any, *, is_condition: bool = False) -> Iterator[str]:
     if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _texts(one)
+        yield from (value,) if is_condition else _EXPRESSION.findall(value)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one, is_condition=is_condition)
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield from _texts(one, is_condition=is_condition or key in _CONDITIONS)
 
 
 def _named(texts: Iterable[str]) -> dict[str, bool]:
