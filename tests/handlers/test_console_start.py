@@ -66,6 +66,16 @@ def test_a_workflow_leads_to_its_form_which_says_what_it_will_do(browser: Browse
     check_page(browser, PAGE)
 
 
+def test_the_page_of_a_graph_leads_to_the_workflow_that_starts_it(http: Http, browser: Browser) -> None:
+    inner = "{nodes: {say: {tool: trial.echo, with: {value: 1}}}}"
+    http.register(f"name: outer\nnodes: {{one: {{graph: inner}}}}\ngraphs: {{inner: {inner}}}\n")
+    seen = browser.get("/console/workflows/outer.inner")
+    assert "A graph in the document of outer, which alone starts it." in seen.text
+    assert 'href="/console/workflows/outer"' in seen.html
+    assert "Start a saga" not in seen.text
+    assert "Start a saga" in browser.get("/console/workflows/outer").text
+
+
 def test_a_form_that_is_filled_wrongly_then_rightly_starts_one_saga_for_two_submits(
     http: Http, browser: Browser, deployment: Deployment
 ) -> None:

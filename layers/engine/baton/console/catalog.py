@@ -11,6 +11,7 @@ from baton.console.overview import MOST_COUNTED, counted
 from baton.console.shell import commands
 from baton.console.visits import Html, Visit
 from baton.core.expressions.spelling import hinted, nearest
+from baton.core.graph.inner import name_of, starter_of
 from baton.errors import NotFound
 
 _COUNTED: Final = ("open", "parked", "failed")
@@ -43,7 +44,8 @@ async def workflow(visit: Visit) -> Html:
         "newest": newest["version"],
         "drawn": draw(found, {}, ""),
         "numbers": list(zip(_COUNTED, numbers, strict=True)),
-        "may_start": "run" in visit.call.roles,
+        "may_start": "run" in visit.call.roles and not name_of(name),
+        "starter": starter_of(name) if name_of(name) else "",
         "commands": commands(visit.api, path, ["workflows", f"{name}@{version}" if version else name]),
     }
     return Html(template="workflow.html", title=f"Workflow {name}", data=data)
