@@ -149,6 +149,15 @@ def test_without_a_schema_the_input_is_json_or_nothing(
         assert started(deployment, done.headers["location"]).input.v == found
 
 
+def test_it_is_said_what_nodes_start_that_may_call_tools_of_their_own(http: Http, browser: Browser) -> None:
+    nodes = "{a: {graph: g}, b: {map: [1], graph: g, after: a}, c: {workflow: echo@1, after: b}}"
+    graphs = "{g: {nodes: {x: {tool: trial.echo, with: {value: 1}}}}}"
+    http.register(f"name: starts\nnodes: {nodes}\ngraphs: {graphs}")
+    seen = browser.get("/console/workflows/starts/start").text
+    assert "It may start echo, starts.g, which may call tools of their own." in seen
+    assert "No node names a tool" not in seen
+
+
 def test_who_may_not_start_sees_no_form(http: Http, browser: Browser) -> None:
     viewer = Browser(http, user="vera", roles=("read",))
     assert PAGE not in viewer.get("/console/workflows/strict").html

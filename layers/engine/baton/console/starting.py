@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from baton.console.shell import commands
 from baton.console.visits import Answer, Html, Redirect, Visit
 from baton.core.conditions.examples import example_of
 from baton.core.conditions.schema import input_violations
+from baton.core.graph.inner import inner_name
 from baton.core.labels import label_problems, read_labels
 from baton.errors import Forbidden, KeyReused, NotFound, Problem, UserError
 
@@ -96,6 +97,15 @@ def _checked(schema: Any, body: Mapping[str, Any]) -> Sequence[Problem]:
     return [*found, *label_problems(body.get("labels", {}))]
 
 
+def _started(workflow: Mapping[str, Any]) -> Iterator[str]:
+    """The workflows and graphs of its document that its nodes start, which may call tools of their own."""
+    for node in workflow["nodes"]:
+        if name := node.get("workflow"):
+            yield name.partition("@")[0]
+        elif graph := node.get("graph"):
+            yield inner_name(workflow["name"], graph)
+
+
 def _place(problem: Problem) -> str:
     """The field beside which a problem is said: a label's is that of all labels."""
     return "/labels" if problem.path.startswith("/labels/") else problem.path
@@ -129,6 +139,7 @@ def _page(
         "workflow": workflow,
         "there": f"{there}/{part(visit.path['version'])}" if "version" in visit.path else there,
         "tools": sorted({one["tool"] for one in workflow["nodes"] if one.get("tool")}),
+        "starts": sorted({*_started(workflow)}),
         "fields": fields,
         "has_schema": schema is not None,
         "said": {name: visit.said(name) for name in _OTHERS},
