@@ -69,6 +69,7 @@ DOCUMENTS = (
         "b: {tool: work, after: q}}, on_failure: rollback}"
     ),
     "{name: each, on_failure: rollback, nodes: {a: {map: [1, 2], tool: work}}}",
+    "{name: late, nodes: {a: {map: {over: [1, 2], wait_for: 1, rest: run}, tool: work}}}",
     "{name: many, nodes: {a: {map: {over: %s, concurrency: 100}, value: 1}}}" % ([1] * 101),
     "{name: elsewhere, on_failure: rollback, nodes: {a: {tool: work, callback: {timeout: 1h, heartbeat: 5m}}}}",
     "{name: thinking, on_failure: rollback, nodes: {a: {agent: {model: m, prompt: p, tools: [work]}}}}",

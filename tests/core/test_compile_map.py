@@ -41,7 +41,8 @@ def test_the_node_is_a_map_and_what_is_done_for_each_is_a_node_of_its_own() -> N
     [
         ("", 0, -1, -1, "cancel"),
         (", wait_for: any", 1, -1, -1, "cancel"),
-        (", wait_for: 3, rest: run", 3, -1, -1, "run"),
+        (", wait_for: 3, rest: run", 3, -1, -1, "beside"),
+        (", tolerated_failures: 1, rest: run", 0, 1, -1, "run"),
         (", tolerated_failures: 0", 0, 0, -1, "cancel"),
         (', tolerated_failures: "10%"', 0, -1, 10, "cancel"),
     ],

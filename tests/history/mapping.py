@@ -27,4 +27,15 @@ def unmapped() -> Saga:
     return saga
 
 
-OF_MAPS = {"mapped": mapped, "unmapped": unmapped}
+def late() -> Saga:
+    """With the first success the saga goes on; of the others one fails, and one begins later."""
+    saga = Saga(map_of(need=1, rest="beside", at_once=2), {"l": [5, 6, 7]})
+    saga.go()
+    saga.go(done("m#1", 6), running=["m#0"])
+    saga.go(failed("m#0"), running=["m#2"])
+    saga.go(done("m#2", 7))
+    saga.go()
+    return saga
+
+
+OF_MAPS = {"mapped": mapped, "unmapped": unmapped, "late-items": late}

@@ -157,7 +157,7 @@ def an_append_overwrites() -> Iterator[None]:
 @contextmanager
 def consumed_tokens_stay() -> Iterator[None]:
     """Fold: a settled step does not consume its tokens, so the counter never comes to zero."""
-    real = folding._consume
+    real = vars(folding)["consume"]
 
     def consume(state: State, event: Any, output: Any, **more: Any) -> State:
         after = real(state, event, output, **more)
@@ -166,7 +166,7 @@ def consumed_tokens_stay() -> Iterator[None]:
             after, tokens={**after.tokens, slot: state.tokens.get(slot, {"": True})}
         )
 
-    with replaced(folding, "_consume", consume):
+    with replaced(folding, "consume", consume):
         yield
 
 

@@ -32,6 +32,13 @@ class _Run:
     size: int
     begun: int = 0
     ended: dict[int, bool] = field(default_factory=dict)
+    late: tuple[int, int] | None = None
+    """How many had succeeded, and failed, when it went on."""
+
+    def counts(self) -> tuple[int, int, int, int]:
+        """How many have succeeded, have failed, run, and have not begun."""
+        good = sum(self.ended.values())
+        return good, len(self.ended) - good, self.begun - len(self.ended), self.size - self.begun
 
 
 def of_maps(logs: Mapping[str, list[ev.Entry]]) -> Iterator[str]:
@@ -63,15 +70,28 @@ def _about(runs: dict[str, _Run], event: Any) -> Iterator[str]:
         else:
             run.ended[index] = not isinstance(event, ev.StepFailed)
     elif isinstance(event, ev.Settles) and run is not None:
-        del runs[slot]
-        if isinstance(event, ev.MapClosed):
-            good = sum(run.ended.values())
-            counts = (good, len(run.ended) - good, run.begun - len(run.ended), run.size - run.begun)
-            if (event.succeeded, event.failed, event.stopped, event.not_begun) != counts:
-                yield f"{slot} does not count its items right: {event}, not {counts}"
+        yield from _settled(runs, slot, run, event)
     if isinstance(event, ev.Settles):
         for gone in event.drops:
             runs.pop(gone, None)
+
+
+def _settled(runs: dict[str, _Run], slot: str, run: _Run, event: ev.Settles) -> Iterator[str]:
+    """A map goes on, or is over."""
+    counts = run.counts()
+    if isinstance(event, ev.MapClosed) and event.goes_on:
+        told = (event.succeeded, event.failed, event.running, event.not_begun)
+        run.late = counts[:2]
+    else:
+        del runs[slot]
+        if not isinstance(event, ev.MapClosed | ev.MapEnded):
+            return
+        good, bad = run.late or (0, 0)
+        told = (event.succeeded + good, event.failed + bad, event.stopped, event.not_begun)
+    if told != counts:
+        yield f"{slot} does not count its items right: {event}, not {counts}"
+    if isinstance(event, ev.MapEnded) and (run.late is None or (any(counts[2:]) and not event.why)):
+        yield f"{slot} is over before its items, or has not gone on: {event}"
 
 
 def of_pauses(logs: Mapping[str, list[ev.Entry]]) -> Iterator[str]:

@@ -48,6 +48,18 @@ nodes:
   told: {tool: work, with: {n: "${last_error.batch.failed}"}}
 output: ["${ctx.then.output.n}", "${ctx.told.output?.n}"]
 """
+LATER = """
+name: loans-that-come-late
+input: {type: object}
+on_failure: rollback
+nodes:
+  all:
+    map: {over: "${input.l}", concurrency: 8, wait_for: 3, rest: run}
+    workflow: one-loan
+    with: {what: "chair ${item}", rest: 3s}
+  first: {tool: lend, after: all, with: {what: hall}}
+  f: {%s, after: first}
+"""
 LENDS = "name: one-loan\nnodes:\n  x: {tool: lend, with: {what: '${input.what}'}}\n  w: {wait: {for: '${input.rest}'}, after: x}"
 LENT = """
 name: many-loans
@@ -80,6 +92,12 @@ async def loans(world: World, *, start: Any, patiently: Any, count: int = 50, re
     """Children that have all done something, which is undone because what follows fails."""
     await patiently(world, lambda service: service.register(LENDS, json_only=False))
     return str(await start(world, LENT, {"l": [*range(count)], "rest": rest}, "many-loans"))
+
+
+async def later(world: World, *, start: Any, patiently: Any, last: str, count: int = 50) -> str:
+    """Children that run on, or begin, when the saga has gone on; or what follows fails meanwhile."""
+    await patiently(world, lambda service: service.register(LENDS, json_only=False))
+    return str(await start(world, LATER % last, {"l": [*range(count)]}, "loans-that-come-late"))
 
 
 async def loans_called_off(world: World, *, start: Any, patiently: Any, undo: bool, count: int = 50) -> str:

@@ -125,12 +125,14 @@ def test_wcp33_what_arrives_too_often_is_kept_for_later_rounds() -> None:
 
 
 def test_wcp34_two_of_as_many_as_the_input_has_go_on_and_the_others_run_to_their_ends() -> None:
-    _, diary = play(34, {"offers": ["north", "south", "east"]})
-    assert diary.begun["decide"] == [diary.ended["ask east"]]
-    assert "ask north" in diary.ended
-    assert diary.begun.keys() == {"ask north", "ask south", "ask east", "decide"}
-    _, diary = play(34, {"offers": ["north", "south"]})
-    assert diary.begun["decide"] == [diary.ended["ask north"]]
+    offers = [{"name": "north", "takes": 20}, {"name": "south", "takes": 4}, {"name": "east", "takes": 9}]
+    result, diary = play(34, {"offers": offers})
+    assert diary.begun["decide"] == [diary.ended["ask east"]] == [9]
+    assert (diary.ended["ask north"], diary.stopped, result.status) == (20, {}, "completed")
+    assert len(diary.begun["decide"]) == 1
+    many = [{"name": str(number), "takes": 100 + number} for number in range(20)]
+    _, diary = play(34, {"offers": many})
+    assert (diary.begun["decide"], len(diary.ended)) == ([101], 21)
 
 
 def test_wcp35_two_of_as_many_as_the_list_has_go_on_and_the_others_are_stopped() -> None:

@@ -11,7 +11,7 @@ from baton.core.log.opened import Child
 from tests.kit.bugs import replaced
 from tests.kit.corpus import Scenario, patiently, start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, Chaos, Plan
-from tests.kit.mapping import loans, loans_called_off
+from tests.kit.mapping import later, loans, loans_called_off
 from tests.kit.oracles import CHILDREN, LIVENESS
 from tests.kit.verdict import run
 
@@ -37,20 +37,28 @@ FAMILIES = {
         partial(loans_called_off, start=start, patiently=patiently, undo=True, count=COUNT),
         "rolled_back",
     ),
+    "late": Scenario("late", partial(later, start=start, patiently=patiently, last="value: 1"), "completed"),
 }
+LATE = {
+    "late-undone": Scenario(
+        "late-undone", partial(later, start=start, patiently=patiently, last="tool: refuses"), "rolled_back"
+    ),
+}
+"""Of children that are stopped at once, one that is cut off twice while it acts asks a person: it does not end by itself."""
+ALL = {**FAMILIES, **LATE}
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", ALL)
 def test_a_family_ends_as_it_should_with_nothing_in_its_way(name: str) -> None:
-    verdict = run(FAMILIES[name], Plan())
-    assert (verdict.status, verdict.broken) == (FAMILIES[name].expected, ())
+    verdict = run(ALL[name], Plan())
+    assert (verdict.status, verdict.broken) == (ALL[name].expected, ())
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", ALL)
 def test_a_family_ends_as_it_should_whatever_breaks(name: str, seed: int) -> None:
-    verdict = run(FAMILIES[name], Chaos(seed=seed, kinds=EVERYTHING))
-    assert (verdict.status, verdict.broken) == (FAMILIES[name].expected, ())
+    verdict = run(ALL[name], Chaos(seed=seed, kinds=EVERYTHING))
+    assert (verdict.status, verdict.broken) == (ALL[name].expected, ())
 
 
 @pytest.mark.parametrize("first", range(1, APART + 1, STEP))

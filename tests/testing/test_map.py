@@ -171,6 +171,36 @@ def test_a_failure_that_was_tolerated_does_not_keep_a_later_one_from_being_undon
     assert (shop.run(nodes, [0, 3], head=UNDONE).status, shop.acts) == ("rolled_back", ["act 0", "back 0"])
 
 
+def test_what_items_do_after_their_map_has_gone_on_is_undone_with_the_rest() -> None:
+    shop = Shop()
+    nodes = (
+        'a: {map: {over: "${input.l}", concurrency: 1, wait_for: any, rest: run}, tool: act, with: {n: "${item}"}}\n'
+        "  b: {after: a, wait: {for: 1h}}\n  c: {after: b, fail: {code: sold_out, message: no}}"
+    )
+    result = shop.run(nodes, [0, 1, 2], head=UNDONE)
+    assert (result.status, shop.acts) == (
+        "rolled_back",
+        ["act 0", "act 1", "act 2", "back 2", "back 1", "back 0"],
+    )
+
+
+def test_many_items_and_children_run_on_beside_what_follows() -> None:
+    late = 'map: {over: "${input.l}", wait_for: 2, rest: run}'
+    nodes = f'a: {{{late}, tool: pure, with: {{n: "${{item}}"}}}}\n  b: {{after: a, {late}, workflow: kid, with: {{n: "${{item}}"}}}}'
+    shop = Shop(bad=(5,))
+    result = shop.run(nodes, [*range(300)], output="${ctx.b.output}")
+    batch = result.output
+    assert (result.status, batch["running"] > 0, batch["not_begun"] > 0, batch["stopped"]) == (
+        "completed",
+        True,
+        True,
+        0,
+    )
+    assert (len(shop.acts), len(result.children)) == (299, 300), (
+        "the failure of one that is late is no failure"
+    )
+
+
 def test_a_large_batch_result_reaches_what_catches_the_failure() -> None:
     node = (
         'a: {map: {over: "${input.l}", tolerated_failures: 0, rest: run}, tool: act, with: {n: "${item}"}, catch: h}\n'

@@ -36,7 +36,8 @@ class Counter:
         has_failed = isinstance(event, ev.StepFailed) or getattr(event, "fault", None) is not None
         if getattr(event, "ends", False):
             has_failed = self.is_early = True
-        if isinstance(event, ev.Settles) and (event.emits or not has_failed):
+        stays = getattr(event, "goes_on", False)  # its tokens are consumed with the end of its items
+        if isinstance(event, ev.Settles) and (event.emits or not has_failed) and not stays:
             assert self.waiting.pop((event.node, event.iteration)), "consumed what was not there"
         for text in getattr(event, "drops", ()):
             if "#" in text:

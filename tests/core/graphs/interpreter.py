@@ -52,7 +52,8 @@ class Interpreter(Known):
         if "#" in slot[0]:
             self._item(slot, Item(succeeded=True, value=value))
         else:
-            self._clear(slot)
+            if not self._leaves(slot):
+                self._clear(slot)
             self._done(slot, value)
         self._look()
 
@@ -94,6 +95,19 @@ class Interpreter(Known):
     def _item(self, slot: Slot, ended: Item) -> None:
         run = self.maps[owner_of(slot)]
         self.maps[owner_of(slot)] = replace(run, ended={**run.ended, int(slot[0].partition("#")[2]): ended})
+
+    def map_over(self, slot: Slot) -> None:
+        """All items are over that a map has left running."""
+        del self.maps[slot]
+        self._look()
+
+    def _leaves(self, slot: Slot) -> bool:
+        """Whether a map is done whose other items run on."""
+        found = self.turn(slot) if slot in self.maps else None
+        if found is None or not found.leaves:
+            return False
+        self.maps[slot] = replace(self.maps[slot], late=True)
+        return True
 
     def _clear(self, slot: Slot) -> None:
         """What still runs of a map that has ended stops."""
@@ -143,6 +157,8 @@ class Interpreter(Known):
         for slot in gone:
             del self.open[slot]
             self.maps.pop(slot, None)
+        for slot in [slot for slot, run in self.maps.items() if run.late and self.is_over(slot)]:
+            del self.maps[slot]
         for slot in gone:
             if "#" not in slot[0] and self.here(slot[0]) == slot[1]:
                 self._skipped(slot, ())
@@ -161,7 +177,7 @@ class Interpreter(Known):
                 self._act(slot, turn)
         if self.failures:
             self.ended = End("failed", code=self.failures[0][0], node=self.failures[0][1])
-        elif not self.open and not self.rests:
+        elif not self.open and not self.rests and not self.maps:
             self._complete()
 
     def _complete(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 AT_ONCE = 40
-BEGIN, DONE, FAIL = "begin", "done", "fail"
+BEGIN, DONE, FAIL, OVER = "begin", "done", "fail", "over"
 
 
 @dataclass(frozen=True)
@@ -25,16 +25,23 @@ class Item:
 
 @dataclass(frozen=True)
 class Run:
-    """A map at work: its list, how many items have begun, and how those ended that have, in the order of their ends."""
+    """A map at work: its list, how many items have begun, and how those ended that have, in the order of their ends.
+
+    `late`: what follows has begun, and nothing comes of the items that are left.
+    """
 
     over: list[Any]
     begun: int = 0
     ended: Mapping[int, Item] = field(default_factory=dict)
+    late: bool = False
 
 
 @dataclass(frozen=True)
 class Turn:
-    """How a map goes on: `count` items begin, it is done with a value, or it has failed."""
+    """How a map goes on: `count` items begin, it is done with a value, or it has failed; or all that it has left running is over.
+
+    `leaves`: items are left, which run on.
+    """
 
     what: str
     count: int = 0
@@ -42,6 +49,7 @@ class Turn:
     code: str = ""
     attempt: int = 0
     batch: str = ""
+    leaves: bool = False
 
 
 def tells_all(node: Any) -> bool:
@@ -59,31 +67,45 @@ def turn(node: Any, run: Run) -> Turn | None:
     if isinstance(may, str):
         may = size * int(may.rstrip("%")) // 100
     is_over = len(run.ended) == size
-    if is_over or said.get("rest", "cancel") == "cancel":
-        if (may is not None and len(bad) > may) or (need and size - len(bad) < need):
-            return Turn(FAIL, code="map_failed", batch=json.dumps(batch_of(run)))
+    if run.late and is_over:
+        return Turn(OVER)
+    runs_on = said.get("rest", "cancel") == "run"
+    is_enough = bool(need) and len(good) >= need
+    # What decides is what was so when the last of them succeeded: too many may have failed by then, and not later.
+    if runs_on and is_enough and not run.late and not is_over and not _is_lost(run, need, may):
+        return Turn(DONE, value=batch_of(run, "running"), leaves=True)
+    if not run.late and (is_over or not runs_on):
+        fate = "running" if runs_on and need else "stopped"
+        if _is_lost(run, need, may):
+            return Turn(FAIL, code="map_failed", batch=json.dumps(batch_of(run, fate)))
         if bad and may is None and not need:
             first = run.ended[bad[0]]
             return Turn(FAIL, code=first.value, attempt=first.attempt, batch=json.dumps(batch_of(run)))
-        if is_over or (need and len(good) >= need):
+        if is_over or is_enough:
             outputs = [run.ended[index].value for index in range(size)] if not tells_all(node) else None
-            return Turn(DONE, value=batch_of(run) if outputs is None else outputs)
+            return Turn(DONE, value=batch_of(run, fate) if outputs is None else outputs)
     at_work = run.begun - len(run.ended)
     count = min(said.get("concurrency", AT_ONCE) - at_work, size - run.begun)
     return Turn(BEGIN, count=count) if count > 0 else None
 
 
-def batch_of(run: Run) -> dict[str, Any]:
-    """What became of each item."""
-    rows = [_row(run, index) for index in range(len(run.over))]
-    fates = ("succeeded", "failed", "stopped", "not_begun")
+def _is_lost(run: Run, need: int, may: int | None) -> bool:
+    """Whether a policy says that too many have failed."""
+    bad = sum(not item.succeeded for item in run.ended.values())
+    return (may is not None and bad > may) or bool(need and len(run.over) - bad < need)
+
+
+def batch_of(run: Run, at_work: str = "stopped") -> dict[str, Any]:
+    """What became of each item; `at_work`: what is said of those that have begun and not ended."""
+    rows = [_row(run, index, at_work) for index in range(len(run.over))]
+    fates = ("succeeded", "failed", *dict.fromkeys((at_work, "stopped")), "not_begun")
     return {**{fate: sum(row["status"] == fate for row in rows) for fate in fates}, "results": rows}
 
 
-def _row(run: Run, index: int) -> dict[str, Any]:
+def _row(run: Run, index: int, at_work: str) -> dict[str, Any]:
     item = run.ended.get(index)
     if item is None:
-        return {"index": index, "status": "stopped" if index < run.begun else "not_begun"}
+        return {"index": index, "status": at_work if index < run.begun else "not_begun"}
     if item.succeeded:
         return {"index": index, "status": "succeeded", "output": item.value}
     return {"index": index, "status": "failed", "error": {"code": item.value, "message": ""}}

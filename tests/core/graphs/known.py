@@ -132,7 +132,9 @@ class Known:
     def readable(self) -> set[str]:
         """The nodes whose output another may still read, in this round of their loops or a later one."""
         to_come: set[str] = set()
-        for name, _ in map(owner_of, (*self.open, *self.rests)):
+        late = {slot for slot, run in self.maps.items() if run.late}
+        to_come |= {name for name, _ in late}  # nothing follows from these
+        for name, _ in {owner_of(slot) for slot in (*self.open, *self.rests)} - late:
             to_come |= self.plan.ahead[name]
             if loops := self.plan.loops[name]:
                 to_come |= self.plan.ahead[self.plan.header(loops[0])]

@@ -14,7 +14,7 @@ from baton.core.decide.context import EvaluationContext
 from baton.core.decide.settlement import Settlement
 from baton.core.graph.graph import Graph, Node
 from baton.core.graph.index import GraphIndex
-from baton.core.log import fold, lost
+from baton.core.log import lost, settled_folds
 from baton.core.nodes.registry import KINDS
 from tests.core.graphs.driver import Luck
 from tests.core.graphs.pair import program_of
@@ -51,12 +51,12 @@ def one_failure_too_many_is_tolerated(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_join_hears_what_comes_late(patch: pytest.MonkeyPatch) -> None:
-    plain = fold._emit
+    plain = settled_folds.emit
 
     def emit(state: Any, *given: Any) -> dict[str, Any]:
         return {**plain(replace(state, closed={}), *given), "closed": state.closed}
 
-    patch.setattr(fold, "_emit", emit)
+    patch.setattr(settled_folds, "emit", emit)
 
 
 def a_join_stops_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -162,7 +162,7 @@ def every_handler_is_lost_but_the_chosen_ones(patch: pytest.MonkeyPatch) -> None
 def ways_out_of_a_loop_are_not_lost(patch: pytest.MonkeyPatch) -> None:
     plain = lost.carriers
     own = lambda event: {(src, dst) for src, dst in plain(event) if src == event.node}  # noqa: E731 - one line is its point
-    patch.setattr(fold, "carriers", own)
+    patch.setattr(settled_folds, "carriers", own)
 
 
 def what_is_lost_is_not_chosen_where_failures_are_tolerated(patch: pytest.MonkeyPatch) -> None:

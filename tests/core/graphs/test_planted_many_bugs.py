@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide import decide, pauses, scheduling
+from baton.core.decide import builder, decide, pauses, scheduling
 from baton.core.decide.context import EvaluationContext
 from baton.core.graph.graph import Each, Graph, Loop
 from baton.core.log import events as ev
+from baton.core.log import fold
 from baton.core.log.maps import NOT_BEGUN
 from baton.core.log.opened import Child
 from baton.core.nodes import child
@@ -72,6 +73,22 @@ def the_rest_of_a_map_is_always_stopped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(maps, "_each", lambda node: replace(plain(node), rest="cancel"))
 
 
+def items_that_a_map_has_left_do_not_begin(patch: pytest.MonkeyPatch) -> None:
+    _says(patch, lambda said, ended, work: None if work.late is not None and _began(said) else said)
+
+
+def nothing_waits_for_what_a_map_has_left(patch: pytest.MonkeyPatch) -> None:
+    plain = fold.apply
+
+    def apply(state: Any, event: ev.Event) -> Any:
+        after = plain(state, event)
+        late = after.late if isinstance(event, ev.MapClosed) else ()
+        return replace(after, tokens={slot: one for slot, one in after.tokens.items() if slot not in late})
+
+    patch.setattr(builder, "apply", apply)
+    patch.setattr(decide, "apply", apply)
+
+
 def what_a_map_stops_never_began(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(maps, "STOPPED", NOT_BEGUN)
 
@@ -125,6 +142,8 @@ BUGS: list[Patch] = [
     one_item_too_many_runs,
     a_share_is_rounded_up,
     the_rest_of_a_map_is_always_stopped,
+    items_that_a_map_has_left_do_not_begin,
+    nothing_waits_for_what_a_map_has_left,
     what_a_map_stops_never_began,
     an_item_does_not_know_what_led_to_its_map,
     a_child_is_heard_by_its_slot_alone,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from baton.core.log import events as ev
 from tests.core.graphs.facts import Breaks, Slot, slot_name, slot_of
 from tests.core.graphs.failing import CLASSES
-from tests.core.graphs.items import BEGIN, FAIL
+from tests.core.graphs.items import BEGIN, FAIL, OVER
 from tests.core.graphs.world import World
 
 OWN_CODES = {
@@ -84,6 +84,7 @@ class Watched:
             ev.ItemsBegan: self._items_began,
             ev.ItemsGathered: lambda event: None,
             ev.MapStopped: self._map_stopped,
+            ev.MapEnded: self._map_ended,
             ev.ChildReported: self._reported,
             ev.ChildrenAbandoned: self._abandoned,
         }
@@ -117,6 +118,17 @@ class Watched:
         assert found is not None, f"{slot_name(slot)} has not failed"
         assert found.what == FAIL, f"{slot_name(slot)} has not failed, but {found}"
         self.world.stop_items(slot, found)
+
+    def _map_ended(self, event: Any) -> None:
+        slot = place_of(event)
+        if slot not in self.world.maps:
+            assert event.why, f"{slot_name(slot)} has left nothing running"
+            return
+        found = self.world.turn(slot)
+        assert found is not None, f"items of {slot_name(slot)} still run"
+        assert found.what == OVER, f"{slot_name(slot)} is not over, but {found}"
+        assert not event.emits
+        self.world.map_over(slot)
 
     def _child_opened(self, event: Any, now: int) -> None:
         world, slot = self.world, place_of(event)

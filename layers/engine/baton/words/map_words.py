@@ -8,6 +8,13 @@ from typing import Any
 from baton.words.text import counted, cut, one_line
 
 _MOST = 200
+_FATES = {
+    "succeeded": "succeeded",
+    "failed": "failed",
+    "running": "running",
+    "stopped": "stopped",
+    "not_begun": "not begun",
+}
 Event = Mapping[str, Any]
 Said = tuple[str, frozenset[str]]
 
@@ -44,9 +51,17 @@ def _stopped(event: Event) -> Said:
 
 
 def _closed(event: Event) -> Said:
-    fates = {"succeeded": "succeeded", "failed": "failed", "stopped": "stopped", "not_begun": "not begun"}
-    parts = [f"{event[key]} {word}" for key, word in fates.items() if event.get(key)]
-    return f"done: {', '.join(parts) or 'no items'}", frozenset(fates)
+    parts = [f"{event[key]} {word}" for key, word in _FATES.items() if event.get(key)]
+    words = f"done: {', '.join(parts) or 'no items'}"
+    if event.get("goes_on"):
+        words = f"goes on: {', '.join(parts)}; those that are left come to their ends"
+    return words, frozenset((*_FATES, "goes_on"))
+
+
+def _ended(event: Event) -> Said:
+    parts = [f"{event[key]} {word}" for key, word in _FATES.items() if event.get(key)]
+    reason = f" ({event['why']})" if event.get("why") else ""
+    return f"the items that were left are over{reason}: {', '.join(parts)}", frozenset((*_FATES, "why"))
 
 
 WORDS: Mapping[str, Callable[[Event], Said]] = {
@@ -55,4 +70,5 @@ WORDS: Mapping[str, Callable[[Event], Said]] = {
     "items_gathered": _gathered,
     "map_stopped": _stopped,
     "map_closed": _closed,
+    "map_ended": _ended,
 }

@@ -79,6 +79,8 @@ class Program:
         """The tools that a model may plan calls of: what they gave once is not asked for again."""
         self.undoes = any(node.undoes for node in graph.nodes)
         """Whether something undoes what one of its steps does."""
+        self.has_late = any(node.each is not None and node.each.rest == "beside" for node in graph.nodes)
+        """Whether one of its maps goes on while its items run."""
         self.initials: dict[str, Template] = {
             node.name: compile_template(node.loop.initial)
             for node in graph.nodes
@@ -256,16 +258,23 @@ class Program:
         if node.name in self.choices:
             yield self.choices[node.name]
 
-    def ahead_of(self, slots: Collection[str]) -> int:
-        """Every node that can still run when these slots hold the tokens in flight."""
+    def ahead_of(self, slots: Collection[str], late: Collection[str] = ()) -> int:
+        """Every node that can still run when these slots hold the tokens in flight; nothing follows from those that are `late`."""
         mask = 0
         for slot in slots:
             mask |= self._ahead[node_of(slot)[0]]
+        for slot in late:
+            mask |= self._bit[node_of(slot)[0]]
         return mask
 
-    def most_left(self, slots: Collection[str]) -> int | None:
-        """How many nodes can still run when these slots hold the tokens in flight; None: a loop decides, or none is."""
-        ahead = self.ahead_of(slots)
+    def _ahead_in(self, state: State) -> int:
+        """Every node that can still run. Nothing follows from a map that has gone on."""
+        late = state.late if self.has_late else ()
+        return self.ahead_of([slot for slot in state.tokens if owner_of(slot) not in late], late)
+
+    def most_left(self, state: State) -> int | None:
+        """How many nodes can still run; None: a loop decides, or none is."""
+        ahead = self._ahead_in(state)
         return ahead.bit_count() or None if not ahead & self._tails else None
 
     def most_rounds(self, node: str) -> list[int]:
@@ -275,7 +284,7 @@ class Program:
 
     def takers(self, state: State, signal: str) -> Iterator[Node]:
         """The waits for a signal of this name that are open or may yet be reached."""
-        ahead = self.ahead_of(state.tokens)
+        ahead = self._ahead_in(state)
         return (node for node in self.graph.nodes if node.signal == signal and self._bit[node.name] & ahead)
 
     def loses(self, state: State, signal: str) -> bool:

@@ -15,13 +15,13 @@ from baton.core.conditions.model import AllOf, AnyOf, Condition, Not, Python
 from baton.core.decide.admission import ask, overtaken
 from baton.core.decide.builder import DecisionBuilder, activation
 from baton.core.decide.context import LackingError
+from baton.core.decide.ending import fail, is_late, late_in, leave, over, stop_late
 from baton.core.decide.joins import join_failure
 from baton.core.decide.outcomes import Outcome, settle
 from baton.core.decide.readiness import FAILS, SKIPPED, WAITS
 from baton.core.decide.retries import go_on, has_paused, may_try_again, next_attempt
 from baton.core.decide.settlement import RouteError
-from baton.core.decide.transitions import caught, check_output, done, skipped, stopped
-from baton.core.decide.undo_links import in_doubt, may_have_acted
+from baton.core.decide.transitions import caught, check_output, done, skipped
 from baton.core.decide.unknown_outcomes import doubt_notice, is_in_doubt
 from baton.core.log import events as ev
 from baton.core.log.answers import tool_asked_about
@@ -148,6 +148,9 @@ def _is_a_beginning(builder: DecisionBuilder, slot: str, failure: ev.Failure) ->
 
 
 def _skip(builder: DecisionBuilder, at: Activation, why: str = "") -> None:
+    if is_late(builder, at):
+        stop_late(builder, at, why)
+        return
     if is_in_doubt(builder.program, builder.state, at.slot, builder.running):
         builder.note(ev.NoticeDue(notice=doubt_notice(builder.state, at.slot, builder.now)))
     settlement = skipped(builder.program, builder.state, at.slot, passes_on=not why)
@@ -180,7 +183,9 @@ def _is_overtaken(builder: DecisionBuilder, at: Activation) -> bool:
     if is_in_doubt(builder.program, builder.state, at.slot, builder.running):
         return False
     failure = overtaken(builder, at)
-    if failure is not None:
+    if failure is not None and is_late(builder, at):
+        stop_late(builder, at, failure.message)
+    elif failure is not None:
         fail(builder, at, failure)
     return failure is not None
 
@@ -296,10 +301,14 @@ def _done(builder: DecisionBuilder, at: Activation, said: Done) -> None:
         except RouteError as error:
             fail(builder, at, ev.failed_with(error.code, error.message, at.node.name), said.first)
             return
+    goes_on = getattr(said.event, "goes_on", False)
+    if goes_on:
+        context = late_in(context)
     closing = done(context, builder.now, has_schema=said.has_schema).on(said.event)
     if said.first is not None:
         builder.note(said.first)
-    _leave(builder, at)
+    if not goes_on:
+        leave(builder, at)
     builder.note(closing)
 
 
@@ -326,61 +335,13 @@ def _granted(builder: DecisionBuilder, at: Activation, said: Granted) -> None:
 
 
 def _moved(builder: DecisionBuilder, at: Activation, said: Moved) -> None:
-    builder.note(said.event)
+    builder.note(over(builder, at, said.event) if isinstance(said.event, ev.MapEnded) else said.event)
     if said.begins:
         _spread(builder, at, Spread(said.begins))
 
 
 def _unhelped(builder: DecisionBuilder, at: Activation, said: Unhelped) -> None:
     go_on(builder, at, builder.state.failing[at.slot], said.event)
-
-
-def fail(
-    builder: DecisionBuilder,
-    at: Activation,
-    failure: ev.Failure,
-    first: ev.QuestionClosed | None = None,
-    by: str = "",
-) -> None:
-    """A failure that no attempt has made; it is told with the last one, if there was any."""
-    failing = builder.state.failing.get(at.slot)
-    failed = ev.StepFailed(
-        node=at.node.name,
-        iteration=at.iteration,
-        item=at.item,
-        attempt=1 if failing is None else failing.attempts,
-        failure=failure,
-        started_at=builder.now,
-        ended_at=builder.now,
-        tool=at.node.tool,
-        tool_version=at.node.tool_version,
-        schema_hash=at.node.schema_hash,
-        by=by,
-    )
-    context = builder.context(at.slot)
-    settled = stopped(context, failure).on(failed)
-    if failing is not None and may_have_acted(at.node, failing.failure):
-        # The last attempt may have happened, whatever the step has failed with since.
-        doubtful = replace(settled, failure=replace(failure, doubt=True, tool=failing.failure.tool))
-        settled = in_doubt(builder.program, builder.state, at.node, doubtful, failing.kept)
-    if at.node.each is not None and (builder.state.undo.is_left or builder.state.children):
-        from baton.core.decide.failure_handling import stays  # few maps fail
-
-        settled = replace(settled, stays=stays(context, failure))
-    if first is not None:
-        builder.note(first)
-    _leave(builder, at)
-    builder.note(settled)
-
-
-def _leave(builder: DecisionBuilder, at: Activation) -> None:
-    """Tell of the items of a map that are stopped in the middle of what may happen only once."""
-    for item in builder.state.items_of(at.slot) if at.node.each is not None else ():
-        slot = slot_of(at.node.name, at.iteration, item)
-        if slot in builder.state.tokens and is_in_doubt(
-            builder.program, builder.state, slot, builder.running
-        ):
-            builder.note(ev.NoticeDue(notice=doubt_notice(builder.state, slot, builder.now)))
 
 
 _FOLLOWS: dict[type, Callable[[DecisionBuilder, Activation, Any], None]] = {

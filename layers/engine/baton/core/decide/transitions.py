@@ -96,6 +96,11 @@ def stopped(context: EvaluationContext, failure: ev.Failure) -> Settlement:
     return found if number is None else replace(found, way=f"catch {number + 1}")
 
 
+def forgotten(context: EvaluationContext) -> tuple[str, ...]:
+    """The outputs that no node reads any more once the slot is gone, and nothing follows from it."""
+    return _settled(context.program, context.state, context.slot, (), (), ()).forget
+
+
 def caught(context: EvaluationContext, failure: ev.Failure) -> int | None:
     """The number of the first rule of `catch` that fits, from 0. One whose condition breaks does not. Raises `LackingError`."""
     node = context.program.nodes[node_of(context.slot)[0]]
@@ -289,12 +294,16 @@ def _settled(
     name, ahead = node_of(slot)[0], 0
     if state.outputs or program.is_read(name):
         gone = {slot, *drops}
+        late = state.late.difference(drops) if program.has_late else ()
+        if late:
+            gone |= late
         if state.items:  # what items read is read for their node
             gone |= {other for other in state.tokens if owner_of(other) in gone}
         reached = (slot_of(token.dst, token.iteration) for token in emits)
         ahead = program.ahead_of(
             [other for other in state.tokens if other not in gone]
-            + [other for other in reached if other not in state.closed]
+            + [other for other in reached if other not in state.closed],
+            late,
         )
     unread = [one for one in state.outputs if one not in stale and not program.is_needed(one, ahead)]
     keep = program.is_needed(name, ahead)

@@ -10,9 +10,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide.builder import DecisionBuilder
+from baton.core.decide.ending import fail
 from baton.core.decide.failure_handling import handle_failure
 from baton.core.decide.retries import may_try_again
-from baton.core.decide.scheduling import fail
 from baton.core.decide.unknown_outcomes import doubt_notice
 from baton.core.failures.strategies.registry import STRATEGIES
 from baton.core.log import events as ev

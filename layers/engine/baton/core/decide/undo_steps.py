@@ -14,8 +14,9 @@ from baton.core.decide import undo_doubts
 from baton.core.decide.builder import DecisionBuilder, RunStep, activation, one_after_a_crash
 from baton.core.decide.commands import Decision, UndoChildren, missing, next_up
 from baton.core.decide.context import LackingError
+from baton.core.decide.ending import fail
 from baton.core.decide.retries import may_try_again, next_attempt
-from baton.core.decide.scheduling import fail, follow
+from baton.core.decide.scheduling import follow
 from baton.core.expressions import ExpressionError, compile_template, lone_path
 from baton.core.failures.policy import ANY
 from baton.core.graph.graph import Node, Undo

@@ -264,7 +264,8 @@ class Each(_Part, frozen=True, kw_only=True):
     """What a map does for each item (`do`), at how many at a time, and when it is done.
 
     `need`: so many have to succeed, 0 for all. `tolerated`: so many may fail, and of a hundred so many (`share`); -1 where it does not
-    say. `rest`: `cancel` or `run` what is left when the outcome is known. `most`: the longest list.
+    say. `rest`, when the outcome is known: `cancel` what is left, `run` it first, or go on with it `beside` what comes after. `most`: the
+    longest list.
     """
 
     do: Node

@@ -20,7 +20,7 @@ from baton.core.log.failure_events import (
     StepHeld,
     StrategyChosen,
 )
-from baton.core.log.maps import ItemsBegan, ItemsGathered, MapClosed, MapStopped
+from baton.core.log.maps import ItemsBegan, ItemsGathered, MapClosed, MapEnded, MapStopped
 from baton.core.log.node_events import JoinFired, NodeAdmitted, NodeBegan, NodeSkipped
 from baton.core.log.open_events import (
     AgentBegan,
@@ -88,6 +88,7 @@ __all__ = [  # what is declared in rooms of its own
     "LimitReached",
     "MapBegan",
     "MapClosed",
+    "MapEnded",
     "MapStopped",
     "NodeAdmitted",
     "NodeBegan",
@@ -304,7 +305,16 @@ class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only
 
 Opening = WaitOpened | ChildOpened | QuestionOpened | CallbackOpened | AgentBegan | MapBegan
 Closing = StepSucceeded | NodePassed | WaitClosed | ChildClosed | AgentClosed | MapClosed
-Moving = TurnBegan | CallsBegan | AlternativeBegan | ItemsBegan | ItemsGathered | MapStopped | ChildOverdue
+Moving = (
+    TurnBegan
+    | CallsBegan
+    | AlternativeBegan
+    | ItemsBegan
+    | ItemsGathered
+    | MapStopped
+    | MapEnded
+    | ChildOverdue
+)
 Event = (
     SagaStarted
     | StepSucceeded
@@ -337,6 +347,7 @@ Event = (
     | ItemsGathered
     | MapStopped
     | MapClosed
+    | MapEnded
     | ReplanBegan
     | AlternativeBegan
     | ReplanEnded

@@ -6,7 +6,7 @@ tokens are gone, whose wait is closed or whose key is known changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import reduce
 from typing import Any, cast
 
@@ -18,7 +18,6 @@ from baton.core.log.callbacks import callback_over, heartbeat_heard
 from baton.core.log.corrections import useful
 from baton.core.log.failure_folds import (
     attempt_failed,
-    forget_answers,
     notice_due,
     notices_sent,
     question_claimed,
@@ -26,7 +25,7 @@ from baton.core.log.failure_folds import (
     step_held,
     strategy_chosen,
 )
-from baton.core.log.lost import carriers
+from baton.core.log.maps import Map
 from baton.core.log.model_sums import with_models
 from baton.core.log.open_folds import (
     admitted,
@@ -38,6 +37,7 @@ from baton.core.log.open_folds import (
     child_opened,
     child_overdue,
     child_reported,
+    gone_on,
     items_began,
     items_gathered,
     join_fired,
@@ -48,7 +48,8 @@ from baton.core.log.open_folds import (
     wait_opened,
     with_batch,
 )
-from baton.core.log.recovery_folds import gave_up, interrupted, progressed, revived, without_running
+from baton.core.log.recovery_folds import gave_up, interrupted, revived, without_running
+from baton.core.log.settled_folds import consume, emit
 from baton.core.log.signal_folds import not_taken, signal_received
 from baton.core.log.state import (
     UNKNOWN_OUTCOME,
@@ -74,7 +75,7 @@ from baton.core.log.undo_folds import (
     undone,
 )
 from baton.core.log.whole_folds import abandoned, cancelled, limited, parked, resumed, stopped
-from baton.core.log.workflow_limits import counted, pay
+from baton.core.log.workflow_limits import pay
 from baton.errors import CorruptLog
 
 
@@ -110,114 +111,10 @@ def apply(state: State, event: ev.Event) -> State:
     return _TABLE[type(event)](state, event)
 
 
-def _emit(
-    state: State,
-    emits: tuple[ev.Token, ...],
-    gone: Collection[str] = (),
-    blame: tuple[ev.Failure, ...] = (),
-    carried_by: Collection[tuple[str, str]] = (),
-) -> dict[str, Any]:
-    """The tokens in flight once these are emitted and those at the slots `gone` are removed.
-
-    Those of `carried_by` (sender, receiver) carry `blame`.
-    """
-    tokens = state.tokens.copy()
-    for slot in gone:
-        tokens.pop(slot, None)
-    errors, closed = without(state.errors, gone), without(state.closed, gone)
-    for token in emits:
-        slot = slot_of(token.dst, token.iteration)
-        if slot in closed:
-            closed = {**closed, slot: tuple(src for src in closed[slot] if src != token.src)}
-        elif token.src not in tokens.get(slot, ()):
-            tokens[slot] = {**tokens.get(slot, {}), token.src: token.alive}
-            if carried_by and (token.src, token.dst) in carried_by:
-                errors = {**errors, slot: {**errors.get(slot, {}), token.src: blame}}
-    return {"tokens": tokens, "errors": errors, "closed": closed}
-
-
-def _consume(state: State, event: ev.Settles, output: ev.Value | None, **more: Any) -> State:
-    """Tokens at the event's slot become the ones it emits; all the bookkeeping of a settled node.
-
-    A join that fired early stays closed: what comes late is absorbed, and what would lead to it does not begin. A
-    round that is over takes its joins with it.
-    """
-    slot = slot_of(event.node, event.iteration, event.item)
-    if slot not in state.tokens:
-        return state
-    if event.fault is not None and not event.emits:
-        # Its tokens stay, so that a fork from here begins with this node and not behind it.
-        return stopped(state, failure=state.failure or event.fault)
-    if event.ends:  # as above
-        return state if state.is_stopping else stopped(state, result=output)
-    still_closed = state.closed.get(slot)
-    gone = {slot, *event.drops}
-    if state.items and (not event.item or event.drops):
-        gone |= {one for one in state.items if owner_of(one) in gone}
-    if still_closed is not None:
-        state = replace(state, closed=without(state.closed, (slot,)))
-    news = _emit(state, event.emits, gone, event.errors, carriers(event))
-    if still_closed is not None and slot not in event.drops:
-        news["closed"] = {**news["closed"], slot: still_closed}
-    outputs, previous = state.outputs, state.previous
-    if output is not None and not event.item:
-        outputs = {**outputs, event.node: output}
-    if event.carry:
-        previous = {**previous, **{key: outputs[key.partition("/")[2]] for key in event.carry}}
-    if event.forget:
-        outputs, previous = without(outputs, event.forget), without(previous, event.forget)
-    news |= _counted(state, event) | _emptied(state, gone, event)
-    if event.item:
-        news["items"] = {**state.items, slot: output}
-    if state.signals:
-        state = forget_answers(state, gone)
-    # Any progress: the saga as a whole is not stuck.
-    news |= {"outputs": outputs, "previous": previous, "recovery": progressed(state.recovery, gone)}
-    return replace(state, **news, **more)
-
-
-def _counted(state: State, event: ev.Settles) -> dict[str, Any]:
-    is_run = not isinstance(event, ev.NodeSkipped) and not event.item
-    news: dict[str, Any] = {"used": counted(state.used, event, is_run=is_run)} if state.used else {}
-    if is_run:
-        news["counts"] = replace(state.counts, steps=state.counts.steps + 1)
-    return news
-
-
-def _emptied(state: State, gone: Collection[str], event: ev.Settles) -> dict[str, Any]:
-    """The maps by slot without those that are `gone`, and with the pause that begins; of a saga of plain steps there are none."""
-    news: dict[str, Any] = {}
-    for name in (
-        "open",
-        "approved",
-        "items",
-        "begun",
-        "first_started_at",
-        "failing",
-        "held",
-        "corrections",
-        "pauses",
-    ):
-        if known := getattr(state, name):
-            news[name] = without(known, gone)
-    if event.paused is not None:
-        (token,) = event.emits
-        left = news.get("pauses", state.pauses)
-        news["pauses"] = {**left, slot_of(token.dst, token.iteration): event.paused}
-    if state.admitted:
-        news["admitted"] = tuple(other for other in state.admitted if other not in gone)
-    if state.open:
-        orphans = tuple(
-            work.orphan for key, work in state.open.items() if key in gone and work.orphan is not None
-        )
-        news["orphaned_children"] = state.orphaned_children + orphans
-    return news
-
-
 def _started(state: State, e: ev.SagaStarted) -> State:
     return replace(
         state,
-        **_emit(state, e.emits),
+        **emit(state, e.emits),
         origin=Origin(
             tenant=e.tenant,
             saga=e.saga,
@@ -259,7 +156,7 @@ def _succeeded(state: State, e: ev.StepSucceeded) -> State:
         and (slot := slot_of(e.node, e.iteration, e.item)) in state.undo.work.steps
     ):
         return undone(state, slot)
-    after = _consume(state, e, e.output if e.keep else None)
+    after = consume(state, e, e.output if e.keep else None)
     return after if e.prior is None or after is state else linked(after, e)
 
 
@@ -281,9 +178,9 @@ def _failed(state: State, e: ev.StepFailed) -> State:
     if state.open and not e.item:
         e = with_batch(state, e)
     if e.is_result:
-        return call_failed(_consume(state, e, told(e.failure)), e)
+        return call_failed(consume(state, e, told(e.failure)), e)
     if e.emits:  # those of its node: what an item fails with is its node's failure
-        return _consume(state, replace(e, item=""), None)
+        return consume(state, replace(e, item=""), None)
     # What was cut off when the saga stopped is not what has stopped it.
     is_reason = e.prior is None or not state.is_stopping
     return stopped(
@@ -296,7 +193,7 @@ def _failed(state: State, e: ev.StepFailed) -> State:
 
 
 def _skipped(state: State, e: ev.NodeSkipped) -> State:
-    return _consume(state, e, None)
+    return consume(state, e, None)
 
 
 def _began(state: State, e: ev.NodeBegan) -> State:
@@ -313,12 +210,12 @@ def _began(state: State, e: ev.NodeBegan) -> State:
 
 
 def _gave(state: State, e: ev.Gives) -> State:
-    return _consume(state, e, e.output if e.keep else None)
+    return consume(state, e, e.output if e.keep else None)
 
 
 def _wait_closed(state: State, e: ev.WaitClosed) -> State:
     signals = not_taken(state, slot_of(e.node, e.iteration, e.item), e.by)
-    return _consume(state, e, e.output if e.keep else None, signals=signals)
+    return consume(state, e, e.output if e.keep else None, signals=signals)
 
 
 def _child_closed(state: State, e: ev.ChildClosed) -> State:
@@ -327,6 +224,15 @@ def _child_closed(state: State, e: ev.ChildClosed) -> State:
         state = replace(state, signals=not_taken(state, slot, e.by))
     after = _gave(state, e)
     return after if e.prior is None or after is state else linked(after, e)
+
+
+def _map_closed(state: State, e: ev.MapClosed) -> State:
+    work = state.open.get(slot_of(e.node, e.iteration))
+    if not e.goes_on or not isinstance(work, Map) or (e.fault is not None and not e.emits):
+        return _gave(state, e)
+    if work.late is not None:
+        return state  # it has gone on
+    return gone_on(consume(state, e, e.output if e.keep else None, stays=True), e)
 
 
 def _forked(state: State, e: ev.Forked) -> State:
@@ -371,7 +277,8 @@ _TABLE: dict[type, Callable[[State, Any], State]] = cast(
         ev.ItemsBegan: items_began,
         ev.ItemsGathered: items_gathered,
         ev.MapStopped: map_stopped,
-        ev.MapClosed: _gave,
+        ev.MapClosed: _map_closed,
+        ev.MapEnded: _skipped,
         ev.ReplanBegan: opened,
         ev.AlternativeBegan: alternative_began,
         ev.ReplanEnded: replan_ended,

@@ -14,12 +14,13 @@ from msgspec.structs import replace
 
 from baton.core.log.opened import Work
 from baton.core.log.records import LONGEST_MESSAGE, About, Blamed, Failure, Value
-from baton.core.log.settling import Gives
+from baton.core.log.settling import Gives, Settles
 
 ERRORS_KEPT = 20
 """How many errors the failure of a map keeps: it is stored in an entry and in the state. The batch result has all of them."""
 SUCCEEDED, FAILED, STOPPED, NOT_BEGUN = "succeeded", "failed", "stopped", "not_begun"
-"""What became of an item."""
+RUNNING = "running"
+"""What became of an item. It runs where the map has gone on without it."""
 
 
 class Map(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="map"):
@@ -27,7 +28,8 @@ class Map(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, t
 
     `parts` are the results of items that have left the state: `gathered` so many, of which `lost` have failed.
     `failures` are those of items that have not, by item; `first` are the first of all. `failure`: it has failed with that;
-    `batch` says then what became of each item.
+    `batch` says then what became of each item. `late`: what comes after the map has begun, and nothing follows from the items that
+    are left; so many of them have since succeeded, and failed.
     """
 
     over: Value
@@ -40,6 +42,7 @@ class Map(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, t
     first: tuple[Blamed, ...] = ()
     failure: Failure | None = None
     batch: Value | None = None
+    late: tuple[int, int] | None = None
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self:
         """What items have given up to the cut is kept; those at work then are done again, under the same keys."""
@@ -80,13 +83,54 @@ class MapStopped(About, frozen=True, tag="map_stopped", omit_defaults=True, kw_o
 
 
 class MapClosed(Gives, frozen=True, tag="map_closed", omit_defaults=True, kw_only=True):
-    """A map is done: how many of its items have succeeded, have failed, were stopped and never began."""
+    """A map is done: how many of its items have succeeded, have failed, were stopped and never began.
+
+    `running`: so many run on beside what comes after the map, and those that have not begun will (`goes_on`). The map is over with
+    `MapEnded`.
+    """
 
     made = ("output",)
     succeeded: int = 0
     failed: int = 0
     stopped: int = 0
     not_begun: int = 0
+    running: int = 0
+    goes_on: bool = False
+
+
+class MapEnded(Settles, frozen=True, tag="map_ended", omit_defaults=True, kw_only=True):
+    """The items that a map has left running are over: how many of them have succeeded, have failed, were stopped and never began.
+
+    `why`: what has stopped them, if they did not end by themselves.
+    """
+
+    succeeded: int = 0
+    failed: int = 0
+    stopped: int = 0
+    not_begun: int = 0
+    why: str = ""
+
+
+def late_end(node: str, iteration: tuple[int, ...], work: Map, running: int, why: str = "") -> MapEnded:
+    """The end of a map that has gone on, where so many items still run."""
+    assert work.late is not None, "it has gone on"
+    good, bad = work.late
+    return MapEnded(
+        node=node,
+        iteration=iteration,
+        succeeded=good,
+        failed=bad,
+        stopped=running,
+        not_begun=work.size - work.begun,
+        why=why,
+    )
+
+
+def with_late(work: Map, *, succeeded: bool) -> Map:
+    """An item has ended that the map has left running."""
+    assert work.late is not None, "the caller has looked"
+    good, bad = work.late
+    return replace(work, late=(good + succeeded, bad + (not succeeded)))
 
 
 def with_failure(work: Map, item: str, failure: Failure) -> Map:

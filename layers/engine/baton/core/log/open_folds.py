@@ -92,6 +92,8 @@ def call_failed(state: State, e: ev.StepFailed) -> State:
     if isinstance(work, Replanning):
         return replace(state, open={**state.open, owner: replace(work, failed=e.failure)})
     if isinstance(work, Map):
+        if work.late is not None:
+            return state  # it has gone on: nothing follows from the failure
         return replace(state, open={**state.open, owner: with_failure(work, e.item, e.failure)})
     if not isinstance(work, Agent):
         return state
@@ -178,6 +180,17 @@ def map_stopped(state: State, e: ev.MapStopped) -> State:
     if not isinstance(work, Map):
         return state
     return replace(state, open={**state.open, owner: replace(work, failure=e.failure, batch=e.batch)})
+
+
+def gone_on(state: State, e: ev.MapClosed) -> State:
+    """The map has given its output: of its items those are left that have not ended."""
+    slot = slot_of(e.node, e.iteration)
+    work = state.open[slot]
+    assert isinstance(work, Map), "only a map goes on beside its items"
+    ended = [one for one, value in state.items.items() if value is not None and owner_of(one) == slot]
+    lost = work.lost + len(work.failures)
+    left = replace(work, lost=lost, parts=(), failures={}, first=(), late=(0, 0))
+    return replace(state, items=without(state.items, ended), open={**state.open, slot: left})
 
 
 def with_batch(state: State, e: ev.StepFailed) -> ev.StepFailed:

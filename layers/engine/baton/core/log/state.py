@@ -25,6 +25,7 @@ from baton.core.log.events import (
     SignalReceived,
     Value,
 )
+from baton.core.log.maps import Map
 from baton.core.log.opened import Child
 from baton.core.log.records import Paused
 from baton.core.log.replans import Made
@@ -340,6 +341,11 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     def children(self) -> dict[str, Child]:
         """The child sagas that are open, by slot."""
         return children_in(self.open)
+
+    @property
+    def late(self) -> set[str]:
+        """The slots of maps that have gone on, and whose other items run beside what follows."""
+        return {slot for slot, one in self.open.items() if isinstance(one, Map) and one.late is not None}
 
     @property
     def in_flight(self) -> int:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from baton.core.graph.graph import Each, Node
 from baton.core.log import events as ev
-from baton.core.log.maps import FAILED, NOT_BEGUN, STOPPED, SUCCEEDED, Map
+from baton.core.log.maps import FAILED, NOT_BEGUN, RUNNING, STOPPED, SUCCEEDED, Map, late_end
 from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Desk, Done, Failed, Kind, Moved, Next, Opened, UnfitError
 
@@ -26,7 +26,11 @@ _encode = msgspec.json.Encoder().encode
 
 
 class MapKind(Kind):
-    """It goes on when the outcome is known: at once, or (`rest: run`) when all items have ended."""
+    """It goes on when the outcome is known: at once, or when all items have ended.
+
+    With `rest: run` and a number of items to wait for, it goes on with the last of these, and what is left runs beside what follows. Where
+    it fails, all items are done first, because the saga may stop with it.
+    """
 
     name = "map"
     has_attempts = True
@@ -58,13 +62,18 @@ class MapKind(Kind):
         if work.failure is not None:
             return Failed(work.failure)
         each, items = _each(at.node), desk.state.items_of(at.slot)
+        if work.late is not None:
+            if not items and work.begun == work.size:
+                return Moved(late_end(at.node.name, at.iteration, work, 0))
+            return _begins(at, each, work, len(items), desk)
         ended = {item: value for item, value in items.items() if value is not None}
         tally = _tally(work, ended, len(items))
         is_over = tally.ended == work.size
-        if is_over or each.rest == "cancel":
-            if tally.failed and _has_failed(each, work, tally):
+        has_failed = bool(tally.failed) and _has_failed(each, work, tally)
+        if is_over or each.rest == "cancel" or (each.rest == "beside" and not has_failed):
+            if has_failed:
                 results = _results(at, work, items, desk)
-                batch = _told(at, results, tally, desk)
+                batch = _told(at, each, results, tally, desk)
                 failure = _why(at, each, work, tally)
                 return Moved(
                     ev.MapStopped(node=at.node.name, iteration=at.iteration, failure=failure, batch=batch)
@@ -86,14 +95,7 @@ class MapKind(Kind):
                     results=ev.Value(v=results),
                 )
             )
-        free = min(each.at_once - (len(items) - len(ended)), work.size - work.begun)
-        if free <= 0:
-            return None
-        return Moved(
-            ev.ItemsBegan(
-                node=at.node.name, iteration=at.iteration, first=work.begun, count=free, at=desk.now
-            )
-        )
+        return _begins(at, each, work, len(items) - len(ended), desk)
 
     def node_view(self, node: Node) -> dict[str, Any]:
         each = _each(node)
@@ -103,7 +105,9 @@ class MapKind(Kind):
 
     def open_view(self, node: Node, work: Open) -> dict[str, Any]:
         assert isinstance(work, Map), "nothing else is opened here"
-        return {"items": work.size, "begun": work.begun, "failed": work.lost + len(work.failures)}
+        good, bad = work.late or (0, 0)
+        shown = {"items": work.size, "begun": work.begun, "failed": work.lost + len(work.failures) + bad}
+        return shown if work.late is None else {**shown, "late": True, "ended_since": good + bad}
 
     def words(self, event: ev.Opens) -> str:
         assert isinstance(event, ev.MapBegan), "nothing else is opened here"
@@ -126,6 +130,16 @@ class _Tally(Struct, frozen=True):
 def _tally(work: Map, ended: Mapping[str, Any], held: int) -> _Tally:
     failed = work.lost + len(work.failures)
     return _Tally(work.gathered + len(ended) - failed, failed, held - len(ended), work.size - work.begun)
+
+
+def _begins(at: Activation, each: Each, work: Map, running: int, desk: Desk) -> Moved | None:
+    """As many further items as may be at work."""
+    free = min(each.at_once - running, work.size - work.begun)
+    if free <= 0:
+        return None
+    return Moved(
+        ev.ItemsBegan(node=at.node.name, iteration=at.iteration, first=work.begun, count=free, at=desk.now)
+    )
 
 
 def _bytes(values: Iterable[ev.Value], *, whole: bool = False) -> int:
@@ -181,7 +195,8 @@ def _why(at: Activation, each: Each, work: Map, tally: _Tally) -> ev.Failure:
 
 
 def _done(at: Activation, each: Each, results: list[dict[str, Any]], tally: _Tally, desk: Desk) -> Done:
-    output: Any = _batch(results, tally) if each.tells_all else [one.get("output") for one in results]
+    goes_on = each.rest == "beside" and bool(tally.running or tally.not_begun)
+    output: Any = _batch(results, tally, each) if each.tells_all else [one.get("output") for one in results]
     return Done(
         ev.MapClosed(
             node=at.node.name,
@@ -189,28 +204,29 @@ def _done(at: Activation, each: Each, results: list[dict[str, Any]], tally: _Tal
             output=desk.made(at, output),
             succeeded=tally.succeeded,
             failed=tally.failed,
-            stopped=tally.running,
+            stopped=0 if goes_on else tally.running,
             not_begun=tally.not_begun,
+            running=tally.running if goes_on else 0,
+            goes_on=goes_on,
         )
     )
 
 
-def _told(at: Activation, results: list[dict[str, Any]], tally: _Tally, desk: Desk) -> ev.Value:
+def _told(at: Activation, each: Each, results: list[dict[str, Any]], tally: _Tally, desk: Desk) -> ev.Value:
     """The batch result of a map that has failed; without the outputs, where they are too large together."""
     try:
-        return desk.made(at, _batch(results, tally))
+        return desk.made(at, _batch(results, tally, each))
     except UnfitError:
-        return desk.made(
-            at, _batch([{**one, "output": None} if "output" in one else one for one in results], tally)
-        )
+        bare = [{**one, "output": None} if "output" in one else one for one in results]
+        return desk.made(at, _batch(bare, tally, each))
 
 
-def _batch(results: list[dict[str, Any]], tally: _Tally) -> dict[str, Any]:
+def _batch(results: list[dict[str, Any]], tally: _Tally, each: Each) -> dict[str, Any]:
     """What became of the items: how many of each fate, and each by its index."""
     return {
         SUCCEEDED: tally.succeeded,
         FAILED: tally.failed,
-        STOPPED: tally.running,
+        **({RUNNING: tally.running, STOPPED: 0} if each.rest == "beside" else {STOPPED: tally.running}),
         NOT_BEGUN: tally.not_begun,
         "results": results,
     }
@@ -220,10 +236,11 @@ def _results(
     at: Activation, work: Map, items: Mapping[str, ev.Value | None], desk: Desk
 ) -> list[dict[str, Any]]:
     """Of each item what became of it, in the order of the list."""
+    fate = RUNNING if _each(at.node).rest == "beside" else STOPPED
     found = {row["index"]: row for part in desk.contents(at, work.parts) for row in part}
     for item, value in items.items():
         found[int(item)] = (
-            {"index": int(item), "status": STOPPED} if value is None else _result(item, value, work, desk, at)
+            {"index": int(item), "status": fate} if value is None else _result(item, value, work, desk, at)
         )
     return [found.get(index) or {"index": index, "status": NOT_BEGUN} for index in range(work.size)]
 

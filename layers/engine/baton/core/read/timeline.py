@@ -198,6 +198,8 @@ class Story:
             undo_places.settle(self, event, event.became, failure_of(event), when)
             return
         if slot not in before.tokens or self.places[slot].end is not None:
+            if isinstance(event, ev.MapEnded):
+                self._drop((one.slot for one in self.items.get(slot, ())), slot, when)
             return  # what fails the saga leaves its tokens
         failure = failure_of(event)
         if event.item and event.emits:  # it has failed its node, which ends with it
@@ -231,9 +233,15 @@ class Story:
             self.failed = self.failed or Failed(slot, failure, when)
         elif leaves:
             self.over[leaves, event.iteration[: level + 1]] = slot
-        for gone in (*event.drops, *(one.slot for one in self.items.get(slot, ()))):
-            if self.places[gone].end is None:
-                self.close(gone, End(DROPPED, when, by=slot))
+        goes_on = isinstance(event, ev.MapClosed) and event.goes_on
+        of_it = () if goes_on else (one.slot for one in self.items.get(slot, ()))
+        self._drop((*event.drops, *of_it), slot, when)
+
+    def _drop(self, slots: Iterable[str], by: str, when: Moment) -> None:
+        """What has not ended stops there."""
+        for slot in slots:
+            if self.places[slot].end is None:
+                self.close(slot, End(DROPPED, when, by=by))
 
     def close(self, slot: str, end: End) -> None:
         self.places[slot].end = end

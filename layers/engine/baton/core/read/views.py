@@ -165,7 +165,7 @@ def _parked(state: State) -> dict[str, Any] | None:
 
 
 def _most_steps(state: State, program: Program) -> int | None:
-    left = None if state.is_stopping else program.most_left(state.tokens)
+    left = None if state.is_stopping else program.most_left(state)
     return None if left is None else state.counts.steps + left
 
 
@@ -333,6 +333,8 @@ _SELDOM = OF_UNDOING | {
     "paused",
     "answer",
     "outer",
+    "goes_on",
+    "running",
 }
 """Shown where there is something to show: most nodes do one thing, and ask no model."""
 

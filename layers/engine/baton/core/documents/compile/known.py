@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from baton.core.conditions.schemapaths import Schema
 from baton.core.documents.compile.schemas import output_schema
 from baton.core.expressions import SAGA_FIELDS, Path, lone_path
-from baton.core.log.maps import FAILED, NOT_BEGUN, STOPPED, SUCCEEDED
+from baton.core.log.maps import FAILED, NOT_BEGUN, RUNNING, STOPPED, SUCCEEDED
 
 if TYPE_CHECKING:
     from baton.core.documents.compile.source import Source
+    from baton.core.documents.parts.many import MapModel
 
 _TEXT = {"type": "string"}
 _SAGA = {"type": "object", "properties": dict.fromkeys(SAGA_FIELDS, _TEXT)}
@@ -118,20 +119,21 @@ def _of(source: Source, path: Path, name: str, node: str) -> Schema:
     declared = output_schema(source, name)
     given = source.kinds[name].gives(source, source.nodes[name], declared)
     if (many := source.nodes[name].map) is not None:
-        given = _of_items(given, tells_all=many.tells_all)
+        given = _of_items(given, many)
         return Schema(given, given)
     return Schema(given, given if declared is None else declared)
 
 
-def _of_items(given: Any, *, tells_all: bool) -> dict[str, Any]:
+def _of_items(given: Any, many: MapModel) -> dict[str, Any]:
     """The schema of what a node gives that is done for each item of a list."""
     # What a schema refers to inside itself is not there any more.
     output = given if isinstance(given, dict) and "$ref" not in str(given) else {}
-    if not tells_all:
+    if not many.tells_all:
         return {"type": "array", "items": output}
     error = {"type": "object", "properties": {"code": _TEXT, "message": _TEXT}}
     result = {"index": {"type": "integer"}, "status": _TEXT, "output": output, "error": error}
-    return _batch({"type": "array", "items": {"type": "object", "properties": result}})
+    rows = {"type": "array", "items": {"type": "object", "properties": result}}
+    return _batch(rows, *((RUNNING,) if many.goes_on else ()))
 
 
 def _join(names: tuple[str, ...]) -> dict[str, Any]:
@@ -147,9 +149,9 @@ def _join(names: tuple[str, ...]) -> dict[str, Any]:
     return {"type": "object", "properties": inside}
 
 
-def _batch(results: dict[str, Any]) -> dict[str, Any]:
+def _batch(results: dict[str, Any], *more: str) -> dict[str, Any]:
     """The schema of what became of several things."""
-    counts = {key: {"type": "integer"} for key in (SUCCEEDED, FAILED, STOPPED, NOT_BEGUN)}
+    counts = {key: {"type": "integer"} for key in (SUCCEEDED, FAILED, STOPPED, NOT_BEGUN, *more)}
     return {"type": "object", "properties": {**counts, "results": results}}
 
 

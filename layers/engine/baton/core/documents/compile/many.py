@@ -24,6 +24,8 @@ def check(source: Source) -> Iterator[Problem]:
             continue
         place = f"/nodes/{name}/map"
         yield from _over(source, place, name, node.map)
+        if node.map.goes_on:
+            yield from _left_at_once(source, place, name)
         if node.cancel_on is not None:
             message = "a signal cancels one child, and with `map` there is one for each item"
             yield Problem(f"/nodes/{name}/cancel_on", message, "let the child itself wait for the signal")
@@ -34,6 +36,20 @@ def check(source: Source) -> Iterator[Problem]:
                 message,
                 "start a child `workflow` for each item; what it does can have it",
             )
+
+
+def _left_at_once(source: Source, place: str, name: str) -> Iterator[Problem]:
+    """The end of a round stops what is left of it, so that items cannot run on behind a node that ends one."""
+    flow = source.flow
+    index = flow.at.get(name)
+    if index is None:
+        return  # it stands on a circle, or behind one: that is told elsewhere
+    spot, level = flow.spots[index], flow.level(index)
+    if spot.is_tail or any(flow.going(index, way)[0] < level for way in spot.ways):
+        message = "the node ends the round of its loop, and with it the items that are left: none can run on"
+        yield Problem(
+            f"{place}/rest", message, "leave `rest` out, or let a node behind this one end the round"
+        )
 
 
 def _over(source: Source, place: str, name: str, model: MapModel) -> Iterator[Problem]:
@@ -70,7 +86,7 @@ def mapped(source: Source, name: str, kept: dict[str, Any], schema: Any) -> dict
         need=need,
         tolerated=-1 if model.tolerated_failures is None else model.tolerated_failures,
         share=-1 if model.tolerated_share is None else model.tolerated_share,
-        rest="cancel" if cancels else "run",
+        rest="beside" if model.goes_on else "cancel" if cancels else "run",
     )
     whole = {key: getattr(do, key) for key in ("failures", "failover", "signal", "stays", "domain")}
     return {"kind": "map", "arguments": model.over, "each": each, **whole}

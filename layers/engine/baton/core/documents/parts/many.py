@@ -52,9 +52,15 @@ class MapModel(Share, Model):
     rest: Rest = Field(
         default="cancel",
         description="What becomes of the other items once it is known how it ends: those at work are stopped and no more begin (`cancel`), "
-        "or all are done first (`run`).",
+        "or all come to their ends (`run`). With `run` and a number of items to wait for, the saga goes on with the last of these, and "
+        "the other items run beside what follows; otherwise all are done first.",
         examples=["run"],
     )
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether what comes after it begins before all items have ended, and these run on."""
+        return self.rest == "run" and self.wait_for != "all"
 
     @property
     def tells_all(self) -> bool:

@@ -1,0 +1,91 @@
+"""How a node ends that fails without an attempt, and how the items end that a map leaves or has left running."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from baton.core.decide.builder import DecisionBuilder
+from baton.core.decide.context import EvaluationContext
+from baton.core.decide.transitions import forgotten, stopped
+from baton.core.decide.undo_links import in_doubt, may_have_acted
+from baton.core.decide.unknown_outcomes import doubt_notice, is_in_doubt
+from baton.core.log import events as ev
+from baton.core.log.maps import Map, late_end
+from baton.core.log.state import slot_of
+from baton.core.nodes.base import Activation
+
+
+def fail(
+    builder: DecisionBuilder,
+    at: Activation,
+    failure: ev.Failure,
+    first: ev.QuestionClosed | None = None,
+    by: str = "",
+) -> None:
+    """A failure that no attempt has made; it is told with the last one, if there was any."""
+    failing = builder.state.failing.get(at.slot)
+    failed = ev.StepFailed(
+        node=at.node.name,
+        iteration=at.iteration,
+        item=at.item,
+        attempt=1 if failing is None else failing.attempts,
+        failure=failure,
+        started_at=builder.now,
+        ended_at=builder.now,
+        tool=at.node.tool,
+        tool_version=at.node.tool_version,
+        schema_hash=at.node.schema_hash,
+        by=by,
+    )
+    context = builder.context(at.slot)
+    settled = stopped(context, failure).on(failed)
+    if failing is not None and may_have_acted(at.node, failing.failure):
+        # The last attempt may have happened, whatever the step has failed with since.
+        doubtful = replace(settled, failure=replace(failure, doubt=True, tool=failing.failure.tool))
+        settled = in_doubt(builder.program, builder.state, at.node, doubtful, failing.kept)
+    if at.node.each is not None and (builder.state.undo.is_left or builder.state.children):
+        from baton.core.decide.failure_handling import stays  # few maps fail
+
+        settled = replace(settled, stays=stays(context, failure))
+    if first is not None:
+        builder.note(first)
+    leave(builder, at)
+    builder.note(settled)
+
+
+def leave(builder: DecisionBuilder, at: Activation) -> None:
+    """Tell of the items of a map that are stopped in the middle of what may happen only once."""
+    for item in builder.state.items_of(at.slot) if at.node.each is not None else ():
+        slot = slot_of(at.node.name, at.iteration, item)
+        if slot in builder.state.tokens and is_in_doubt(
+            builder.program, builder.state, slot, builder.running
+        ):
+            builder.note(ev.NoticeDue(notice=doubt_notice(builder.state, slot, builder.now)))
+
+
+def is_late(builder: DecisionBuilder, at: Activation) -> bool:
+    """Whether what comes after the node has begun, and its items run beside it."""
+    work = builder.state.open.get(at.slot) if at.node.each is not None else None
+    return isinstance(work, Map) and work.late is not None
+
+
+def stop_late(builder: DecisionBuilder, at: Activation, why: str) -> None:
+    """The items that a map has left running are stopped. Nothing follows from that."""
+    work, running = builder.state.open[at.slot], len(builder.state.items_of(at.slot))
+    assert isinstance(work, Map), "the caller has looked"
+    leave(builder, at)
+    builder.note(over(builder, at, late_end(at.node.name, at.iteration, work, running, why)))
+
+
+def late_in(context: EvaluationContext, late: tuple[int, int] | None = (0, 0)) -> EvaluationContext:
+    """The same place, where the map goes on (or, with None, is over): what its items read is read until they have ended."""
+    state = context.state
+    work = state.open[context.slot]
+    assert isinstance(work, Map), "nothing else goes on beside its items"
+    return replace(context, state=replace(state, open={**state.open, context.slot: replace(work, late=late)}))
+
+
+def over(builder: DecisionBuilder, at: Activation, event: ev.MapEnded) -> ev.MapEnded:
+    """The end of a map that has gone on, with the outputs that no node reads any more."""
+    context = late_in(builder.context(at.slot), None)
+    return replace(event, forget=forgotten(context))
