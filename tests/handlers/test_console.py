@@ -187,12 +187,14 @@ def test_a_role_that_is_missing_is_named(http: Http) -> None:
     begin(http.engine, ADA)
     seen = Browser(http, roles=("answer",)).get(SAGA)
     assert seen.status == 403
-    assert "needs the role `read`" in seen.text
+    assert "needs the role read" in seen.text
+    assert "ada of acme" in seen.text
 
 
 def test_a_saga_of_another_tenant_is_not_there(http: Http) -> None:
     begin(http.engine, ADA)
-    assert Browser(http, tenant="globex").get(SAGA).status == 404
+    seen = Browser(http, tenant="globex").get(SAGA)
+    assert (seen.status, "ada of globex" in seen.text) == (404, True)
 
 
 def test_sagas_are_filtered_and_paged(http: Http, browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,10 +242,12 @@ def test_a_form_of_another_sign_in_does_nothing(browser: Browser) -> None:
             seen = browser.post(path, csrf=token)
             assert seen.status == 403
             assert "Nothing was done" in seen.text
+            assert "ada of acme" in seen.text
 
 
 def test_an_unknown_page_is_said(browser: Browser) -> None:
-    assert browser.get("/console/nonsense").status == 404
+    seen = browser.get("/console/nonsense")
+    assert (seen.status, "ada of acme" in seen.text) == (404, True)
     assert browser.get("/consoles").status != 200
 
 
@@ -278,5 +282,5 @@ def test_a_defect_is_a_page_and_is_logged(
 
     monkeypatch.setattr("baton.console.site._found", broken)
     seen = browser.get("/console")
-    assert (seen.status, "planted" in seen.text) == (500, False)
+    assert (seen.status, "planted" in seen.text, "ada of acme" in seen.text) == (500, False, True)
     assert "console defect" in caplog.text

@@ -6,6 +6,7 @@ No handler and no header is here: see site.py.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -14,13 +15,14 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from baton.console.assets import address
 
 HERE: Final = Path(__file__).parent
 MOST_SHOWN: Final = 2_000  # characters of one text on a page
 _BEGIN, _END = "<!--live-->", "<!--end-->"
+_CODE: Final = re.compile(r"(?<![\w`])`([^`\s](?:[^`\n]*[^`\s])?)`(?![\w`])")
 _UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
@@ -45,7 +47,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     made.filters.update(
-        text=text, words=words, usd=usd, pretty=pretty, part=part, query=urlencode, label=label
+        text=text, prose=prose, words=words, usd=usd, pretty=pretty, part=part, query=urlencode, label=label
     )
     made.globals.update(moment=moment, asset=address, span=span, many=many)
     return made
@@ -69,6 +71,12 @@ def _hidden(character: str) -> str:
 def text(value: object, most: int = MOST_SHOWN) -> Markup:
     """Something that a user, a tool or a model wrote: apart from what stands beside it, whichever way it is written."""
     return Markup("<bdi>{}</bdi>").format(words(value, most))
+
+
+def prose(value: object, most: int = MOST_SHOWN) -> Markup:
+    """The same for sentences: what stands between backticks is code. It is escaped first, so that nothing else becomes an element."""
+    said = _CODE.sub(r"<code>\1</code>", str(escape(words(value, most))))
+    return Markup("<bdi>{}</bdi>").format(Markup(said))
 
 
 def pretty(value: object) -> str:
