@@ -10,6 +10,7 @@ import pytest
 
 from baton.console.pages import PAGES
 from baton.core.log.events import Failure, SagaEnded, StepSucceeded, Value
+from baton.ports import SagaRef
 from tests.handlers.browsing import HOSTILE, SECRET, VARIABLE, Browser
 from tests.handlers.browsing import PARAMETERS as _PARAMETERS
 from tests.handlers.deployment import Deployment
@@ -181,6 +182,37 @@ def test_the_overview_says_in_five_numbers_whether_anything_needs_a_person(
 def test_a_number_that_the_callers_roles_do_not_show_is_none(http: Http) -> None:
     text = Browser(http, roles=("read",)).get("/console").text
     assert "Dead letters – your roles do not show it" in text
+
+
+def test_the_pages_of_a_failed_saga_and_of_its_handler_lead_to_each_other(
+    http: Http, browser: Browser
+) -> None:
+    begin(http.engine, ADA)
+    handler = SagaRef("acme", f"{ADA.id}.0.failure-handler")
+    ended = SagaEnded(status="failed", failure=Failure("boom", "No `money`."), handler=handler.id)
+    append(http.engine, ended)
+    seen = browser.get(SAGA)
+    assert f"Its failure handler was {handler.id}, which is not stored any more." in seen.text
+    begin(http.engine, handler)
+    assert http.get(f"/sagas/{ADA.id}").body["failure_handler"] == {
+        "saga": handler.id,
+        "status": "running",
+        "why": None,
+    }
+    seen = browser.get(SAGA)
+    assert f"Its failure handler is {handler.id} running" in seen.text
+    assert "No <code>money</code>." in seen.html
+    back = browser.get(f"/console/sagas/{handler.id}")
+    assert f"It is the failure handler of {ADA.id}." in back.text
+    assert f'href="{SAGA}"' in back.html
+    other = SagaRef("acme", "another")
+    begin(http.engine, other)
+    append(
+        http.engine,
+        SagaEnded(status="failed", failure=Failure("a", "b"), unhandled=Failure("c", "no `tell`")),
+        ref=other,
+    )
+    assert "was not started: no tell" in browser.get(f"/console/sagas/{other.id}").text
 
 
 def test_a_role_that_is_missing_is_named(http: Http) -> None:

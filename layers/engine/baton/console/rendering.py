@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from baton.console.assets import address
 
@@ -23,6 +23,7 @@ HERE: Final = Path(__file__).parent
 MOST_SHOWN: Final = 2_000  # characters of one text on a page
 _BEGIN, _END = "<!--live-->", "<!--end-->"
 _CODE: Final = re.compile(r"(?<![\w`])`([^`\s](?:[^`\n]*[^`\s])?)`(?![\w`])")
+_AS_CODE: Final = Markup("<code>{}</code>")
 _UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
@@ -74,9 +75,10 @@ def text(value: object, most: int = MOST_SHOWN) -> Markup:
 
 
 def prose(value: object, most: int = MOST_SHOWN) -> Markup:
-    """The same for sentences: what stands between backticks is code. It is escaped first, so that nothing else becomes an element."""
-    said = _CODE.sub(r"<code>\1</code>", str(escape(words(value, most))))
-    return Markup("<bdi>{}</bdi>").format(Markup(said))
+    """The same for sentences: what stands between backticks is code, and nothing else becomes an element."""
+    parts = _CODE.split(words(value, most))  # every second one is code
+    said = [_AS_CODE.format(one) if at % 2 else one for at, one in enumerate(parts)]
+    return Markup("<bdi>{}</bdi>").format(Markup("").join(said))
 
 
 def pretty(value: object) -> str:
