@@ -13,6 +13,7 @@ from tests.cli.test_show import SAGA
 @pytest.mark.parametrize(
     ("more", "said"),
     [
+        ({"workflow": "tour.visit"}, "workflow  tour.visit, the graph visit of tour"),
         ({"parent": "p1"}, "child of  p1"),
         ({"handles": "p1"}, "handles   the failure of p1"),
         ({"failure_handler": {"saga": "h1", "status": "completed", "why": None}}, "handler   h1, completed"),

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from baton.cli.asking import question_lines
+from baton.cli.shapes import named
 from baton.cli.waiting import rounds, waits
 from baton.client.program import typed
 from baton.core.log.status import FINISHED
@@ -90,7 +91,7 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
     table.add_column(overflow="fold")
     status = str(saga.get("status", ""))
     table.add_row("saga", plain(str(saga.get("id", ""))))
-    table.add_row("workflow", plain(str(saga.get("workflow", ""))))
+    table.add_row("workflow", plain(named(str(saga.get("workflow", "")))))
     for name, said in _related(saga):
         table.add_row(name, plain(said))
     table.add_row("status", Text(status, style=COLOURS.get(status, "")))

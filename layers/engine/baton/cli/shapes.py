@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.cli.graph import Box, Part, Shape
+from baton.core.graph.inner import name_of, starter_of
 from baton.words.text import counted, plain, span
 
 
@@ -27,6 +28,12 @@ def handler_words(workflow: Mapping[str, Any]) -> str:
         return ""
     what = f"graph {handler['graph']}" if handler["graph"] else f"workflow {handler['workflow']}"
     return what + (", also when it was cancelled" if handler["on_cancel"] else "")
+
+
+def named(workflow: str) -> str:
+    """A workflow, or a graph of one as what it is."""
+    graph = name_of(workflow)
+    return f"{workflow}, the graph {graph} of {starter_of(workflow)}" if graph else workflow
 
 
 def boxes(workflow: Mapping[str, Any]) -> list[Box]:
