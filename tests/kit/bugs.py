@@ -160,7 +160,7 @@ def consumed_tokens_stay() -> Iterator[None]:
     real = vars(folding)["consume"]
 
     def consume(state: State, event: Any, output: Any, **more: Any) -> State:
-        after = real(state, event, output, **more)
+        after: State = real(state, event, output, **more)
         slot = slot_of(event.node, event.iteration)
         return msgspec.structs.replace(
             after, tokens={**after.tokens, slot: state.tokens.get(slot, {"": True})}

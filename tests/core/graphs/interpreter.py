@@ -24,13 +24,13 @@ from tests.core.graphs.facts import (
     owner_of,
 )
 from tests.core.graphs.failing import class_of
-from tests.core.graphs.items import Item, Run, Turn, pause_of, turn
-from tests.core.graphs.known import Known
+from tests.core.graphs.items import Item, Run, pause_of
 from tests.core.graphs.language import Broken, holds, into, render
+from tests.core.graphs.mapped import Mapped
 from tests.core.graphs.plan import Document, names
 
 
-class Interpreter(Known):
+class Interpreter(Mapped):
     """A saga, carried on."""
 
     def __init__(self, document: Document, given: Any = None) -> None:
@@ -77,10 +77,6 @@ class Interpreter(Known):
 
     # ---- maps ----------------------------------------------------------------------------------------------
 
-    def turn(self, slot: Slot) -> Turn | None:
-        """How the map at this slot goes on by itself; None while it waits for its items."""
-        return turn(self.plan.nodes[slot[0]], self.maps[slot])
-
     def begin_items(self, slot: Slot, count: int) -> None:
         """So many further items begin together."""
         run = self.maps[slot]
@@ -88,34 +84,10 @@ class Interpreter(Known):
         for index in range(run.begun, run.begun + count):
             self._enter(item_of(slot, index))
 
-    def stop_items(self, slot: Slot, found: Turn) -> None:
-        """Too many items have failed: so does the map."""
-        self.open[slot] = Breaks(found.code, found.attempt, found.batch)
-
-    def _item(self, slot: Slot, ended: Item) -> None:
-        run = self.maps[owner_of(slot)]
-        self.maps[owner_of(slot)] = replace(run, ended={**run.ended, int(slot[0].partition("#")[2]): ended})
-
     def map_over(self, slot: Slot) -> None:
         """All items are over that a map has left running."""
         del self.maps[slot]
         self._look()
-
-    def _leaves(self, slot: Slot) -> bool:
-        """Whether a map is done whose other items run on."""
-        found = self.turn(slot) if slot in self.maps else None
-        if found is None or not found.leaves:
-            return False
-        self.maps[slot] = replace(self.maps[slot], late=True)
-        return True
-
-    def _clear(self, slot: Slot) -> None:
-        """What still runs of a map that has ended stops."""
-        if self.maps.pop(slot, None) is not None:
-            gone = [other for other in self.open if "#" in other[0] and owner_of(other) == slot]
-            self.stopped.update(gone)
-            for other in gone:
-                del self.open[other]
 
     def finish(self, slot: Slot) -> None:
         """The end at `slot` was reached: the saga completes with its result, whatever else is under way."""
