@@ -48,7 +48,6 @@ class Pattern(NamedTuple):
 
 _FIRST = "`Parallel` and `Map` go on when all have ended, or fail with the first that fails."
 _ALIKE = "Branches are self-contained, and the end of their `Parallel` is the only join."
-_TOKENS = "An edge carries one token in each round of a loop, so a branch never has several threads."
 
 PATTERNS = (
     Pattern("Sequence", YES, "`Next`.", "Next"),
@@ -195,13 +194,12 @@ PATTERNS = (
         "A `Map` with `MaxConcurrency` 1 runs the same steps in the order of its list.",
         "Map",
     ),
-    Pattern("Thread Merge", NOT, _ALIKE, "Parallel", _TOKENS),
+    Pattern("Thread Merge", NOT, _ALIKE, "Parallel"),
     Pattern(
         "Thread Split",
         NOT,
         _ALIKE,
         "Parallel",
-        _TOKENS + " Nodes written out, or child workflows, stand for them.",
     ),
     Pattern(
         "Explicit Termination",

@@ -176,3 +176,22 @@ def test_wcp38_the_merge_waits_until_the_loop_is_left_whichever_way(
     assert len([what for what in diary.begun if what.startswith("bake")]) == bakes
     assert diary.begun["send"] == [diary.ended[before]]
     assert ("wrap" in diary.begun) == given["gift"]
+
+
+def test_wcp41_three_threads_run_through_the_same_nodes_and_what_follows_begins_once() -> None:
+    result, diary = play(41)
+    assert [diary.begun[f"enter {number}"][0] - diary.ended[f"check {number}"] for number in (1, 2, 3)] == [
+        0,
+        0,
+        0,
+    ]
+    assert diary.begun["check 1"] == diary.begun["check 3"], "they do not wait for each other"
+    assert (len(diary.begun["file"]), len(result.children)) == (1, 3)
+    assert diary.begun["file"][0] >= max(diary.ended[f"enter {number}"] for number in (1, 2, 3))
+
+
+def test_wcp42_three_threads_run_through_the_same_nodes_independently_of_each_other() -> None:
+    result, diary = play(42)
+    assert diary.begun["rate 1"][0] < diary.ended["read 3"]
+    assert diary.order.count("receive") == 1
+    assert (len(diary.begun), result.status) == (7, "completed")
