@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from baton.core.failures.strategies.registry import STRATEGIES
 from baton.core.log import events as ev
 from baton.core.models.usage import Usage
-from baton.core.failures.strategies.registry import STRATEGIES
 from baton.core.read.metrics import METRICS, Figures
 from tests.core.build import EVENTS, FEW, T0
 from tests.kit import emf

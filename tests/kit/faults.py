@@ -9,20 +9,17 @@ import random
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-# Which fates a call can meet hangs on these two: tests/simulation/test_kit.py holds them against the ports.
-WRITES = frozenset(
-    """
-    acknowledge announce append append_with_rows arm change claim create_head defer delete draw expire invoke leave leave_wake leave_word
-    move postpone put put_snapshot put_texts release remove resolve send sent spend subscribe take tell unsubscribe watch write
-    write_breaker write_schedule
-    """.split()
-)
-READS = frozenset(
-    """
-    all at_work backlog count due find get listed names of_saga open outstanding read read_breaker read_head read_schedule read_snapshot
-    read_tail receive removed subscribed versions
-    """.split()
-)
+# Which fates a call can meet hangs on these two: tests/simulation/test_crash_points.py holds them against the ports.
+WRITES = frozenset({
+    "acknowledge", "announce", "append", "append_with_rows", "arm", "change", "claim", "create_head", "defer", "delete", "draw",
+    "expire", "invoke", "leave", "leave_wake", "leave_word", "move", "postpone", "put", "put_snapshot", "put_texts", "release",
+    "remove", "resolve", "send", "sent", "spend", "subscribe", "take", "tell", "unsubscribe", "watch", "write", "write_breaker",
+    "write_schedule",
+})  # fmt: skip
+READS = frozenset({
+    "all", "at_work", "backlog", "count", "due", "find", "get", "listed", "names", "of_saga", "open", "outstanding", "read",
+    "read_breaker", "read_head", "read_schedule", "read_snapshot", "read_tail", "receive", "removed", "subscribed", "versions",
+})  # fmt: skip
 
 FINE = "fine"
 CRASH_BEFORE, CRASH_AFTER = "crash before", "crash after"
