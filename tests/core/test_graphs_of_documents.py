@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from baton.core.decide.builder import DecisionBuilder, activation
 from baton.core.decide.context import EvaluationContext, Found, LackingError
 from baton.core.decide.program import Program
 from baton.core.documents.compile import children_of, compile_document
 from baton.core.documents.nodes.subgraph import SubGraph
-from baton.core.expressions import compile_template
+from baton.core.expressions import compile_template, parse
 from baton.core.graph.graph import Graph, decode_graph, encode_graph, hash_of
 from baton.core.graph.inner import inner_graph, name_of, parts_of, split, starter_of
 from baton.core.log import events as ev
@@ -173,6 +174,32 @@ def test_what_its_starter_had_is_fetched_where_it_is_large() -> None:
     assert seen("${item}", outer, found=Found(blobs={"cas://sha256/0": {"item": 2}})) == 2
 
 
+def test_the_batch_result_of_a_failure_is_made_where_a_graph_may_ask_for_it() -> None:
+    asks = '{nodes: {x: {value: "${last_error.%s}"}}}'
+    caught = "nodes: {a: {tool: t, catch: b}, b: {graph: g}}\ngraphs: {g: " + asks % "code" + "}"
+    handled = "failure_handler: {graph: g}\nnodes: {a: {tool: t}}\ngraphs: {g: " + asks % "batch" + "}"
+    other = 'failure_handler: {workflow: h, with: {x: "${last_error.%s}"}}\nnodes: {a: {tool: t}}'
+    silent = "nodes: {a: {tool: t, catch: b}, b: {graph: g}}\ngraphs: {g: {nodes: {x: {value: 1}}}}"
+    documents = [caught, handled, other % "batch", other % "code", silent]
+    assert [Program(of(one), KINDS).tells_batch for one in documents] == [True, True, True, False, False]
+
+
+def test_a_value_of_its_starter_is_passed_on_by_reference_and_a_part_of_it_is_not() -> None:
+    large = ev.Value(ref="cas://sha256/0", size=9_000)
+    origin = Origin(outer=ev.Value(v={"ctx": {"b": 1}}), passed={"ctx.a": large}, input=large)
+    context = EvaluationContext(PROGRAM, State(origin=origin), Found(), "x")
+    texts = ["ctx.a.output", "ctx.a.output.n", "ctx.b.output", "input", "input.n", "item", "saga.id"]
+    found = [context.reference(parse(text)) for text in texts]
+    assert found == [large, None, None, large, None, None, None]
+    with pytest.raises(LackingError) as lacking:
+        context.render(compile_template("${ctx.a.output.n}"))
+    assert lacking.value.needs == {large.ref}
+    unstored = ev.Value(v="x" * 9_000)
+    state = State(origin=Origin(input=unstored), outputs={"a": unstored, "b": ev.Value(v="x" * 8_000)})
+    context = EvaluationContext(PROGRAM, state, Found(), "x")
+    assert [context.reference(parse(text)) for text in texts[:4]] == [unstored, None, None, unstored]
+
+
 # ---- parts -----------------------------------------------------------------------------------------------------------------
 
 
@@ -189,9 +216,25 @@ def test_names_and_definitions() -> None:
 
 
 def test_a_person_changes_fields_of_the_input_and_not_what_is_seen() -> None:
-    kind = GraphKind()
-    assert kind.changed({"input": {"a": 1}, "outer": {}}, {"a": 2}) == {"input": {"a": 2}, "outer": {}}
-    assert kind.changed({"input": [1]}, {"a": 2}) == {"input": [1]}
+    """Also where the input is kept as a blob: then it is fetched, and the changed one is passed as it is."""
+    text = 'nodes: {b: {graph: g}}\ngraphs: {g: {nodes: {x: {tool: t, with: {x: "${last_error}"}}}}}'
+    program, kind, large = Program(of(text), KINDS), GraphKind(), ev.Value(ref="cas://big", size=9_000)
+
+    def given(own: Any, changes: Any, blobs: Any = None) -> Any:
+        origin = Origin(input=own if isinstance(own, ev.Value) else ev.Value(v=own))
+        state = State(origin=origin, tokens={"b": {"": True}})
+        desk = DecisionBuilder(program, state, 0, (), Found(blobs or {}))
+        return kind.given(activation(program, state, "b"), desk, changes)
+
+    seen = {"outer": {"last_error": None}}
+    assert given({"a": 1}, {"a": 2}) == (ev.Value(v={"input": {"a": 2}, **seen}), {})
+    assert given([1], {"a": 2}) == (ev.Value(v={"input": [1], **seen}), {})
+    assert given(large, {}) == (ev.Value(v=seen), {"input": large})
+    assert given(large, {"a": 2}, {large.ref: [1]}) == (ev.Value(v=seen), {"input": large})
+    assert given(large, {"a": 2}, {large.ref: {"a": 1, "b": 1}}) == (
+        ev.Value(v={"input": {"a": 2, "b": 1}, **seen}),
+        {},
+    )
     (node, _) = of("nodes: {a: {graph: g}, b: {tool: t}}\ngraphs: {g: {nodes: {x: {tool: t}}}}").nodes
     assert kind.node_view(node) == {"graph": "g"}
     assert SubGraph().summary(kind.node_view(node), str) == "graph g"
