@@ -28,8 +28,6 @@ from baton.core.log.state import State, item_of, node_of, owner_of
 from baton.core.sizes import MOST_BYTES
 from baton.errors import CorruptLog
 
-_encode = msgspec.json.Encoder().encode
-
 
 class LackingError(Exception):
     """What is wanted is not at hand: blobs and entries to fetch, questions to ask. Never leaves the core."""
@@ -66,8 +64,6 @@ class Found(Struct, frozen=True):
 
 
 NOTHING = Found()
-MOST_INLINE = 8_192
-"""No value of more bytes stays in the log (limits.py: `inline_bytes`)."""
 BATCH = "last_error.batch"
 """What stands for the batch result of a failure that is passed to a graph."""
 
@@ -217,13 +213,12 @@ class EvaluationContext(Struct, frozen=True):
             return {**known, "batch": None if batch is None else self.content(batch)}
         return {"answer": None, **known} if path.steps[:1] == ("answer",) else known
 
-    def reference(self, path: Path) -> ev.Value | None:
-        """The value that an expression stands for, where that is the whole of it and is kept as a blob, or will be with this decision."""
+    def whole(self, path: Path) -> ev.Value | None:
+        """The value that an expression stands for, where that is the whole of an input or of an output."""
         if path.inner or path.root not in ("input", "ctx"):
             return None
         is_outer = self.state.origin.outer is not None and self._is_outer(path)
-        value = self.state.origin.passed.get(_name_of(path)) if is_outer else self._value(path)
-        return None if value is None or not (value.ref or len(_encode(value.v)) > MOST_INLINE) else value
+        return self.state.origin.passed.get(_name_of(path)) if is_outer else self._value(path)
 
     def told_batch(self) -> ev.Value | None:
         """The batch result of `last_error`, if it has one."""

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from baton.core.decide.context import BATCH, EvaluationContext
 from baton.core.expressions import Template
 from baton.core.graph.inner import INPUT, OUTER
 from baton.core.log.events import Value
 
 LAST_ERROR = "last_error"
+MOST_INLINE = 8_192
+"""No value of more bytes stays in the log (limits.py: `inline_bytes`)."""
+_encode = msgspec.json.Encoder().encode
 
 
 def started(context: EvaluationContext, template: Template) -> tuple[dict[str, Any], dict[str, Value]]:
@@ -26,10 +31,15 @@ def started(context: EvaluationContext, template: Template) -> tuple[dict[str, A
         is_whole = place[0] == OUTER or place == (
             INPUT,
         )  # a part of an input is none of its starter's values
-        if is_whole and (value := context.reference(path)) is not None:
+        if is_whole and (value := context.whole(path)) is not None and _is_large(value):
             passed[INPUT if place[0] == INPUT else ".".join(place[1:])] = value
             taken.append(place)
     rest: dict[str, Any] = context.render(template.without(taken))
     if LAST_ERROR in rest.get(OUTER, ()) and (batch := context.told_batch()) is not None:
         passed[BATCH] = batch
     return rest, passed
+
+
+def _is_large(value: Value) -> bool:
+    """Whether it is kept as a blob, or will be with this decision."""
+    return bool(value.ref) or len(_encode(value.v)) > MOST_INLINE
