@@ -79,10 +79,10 @@ class Running:
 
     def commands(self, trial: Trial | None) -> Iterator[str]:
         """Lines for a shell: each does what it says as it stands, unless a comment says what is missing."""
-        url, show = self.connection.url, '-H "Authorization: Bearer $TOKEN"'
-        yield f"export TOKEN={self.connection.token}"
+        url, show = self.connection.url, '-H "Authorization: Bearer $BATON_TOKEN"'
+        yield f"export BATON_TOKEN={self.connection.token}"
         if self.owner:
-            yield f'export BATON_URL={url} BATON_TOKEN="$TOKEN"'
+            yield f"export BATON_URL={url}"
         if trial is None:
             yield f"curl -s {url}/workflows {show}"
             return
