@@ -373,10 +373,12 @@ def _size(event: ev.Event) -> int:
     size = len(_encode(event))
     if size <= LARGE:
         return size
-    names = ("output", *event.made)
-    values = {name: value for name in names if isinstance(value := getattr(event, name, None), ev.Value)}
-    moves = sum(len(_encode(value.v)) for value in values.values() if not value.ref)
-    return size if moves <= LARGE // 2 else size - moves + REFERENCE
+    values: dict[str, object] = {}
+    for name in ("output", *event.made):
+        field = getattr(event, name, None)
+        values |= field if isinstance(field, dict) else {name: field}
+    moved = [len(_encode(one.v)) for one in values.values() if isinstance(one, ev.Value) and not one.ref]
+    return size if sum(moved) <= LARGE // 2 else size - sum(moved) + REFERENCE * len(moved)
 
 
 __all__ = ["Advance", "Decision", "RunStep", "abandoned", "advance", "decide"]
