@@ -15,29 +15,19 @@ from typing import get_args
 
 from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.log.events import Closing, Moving, Opening
-from baton.core.log.opened import Work
+from baton.core.log.work import Open
 from tests.architecture.law import nodes_of
-
-
-def _works(kind: type) -> Iterator[type]:
-    for one in kind.__subclasses__():
-        yield one
-        yield from _works(one)
-
 
 PACKAGE = Path(__file__).parents[2] / "layers/engine/baton"
 KINDS = ("core/nodes/", "core/documents/nodes/", "core/log/opened.py", "core/log/work.py")
 READERS = ("core/documents/", "builder/", "cli/", "client/", "web/", "testing/", "words/")
 NAMES = frozenset(kind.kind for kind in NODE_TYPES)
 WORDS = NAMES | {kind.key for kind in NODE_TYPES}
-STRUCTS = frozenset(
-    {
-        "ChildReported",
-        *(one.__name__ for one in (*get_args(Opening), *get_args(Closing), *get_args(Moving), *_works(Work))),
-    }
-    # Of every kind that calls tools: a step may hand its work over, and a model may be asked for another way.
-    - {"StepSucceeded", "AlternativeBegan", "Callback", "CallbackOpened", "Replanning"}
-)
+STRUCTS = {struct.__name__ for union in (Opening, Closing, Moving, Open) for struct in get_args(union)} | {
+    "ChildReported"
+}
+# Of every kind that calls tools: a step may hand its work over, and a model may be asked for another way.
+STRUCTS -= {"StepSucceeded", "AlternativeBegan", "Callback", "CallbackOpened", "Replanning"}
 """The events of one kind each, and its open work."""
 
 # What still knows kinds, and how often. The folds of the events themselves; whose models' tokens and conversations they are; what an
