@@ -270,6 +270,7 @@ _SELDOM = OF_UNDOING | {
     "outer",
     "goes_on",
     "running",
+    "passed",
 }
 """Shown where there is something to show: most nodes do one thing, and ask no model."""
 
