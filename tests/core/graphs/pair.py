@@ -13,8 +13,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide import failing_children  # noqa: F401  # before tests that are not measured import it
+from baton.core.decide.bounds import DEFAULT, Bounds
 from baton.core.decide.builder import RunStep
-from baton.core.decide.decide import ROOM, advance, decide
+from baton.core.decide.decide import advance, decide
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
@@ -59,7 +60,9 @@ class Told:
 class Pair:
     """One saga. `running` are the steps at work in the invocation that holds it."""
 
-    def __init__(self, document: Mapping[str, Any], program: Program, room: int = ROOM) -> None:
+    def __init__(
+        self, document: Mapping[str, Any], program: Program, room: int = DEFAULT.entry_bytes
+    ) -> None:
         self.document = document
         self.program = program
         self.room = room
@@ -114,7 +117,9 @@ class Pair:
         self.told += [Told(one.slot, one.ended_at, one) for one in outcomes]
         while True:
             busy = self.running - {outcome.slot for outcome in left}
-            step = advance(self.program, self.state, left, self.now, sorted(busy), room=self.room)
+            step = advance(
+                self.program, self.state, left, self.now, sorted(busy), bounds=Bounds(entry_bytes=self.room)
+            )
             assert not step.decision.is_lacking
             if step.events:
                 self.put(*step.events, told={outcome.slot for outcome in left[: step.taken]})

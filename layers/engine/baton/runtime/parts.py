@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from baton.core.decide.bounds import Bounds
 from baton.core.decide.spending import SpendingLimits
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
@@ -145,7 +146,13 @@ class Parts:
         self.inbox = engine.store.inbox
         self.durations, self.sandbox, self.metrics = engine.durations, engine.sandbox, engine.metrics
         self.models = engine.models
-        self.terms, self.row_room = engine.ledger_cache.terms, engine.store.limits.rows
+        self.bounds = Bounds(
+            entry_bytes=engine.limits.entry_bytes,
+            value_bytes=engine.limits.result_bytes,
+            deaths=engine.limits.max_deaths,
+            money=engine.ledger_cache.terms,
+            rows=engine.store.limits.rows,
+        )
         give_up = invocation.deadline - engine.limits.answer_ms
         self.call = StoreRetrier(
             engine.offload,
