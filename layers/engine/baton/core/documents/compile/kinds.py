@@ -49,8 +49,9 @@ def check(source: Source) -> Iterator[Problem]:
 def _without_end(source: Source, name: str) -> Iterator[Problem]:
     """A workflow that starts itself, whatever happens: each saga would start another one, down to the limit of the depth."""
     if source.produced is not None and source.produced.has_at_the_end(name):
-        what = "graph" if source.within.graph else "workflow"
-        message = f"every saga of this {what} would start another one, without end"
+        message = "every saga of this workflow would start another one, without end"
+        if source.within.graph:
+            message = "every saga of this graph would start another one, without end"
         hint = "let `when` or a `branch` decide whether it comes here"
         yield Problem(f"/nodes/{name}/{source.kinds[name].key}", message, hint)
 
