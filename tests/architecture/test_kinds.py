@@ -56,6 +56,8 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     # The field that names a graph of the document; the graph of a version.
     "core/documents/compile/named.py": {"graph"},
     "web/commands.py": {"graph"},
+    # What a node or a failure handler starts.
+    "cli/shapes.py": {"graph", "workflow"},
     # The definition of any JSON value.
     "core/documents/parts/failing_schema.py": {"tool", "value"},
     "core/documents/parts/fields.py": {"value"},
