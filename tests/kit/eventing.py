@@ -119,10 +119,10 @@ def _look(world: World, ordeal: Ordeal) -> None:
             ordeal.broken.append(f"{ONCE}: {count[name]} sagas of {name}, and {expected} are meant")
         if count[name] < expected:
             ordeal.broken.append(f"{EVERY}: {count[name]} sagas of {name}, and {expected} are meant")
-    for type in (FICKLE, LEFT):
-        for name, _, version in world.store.subscriptions.subscribed(TENANT, type, 9):
+    for kind in (FICKLE, LEFT):
+        for name, _, version in world.store.subscriptions.subscribed(TENANT, kind, 9):
             newest = world.store.definitions.get(TENANT, name)
-            if newest is not None and type not in newest.types and version <= newest.version:
+            if newest is not None and kind not in newest.types and version <= newest.version:
                 text = f"version {newest.version} of {name} has a subscription of {version}"
                 ordeal.broken.append(f"{GONE}: {text}")
     for head in heads:
