@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from baton.core.decide.decide import ROOM
+from baton.core.decide.bounds import DEFAULT
 from baton.core.decide.outcomes import Outcome
 from baton.core.log import events as ev
 from tests.core.graphs.facts import slot_name, slot_of
@@ -34,7 +34,7 @@ class Luck:
     """
 
     together: int = 1
-    room: int = ROOM
+    room: int = DEFAULT.entry_bytes
     death: float = 0.0
     early: float = 0.0
     late: float = 0.0

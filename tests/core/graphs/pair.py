@@ -13,9 +13,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide import failing_children  # noqa: F401  # before tests that are not measured import it
+from baton.core.decide.bounds import DEFAULT, Bounds
 from baton.core.decide.builder import RunStep
 from baton.core.decide.commands import StartHandler
-from baton.core.decide.decide import ROOM, advance, decide
+from baton.core.decide.decide import advance, decide
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
@@ -77,7 +78,7 @@ class Pair:
         self,
         document: Mapping[str, Any],
         program: Program,
-        room: int = ROOM,
+        room: int = DEFAULT.entry_bytes,
         *,
         inner: Inner | None = None,
         graphs: Graphs | None = None,
@@ -139,7 +140,9 @@ class Pair:
         self.told += [Told(one.slot, one.ended_at, one) for one in outcomes]
         while True:
             busy = self.running - {outcome.slot for outcome in left}
-            step = advance(self.program, self.state, left, self.now, sorted(busy), room=self.room)
+            step = advance(
+                self.program, self.state, left, self.now, sorted(busy), bounds=Bounds(entry_bytes=self.room)
+            )
             assert not step.decision.is_lacking
             if step.events:
                 self.put(*step.events, told={outcome.slot for outcome in left[: step.taken]})

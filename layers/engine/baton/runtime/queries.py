@@ -37,7 +37,6 @@ from baton.runtime.history import records_of
 from baton.runtime.incidents import IncidentDesk
 from baton.runtime.listing import Listing
 from baton.runtime.parts import Engine
-from baton.runtime.related import related
 from baton.runtime.request import Caller, Opened, Request
 from baton.runtime.stored import find_value, shown
 
@@ -140,6 +139,8 @@ class Queries:
 
     async def show(self, saga: str) -> dict[str, Any]:
         """The saga's view, folded from its log. Raises `NotFound`."""
+        from baton.runtime.related import related  # a cold start of the API does not wait for it
+
         opened = await self._request.open(saga)
         state = opened.history.state
         output = state.ended.output if state.ended else Value()

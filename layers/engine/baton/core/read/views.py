@@ -268,6 +268,7 @@ _SELDOM = OF_UNDOING | {
     "paused",
     "answer",
     "outer",
+    "passed",
 }
 """Shown where there is something to show: most nodes do one thing, and ask no model."""
 
