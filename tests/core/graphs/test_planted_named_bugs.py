@@ -84,7 +84,11 @@ def a_name_never_means_a_node_of_the_document(patch: pytest.MonkeyPatch) -> None
 
 
 def what_a_person_changes_stands_beside_the_input(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(GraphKind, "changed", ChildKind.changed)
+    def given(kind: GraphKind, at: Activation, desk: Desk, changes: dict[str, Any]) -> Any:
+        its, passed = desk.started(at)
+        return ev.Value(v={**its.v, **changes}), passed
+
+    patch.setattr(GraphKind, "given", given)
 
 
 def the_failure_handler_does_not_know_the_failure(patch: pytest.MonkeyPatch) -> None:
