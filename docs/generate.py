@@ -14,7 +14,7 @@ from typing import get_args
 
 import msgspec
 
-from baton.adapters.dynamo.items import ATTRIBUTES
+from baton.adapters.dynamo.attributes import ATTRIBUTES
 from baton.adapters.dynamo.limits import ITEM_BYTES
 from baton.adapters.rules import MAX_DELAY_S
 from baton.core.decide.decide import advance

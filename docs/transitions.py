@@ -14,9 +14,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.conditions import Answer
+from baton.core.decide.bounds import DEFAULT
 from baton.core.decide.commands import CancelChildren, JudgeConditions
 from baton.core.decide.context import Found
-from baton.core.decide.decide import MAX_DEATHS, advance
+from baton.core.decide.decide import advance
 from baton.core.decide.outcomes import HELD, Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
@@ -121,7 +122,7 @@ def _explore(program: Program, found: dict[tuple[str, str], set[str]]) -> None:
             for kind, before, after in _statuses(program, life, entry):
                 found.setdefault((kind, before), set()).add(after)
             state, entries = _next(life, entry), {entry.version: entry}
-            while 0 < state.recovery.consecutive_crashes < MAX_DEATHS - 1:  # one more is as one
+            while 0 < state.recovery.consecutive_crashes < DEFAULT.deaths - 1:  # one more is as one
                 entry = _death(state)
                 state, entries[entry.version] = fold(state, entry), entry
             if (shape := _shape(state)) not in known:
@@ -178,8 +179,8 @@ def _shape(state: State) -> str:
         bool(state.outbox.due),  # their number grows with every answer of a person
         state.ended and state.ended.status,
         (state.undo.head, len(state.undo.failed), state.undo.work and [*state.undo.work.steps]),
-        min(state.recovery.consecutive_crashes, MAX_DEATHS),
-        sorted((slot, min(count, MAX_DEATHS)) for slot, count in state.recovery.interruptions.items()),
+        min(state.recovery.consecutive_crashes, DEFAULT.deaths),
+        sorted((slot, min(count, DEFAULT.deaths)) for slot, count in state.recovery.interruptions.items()),
         bool(state.recovery.epoch) and state.recovery.epoch == state.epoch,
         bool(state.orphaned_children),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from baton.cli import announcing
-from baton.cli.announcing import Running, Trial, farewell, to_try
+from baton.cli.announcing import Bus, Running, Trial, farewell, to_try
 from baton.client.api import Api
 from baton.client.connection import Connection, Owner
 from tests.cli.conftest import FakeApi
@@ -101,6 +102,21 @@ def test_it_says_how_to_be_another_user(tmp_path: Path) -> None:
     running = Running(Connection("http://127.0.0.1:1", "t"), "http://aws", tmp_path, [], {}, None)
     (line,) = [line for line in running.lines() if line.strip().startswith("other users")]
     assert "token NAME --group GROUP" in line
+
+
+def test_sources_of_events_are_announced_with_an_event_to_put(tmp_path: Path) -> None:
+    given: dict[str, str | list[str]] = {"EventTenant": "acme", "EventSources": ["aws.s3", "it's"]}
+    bus = Bus.of(given | {"EventSourceBus": "orders"})
+    running = Running(Connection("http://127.0.0.1:1", "t"), "http://aws", tmp_path, [], {}, None, bus=bus)
+    said = "of aws.s3, it's on the bus orders reach workflows of the tenant acme"
+    assert any(said in line for line in running.lines())
+    *_, comment, command = running.commands(None)
+    assert comment.startswith("# an event of EventBridge")
+    assert shlex.split(command)[-1] == (
+        '{"Entries": [{"Source": "it\'s", "DetailType": "TYPE", "Detail": "{}", "EventBusName": "orders"}]}'
+    )
+    assert Bus.of({**given, "EventTenant": ""}) is None
+    assert Bus.of({}) is None
 
 
 def test_a_stop_says_what_it_waits_for_and_what_becomes_of_the_sagas(tmp_path: Path) -> None:

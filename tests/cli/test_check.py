@@ -95,6 +95,40 @@ def test_the_graph_can_be_had_for_a_page(baton: Baton, tmp_path: Path) -> None:
     assert result.stdout == 'flowchart TD\n  n0["quote<br/>delivery.quote"]\n'
 
 
+GRAPHS = """
+name: rounds
+failure_handler: {graph: tell, on_cancel: true}
+nodes:
+  visit: {map: [1, 2], graph: one, with: {day: "${item}"}}
+  judge: {map: [1, 2], agent: {model: gpt-5-mini, prompt: "Judge ${item}"}, after: visit}
+graphs:
+  one: {nodes: {look: {value: 1}, say: {value: 2, after: look}}}
+  tell: {nodes: {mail: {value: "${last_error.message}"}}}
+"""
+
+
+def test_the_graphs_of_a_document_and_its_failure_handler_are_drawn_under_their_names(
+    baton: Baton, tmp_path: Path
+) -> None:
+    file = write(tmp_path, "rounds.yaml", GRAPHS)
+    shown = baton("check", file).stdout
+    assert "ok, rounds with 2 nodes in 2 layers, and 3 named graphs" in shown
+    assert "when a saga has failed: graph tell, also when it was cancelled" in shown
+    drawn = [line.split() for line in shown.partition("\n\n")[2].splitlines()]
+    assert ["≡", "visit", "graph", "one", "for", "each", "of", "[1,", "2],", "40", "at", "a", "time"] in drawn
+    at = drawn.index(["graph", "one"])
+    assert [line[1] for line in drawn[at + 1 : at + 3]] == ["look", "say"]
+    assert drawn[drawn.index(["graph", "tell,", "the", "failure", "handler"]) + 1][1] == "mail"
+    assert drawn[drawn.index(["graph", "judge"]) + 1][1] == "judge"
+    chart = baton("check", "--mermaid", file).stdout
+    assert 'subgraph g0["graph one"]' in chart
+    assert "  n0 -.-> g0" in chart
+    assert "  failed -.-> g1" in chart
+    (told,) = json.loads(baton("check", "--json", file).stdout)
+    assert [one["name"] for one in told["graphs"]] == ["one", "tell", "judge"]
+    assert told["failure_handler"] == {"workflow": None, "graph": "tell", "on_cancel": True}
+
+
 def test_every_kind_of_node_says_what_it_does(baton: Baton, tmp_path: Path) -> None:
     file = write(tmp_path, "kinds.yaml", KINDS)
     lines = baton("check", file).stdout.splitlines()

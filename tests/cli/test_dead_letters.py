@@ -139,20 +139,26 @@ def test_a_letter_is_discarded_with_a_reason(api: FakeApi, baton: Baton) -> None
     assert api.of("POST", "/dead-letters/s1/discard")[0].json == {"reason": "a test"}
 
 
-def test_those_that_match_are_counted_and_then_discarded(api: FakeApi, baton: Baton) -> None:
-    listed = {"dead_letters": [LETTER, LETTER | {"id": "s2", "saga": "s2"}], "next": None}
-    for _ in range(3):
-        api.on("GET /dead-letters", (200, listed))
-    gone = LETTER | {"status": "discarded"}
-    api.on("POST /dead-letters/s1/discard", (202, gone))
-    api.on("POST /dead-letters/s2/discard", (202, gone | {"id": "s2"}))
+def test_those_that_match_are_counted_and_then_discarded_a_request_for_many(
+    api: FakeApi, baton: Baton
+) -> None:
+    path = "POST /dead-letters/discard"
+    counted = {"matched": 2, "discarded": 0, "refused": [], "next": None}
+    api.on(path, (202, counted), (202, counted))
     assert baton("dlq", "discard", "--node", "pay", "--dry-run").stdout == "2 would be discarded\n"
-    assert api.asked[-1].query["node"] == "pay"
     refused = baton("dlq", "discard", "--all", "--reason", "a test", stdin="n\n")
     assert (refused.exit_code, "Discard 2 dead letters?" in refused.stderr) == (1, True)
-    assert api.of("POST", "/dead-letters/s1/discard") == []
+    assert [(one.json.get("node"), one.json["dry_run"]) for one in api.asked] == [("pay", True), (None, True)]
+    left = {"id": "s3", "why": "there is no dead letter `s3`"}
+    api.on(
+        path,
+        (202, counted | {"discarded": 2, "next": "c"}),
+        (202, counted | {"matched": 1, "refused": [left]}),
+    )
     done = baton("dlq", "discard", "--all", "--reason", "a test", "--yes")
-    assert done.stdout == "s1  is discarded, by ada\ns2  is discarded, by ada\n"
+    assert (done.exit_code, done.stdout) == (REFUSED, "2 of 3 are discarded\n")
+    assert "there is no dead letter `s3`" in done.stderr
+    assert [one.json for one in api.asked[2:]] == [{"reason": "a test", "cursor": at} for at in ("", "c")]
 
 
 def test_a_discard_says_which_and_why(baton: Baton) -> None:

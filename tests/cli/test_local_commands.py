@@ -23,7 +23,7 @@ pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).parents[2]
 ANOTHER = "layers/app/sagas/waits.yaml"
-WAITS = "name: waits\nnodes:\n  go: {wait: {signal: go, timeout: 1h}}\n"
+WAITS = "name: waits\nevents: {start: [TYPE]}\nnodes:\n  go: {wait: {signal: go, timeout: 1h}}\n"
 ASKS = "name: asks\nnodes:\n  cook: {human: {title: Can you cook?, to: {group: kitchen}}}\n"
 BATON = [sys.executable, "-c", "from baton.cli import main; main()"]
 
@@ -51,7 +51,7 @@ def up(project: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[
     """With two workflows besides the dinner, and told where to keep its data."""
     (project / ANOTHER).write_text(WAITS)
     (project / "layers/app/sagas/asks.yaml").write_text(ASKS)
-    command = [*BATON, "up", "--port", "0", "--data", "kept"]
+    command = [*BATON, "up", "--port", "0", "--data", "kept", "--parameter", "EventSources=lantern"]
     process = subprocess.Popen(
         command, cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -91,7 +91,7 @@ def test_up_runs_the_dinner_takes_up_a_change_and_leaves_nothing_but_the_data_th
     up: subprocess.Popen[str], project: Path, environment: dict[str, str]
 ) -> None:
     """What the next run finds there is told by tests/local/test_kept_e2e.py, of a run that keeps nothing by tests/scaffold."""
-    printed = (project / "said").read_text().partition("export TOKEN=")
+    printed = (project / "said").read_text().partition("export BATON_TOKEN=")
     lines = "".join(printed[1:]).replace("dinner --watch", "dinner --watch --every 250ms --json")
     started = subprocess.run(
         ["bash", "-ec", lines],
@@ -113,7 +113,10 @@ def test_up_runs_the_dinner_takes_up_a_change_and_leaves_nothing_but_the_data_th
 
     _another_user_is_asked(project, environment)
 
-    waiting = json.loads(said(project, environment, "start", "waits", "--json").stdout)["id"]
+    until = time.monotonic() + PATIENCE_S  # the event that the lines have put on the bus
+    while not (sagas := _sagas_of("waits", project, environment)) and time.monotonic() < until:
+        time.sleep(0.2)
+    (waiting,) = sagas
     (project / ANOTHER).write_text(WAITS.replace("1h", "2h"))
     assert up.stderr is not None
     assert any("Taken up: the code; registered: waits@2." in line for line in up.stderr)
@@ -129,6 +132,11 @@ def test_up_runs_the_dinner_takes_up_a_change_and_leaves_nothing_but_the_data_th
     assert [pid for pid in children if Path("/proc", str(pid)).exists()] == []
     kept = [file.read_bytes() for file in (project / "kept").rglob("*") if file.is_file()]
     assert any(waiting.encode() in content for content in kept)
+
+
+def _sagas_of(workflow: str, project: Path, environment: dict[str, str]) -> list[str]:
+    listed = json.loads(said(project, environment, "list", "--workflow", workflow, "--json").stdout)
+    return [saga["id"] for saga in listed["sagas"]]
 
 
 def _another_user_is_asked(project: Path, environment: dict[str, str]) -> None:

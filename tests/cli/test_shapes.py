@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.cli.graph import draw, mermaid
+from baton.cli.graph import Part, Shape, draw
+from baton.cli.mermaid import mermaid
 from baton.cli.shapes import boxes
 
 
@@ -70,7 +71,7 @@ def test_branches_loops_and_joins_say_what_they_do() -> None:
 
 
 def test_mermaid_says_which_edges_are_taken_when() -> None:
-    lines = mermaid(boxes(CONTROL)).splitlines()
+    lines = mermaid(Shape([Part("", boxes(CONTROL))])).splitlines()
     assert '  n0("get<br/>value")' in lines
     assert {line.strip() for line in lines if "." in line or "break" in line} >= {
         "n2 -. timeout .-> n3",
@@ -85,4 +86,4 @@ def test_where_a_failure_leads_is_part_of_the_drawing() -> None:
     failing = {"name": "a", "catch": [{"then": ["b"]}, {"then": ["c", "d"]}]}
     found = boxes(shown(failing, {"name": "b"}, edges="a>b:catch"))
     assert found[0].note == "! b | c, d"
-    assert "-. catch .->" in mermaid(found)
+    assert "-. catch .->" in mermaid(Shape([Part("", found)]))

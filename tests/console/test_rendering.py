@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.console.rendering import many, moment
+from baton.console.rendering import many, moment, prose
 
 NOW = 1_800_000_000_000
 
@@ -23,3 +23,17 @@ def test_one_is_one() -> None:
         "1 cold start",
         "1,200 cold starts",
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("to start needs `run` or `operate`", "to start needs <code>run</code> or <code>operate</code>"),
+        ("`<b>&`", "<code>&lt;b&gt;&amp;</code>"),
+        ("<code>`a</code>`", "&lt;code&gt;<code>a&lt;/code&gt;</code>"),
+        ("one ` alone, `` two, `a\nline`", "one ` alone, `` two, `a\nline`"),
+        (None, ""),
+    ],
+)
+def test_what_stands_between_backticks_is_code_and_the_rest_is_text(said: str | None, shown: str) -> None:
+    assert prose(said) == f"<bdi>{shown}</bdi>"

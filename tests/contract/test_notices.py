@@ -158,12 +158,15 @@ def test_the_last_who_acknowledges_an_incident_has_it_until_it_is_resolved(store
     assert (first.acked, first.holder, first.note, first.resolved) == (NOW + 1, "grace", "I call.", 0)
     assert (found("open"), found("unacknowledged"), found("resolved"), found("")) == (1, 0, 0, 1)
     assert stores.incidents.acknowledge("acme", one, "grace", "I call.", NOW + 2) == first
-    last = stores.incidents.acknowledge("acme", one, "ada", "", NOW + 3)
+    assert stores.incidents.acknowledge("acme", one, "ada", "", NOW + 3) == first, "not seen what is there"
+    last = stores.incidents.acknowledge("acme", one, "ada", "", NOW + 3, first.acked)
     assert last == stores.incidents.find("acme", one) == replace(first, acked=NOW + 3, holder="ada", note="")
+    late = stores.incidents.acknowledge("acme", one, "grace", "I call.", NOW + 1, 0)
+    assert late == stores.incidents.acknowledge("acme", one, "grace", "", NOW + 4, first.acked) == last
     over = stores.incidents.resolve("acme", one, "bob", NOW + 4)
     assert over is not None
     assert (over.holder, over.by) == ("ada", "bob")
-    assert stores.incidents.acknowledge("acme", one, "eve", "late", NOW + 5) == over
+    assert stores.incidents.acknowledge("acme", one, "eve", "late", NOW + 5, NOW + 3) == over
     assert (found("open"), found("unacknowledged"), found("resolved")) == (0, 0, 1)
     assert stores.incidents.find("acme", "i" + "0" * 24) is None
     assert stores.incidents.find("globex", one) is None

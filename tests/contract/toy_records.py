@@ -163,10 +163,12 @@ class ToyIncidents:
     def find(self, tenant: str, id: str) -> Incident | None:
         return self._kept.get("incident", tenant, id, Incident)
 
-    def acknowledge(self, tenant: str, id: str, by: str, note: str, now: int) -> Incident | None:
+    def acknowledge(
+        self, tenant: str, id: str, by: str, note: str, now: int, seen: int = 0
+    ) -> Incident | None:
         with self._kept.alone():
             found = self._kept.get("incident", tenant, id, Incident)
-            if found is not None and not found.resolved and (found.holder, found.note) != (by, note):
+            if found is not None and not found.resolved and found.acked == seen:
                 found = replace(found, acked=now, holder=by, note=note)
                 self._kept.put("incident", tenant, id, found)
             return found

@@ -17,8 +17,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from baton.core.conditions import Answer
+from baton.core.decide.bounds import DEFAULT, Bounds
 from baton.core.decide.context import Found
-from baton.core.decide.decide import ROOM, Decision, advance
+from baton.core.decide.decide import Decision, advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.decide.spending import ANY_AMOUNT
@@ -214,7 +215,7 @@ class Saga:
         answers: Mapping[str, Answer] | None = None,
         looked: Mapping[str, tuple[int, bool]] | None = None,
         after_ms: int = 0,
-        room: int = ROOM,
+        room: int = DEFAULT.entry_bytes,
     ) -> Decision:
         """Let time pass, settle the outcomes, append what follows; what is to be done then.
 
@@ -231,8 +232,7 @@ class Saga:
                 self.now,
                 list(running),
                 found,
-                room,
-                terms=self.terms,
+                Bounds(entry_bytes=room, money=self.terms),
             )
             events = step.events or (step.decision.record if cancels_of(step.decision) else ())
             if events:

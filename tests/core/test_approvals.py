@@ -16,7 +16,8 @@ from baton.core.log.approvals import MOST_ITEMS, shown
 from baton.core.log.records import Option
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.status import status_of
-from baton.core.read.views import graph_view, saga_view
+from baton.core.read.definition_views import graph_view
+from baton.core.read.views import saga_view
 from baton.core.times import iso
 from tests.core.approving import AFTER, TOOLS, WITH, asking, compiled, paying, request_of, run, unapproved
 from tests.core.asked import notices_of, steps_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core.decide.decide import CANCELLED_TOGETHER, ROOM, abandoned, advance, decide
+from baton.core.decide.bounds import DEFAULT
+from baton.core.decide.decide import CANCELLED_TOGETHER, abandoned, advance, decide
 from baton.core.graph.graph import Join
 from baton.core.log import codec
 from baton.core.log import events as ev
@@ -217,7 +218,7 @@ def test_children_that_a_fork_left_are_cancelled_in_parts_too() -> None:
 def test_the_largest_part_fits_into_an_entry_however_long_its_ids_are() -> None:
     ids = [f"{number:0{LONGEST_ID}d}" for number in range(CANCELLED_TOGETHER)]
     part = abandoned(Child(saga=one, workflow="w", input=ev.Value()) for one in ids)
-    assert len(codec.encode_entry(entry(2, part))) < ROOM
+    assert len(codec.encode_entry(entry(2, part))) < DEFAULT.entry_bytes
 
 
 def test_only_those_for_which_there_was_time_are_recorded_and_the_rest_follows() -> None:

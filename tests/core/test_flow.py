@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from baton.core.decide.bounds import Bounds
 from baton.core.decide.decide import Decision, RunStep, advance, decide
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
@@ -172,7 +173,7 @@ def test_an_outcome_for_a_join_that_still_misses_an_edge_is_dropped() -> None:
 
 # ---- room in an entry ---------------------------------------------------------------------------------------------
 
-TEN = program(*(task(f"n{i}") for i in range(10)))
+TEN, TINY = program(*(task(f"n{i}") for i in range(10))), Bounds(entry_bytes=10)
 
 
 def size(*events: ev.Event) -> int:
@@ -182,7 +183,7 @@ def size(*events: ev.Event) -> int:
 def test_outcomes_for_which_there_is_no_room_are_left_for_the_next_entry() -> None:
     saga = Saga(TEN)
     outcomes = [done(f"n{i}", "x" * 1_000) for i in range(10)]
-    step = advance(TEN, saga.state, outcomes, T0, room=3_700)
+    step = advance(TEN, saga.state, outcomes, T0, bounds=Bounds(entry_bytes=3_700))
     assert (step.taken, step.more, len(step.events)) == (3, True, 3)
     assert size(*step.events) <= 3_700
     assert steps_of(step.decision) == (), "what is not taken counts as running"
@@ -192,19 +193,19 @@ def test_outcomes_for_which_there_is_no_room_are_left_for_the_next_entry() -> No
 
 
 def test_one_outcome_is_always_taken_however_large_it_is() -> None:
-    step = advance(TEN, Saga(TEN).state, [done("n0", "x" * 9_000), done("n1")], T0, room=10)
+    step = advance(TEN, Saga(TEN).state, [done("n0", "x" * 9_000), done("n1")], T0, bounds=TINY)
     assert (step.taken, step.more) == (1, True)
 
 
 def test_what_will_be_a_blob_counts_as_its_reference() -> None:
-    outcomes = [done(f"n{i}", "x" * 100_000) for i in range(10)]
-    assert advance(TEN, Saga(TEN).state, outcomes, T0, room=20_000).taken == 10
+    all_ten = [done(f"n{i}", "x" * 100_000) for i in range(10)]
+    assert advance(TEN, Saga(TEN).state, all_ten, T0, bounds=Bounds(entry_bytes=20_000)).taken == 10
 
 
 def test_an_outcome_that_is_dropped_takes_no_room() -> None:
     saga = Saga(TEN)
     saga.go(done("n0"), running=[f"n{i}" for i in range(1, 10)])
-    step = advance(TEN, saga.state, [done("n0", "x" * 9_000), done("n1")], T0, room=10)
+    step = advance(TEN, saga.state, [done("n0", "x" * 9_000), done("n1")], T0, bounds=TINY)
     assert (step.taken, len(step.events)) == (2, 1)
 
 
@@ -212,11 +213,8 @@ def test_facts_for_which_there_is_no_room_follow_in_the_next_entries() -> None:
     many = program(*(wait(f"w{i}", signal="s") for i in range(50)))
     saga = Saga(many)
     entries = 0
-    while True:
-        step = advance(many, saga.state, [], T0, room=500)
+    while (step := advance(many, saga.state, [], T0, bounds=Bounds(entry_bytes=500))).events:
         assert size(*step.events) <= 500
-        if not step.events:
-            break
         entries += 1
         assert step.more is (len(saga.state.open) + len(step.events) < 50)
         saga.put(*step.events)
@@ -226,7 +224,7 @@ def test_facts_for_which_there_is_no_room_follow_in_the_next_entries() -> None:
 def test_questions_for_which_there_is_no_room_follow_in_the_next_entries_each_with_its_notice() -> None:
     asks = "".join(f"  q{n}: {{human: {{title: t, details: {'x' * 500}}}}}\n" for n in range(20))
     saga = Saga(Program(compile_document(f"name: w\nnodes:\n{asks}", {}), KINDS))
-    while (step := advance(saga.program, saga.state, [], T0, room=2_000)).events:
+    while (step := advance(saga.program, saga.state, [], T0, bounds=Bounds(entry_bytes=2_000))).events:
         assert size(*step.events) <= 2_500
         assert [type(event) for event in step.events[:2]] == [ev.QuestionOpened, ev.NoticeDue]
         assert len(step.events) % 2 == 0

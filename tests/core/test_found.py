@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.core.conditions.model import Matches
+from baton.core.decide.bounds import Bounds
 from baton.core.decide.context import Found
 from baton.core.decide.decide import advance, decide
 from baton.core.graph.graph import Branch, Node, Rule
@@ -41,7 +42,7 @@ def test_nothing_can_be_said_where_a_blob_that_the_log_names_cannot_be_had() -> 
 def test_no_value_that_is_made_of_others_is_larger_than_is_allowed(most: int, fails: bool) -> None:
     graph = program(Node(name="p", kind="pass", value=["${input}"]), output="${ctx.p.output}")
     saga = Saga(graph, "123")
-    events = advance(graph, saga.state, [], T0, most_bytes=most).events
+    events = advance(graph, saga.state, [], T0, bounds=Bounds(value_bytes=most)).events
     assert isinstance(events[0], ev.StepFailed if fails else ev.NodePassed)
     end = events[-1]
     assert isinstance(end, ev.SagaEnded)
@@ -53,7 +54,7 @@ def test_no_value_that_is_made_of_others_is_larger_than_is_allowed(most: int, fa
 def test_a_saga_whose_output_is_too_large_fails_instead_of_completing() -> None:
     graph = program(task("a"), output=["${ctx.a.output}", "${ctx.a.output}"])
     saga = Saga(graph)
-    end = advance(graph, saga.state, [done("a", "12345")], T0, most_bytes=16).events[-1]
+    end = advance(graph, saga.state, [done("a", "12345")], T0, bounds=Bounds(value_bytes=16)).events[-1]
     assert isinstance(end, ev.SagaEnded)
     assert end.failure is not None
     assert end.failure.code == "output_too_large"

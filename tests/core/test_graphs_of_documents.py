@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from baton.core.decide.builder import DecisionBuilder, activation
+from baton.core.decide.commands import StartHandler
 from baton.core.decide.context import EvaluationContext, Found, LackingError
+from baton.core.decide.passing import started
 from baton.core.decide.program import Program
 from baton.core.documents.compile import children_of, compile_document
 from baton.core.documents.nodes.subgraph import SubGraph
-from baton.core.expressions import compile_template
+from baton.core.expressions import compile_template, parse
 from baton.core.graph.graph import Graph, decode_graph, encode_graph, hash_of
 from baton.core.graph.inner import inner_graph, name_of, parts_of, split, starter_of
 from baton.core.log import events as ev
@@ -21,7 +24,7 @@ from baton.core.log.undo_events import UndoBegan
 from baton.core.nodes.registry import KINDS
 from baton.core.nodes.subgraph import GraphKind
 from baton.errors import UnknownEntry
-from tests.core.build import problems_of, tool_spec
+from tests.core.build import Saga, problems_of, tool_spec
 
 TOOLS = {"t": tool_spec("t", {}, x={}), "u": tool_spec("u")}
 
@@ -173,6 +176,94 @@ def test_what_its_starter_had_is_fetched_where_it_is_large() -> None:
     assert seen("${item}", outer, found=Found(blobs={"cas://sha256/0": {"item": 2}})) == 2
 
 
+def test_the_batch_result_of_a_failure_is_made_where_a_graph_may_ask_for_it() -> None:
+    asks = '{nodes: {x: {value: "${last_error.%s}"}}}'
+    caught = "nodes: {a: {tool: t, catch: b}, b: {graph: g}}\ngraphs: {g: " + asks % "code" + "}"
+    handled = "failure_handler: {graph: g}\nnodes: {a: {tool: t}}\ngraphs: {g: " + asks % "batch" + "}"
+    other = 'failure_handler: {workflow: h, with: {x: "${last_error.%s}"}}\nnodes: {a: {tool: t}}'
+    silent = "nodes: {a: {tool: t, catch: b}, b: {graph: g}}\ngraphs: {g: {nodes: {x: {value: 1}}}}"
+    documents = [caught, handled, other % "batch", other % "code", silent]
+    assert [Program(of(one), KINDS).tells_batch for one in documents] == [True, True, True, False, False]
+
+
+BIG = "x" * 9_000
+STARTS = """
+failure_handler: {graph: h}
+nodes:
+  a: {map: {over: [1], wait_for: all, tolerated_failures: 0}, value: "${input.n}", catch: b}
+  b: {graph: g}
+  c: {fail: {code: broken, message: broken}, after: b, join: any}
+graphs:
+  g: {nodes: {x: {graph: k}}}
+  k: {nodes: {x: {value: ["${last_error.batch}", "${last_error.answer}", "${input.big}"]}}}
+  h: {nodes: {x: {value: ["${last_error.batch}", "${input.big}", "${ctx.b.output?}"]}}}
+"""
+
+
+def test_a_graph_is_started_with_large_values_by_reference_and_with_the_batch_result_of_a_failure() -> None:
+    saga = Saga(Program(of(STARTS), KINDS), {"big": BIG})
+    saga.go()
+    (child,) = saga.state.children.values()
+    assert sorted(child.passed) == ["input", "last_error.batch"]
+    assert child.passed["input"].v == {"big": BIG}
+    assert [*child.input.v] == ["outer"]
+    batch = child.passed["last_error.batch"]
+    assert batch.v["failed"] == 1
+
+    origin = Origin(
+        outer=ev.Value(v=child.input.v["outer"]), passed=child.passed, input=child.passed["input"]
+    )
+    inner = EvaluationContext(
+        Program(saga.program.graph.graphs["g"], KINDS), State(origin=origin), Found(), "x"
+    )
+    assert inner.render(compile_template(["${last_error.batch.failed}", "${last_error.answer}"])) == [1, None]
+    assert "batch" not in inner.render(compile_template("${last_error}"))
+    rest, passed = started(inner, inner.program.template("x"))
+    assert (rest["outer"]["last_error"]["code"], passed) == ("map_failed", child.passed)
+
+    saga.put(ev.ChildReported(slot="b", child=child.saga, status="completed", output=ev.Value(v=1)))
+    saga.go()
+    start = saga.decision.of(StartHandler)
+    assert start is not None
+    assert sorted(start.child.passed) == ["input"]
+
+
+def test_what_is_passed_is_fetched_by_what_names_a_part_of_it() -> None:
+    large = ev.Value(ref="cas://sha256/0", size=9_000)
+    origin = Origin(
+        outer=ev.Value(v={"ctx": {"b": 1}, "last_error": {}}), passed={"ctx.a": large}, input=large
+    )
+    context = EvaluationContext(PROGRAM, State(origin=origin), Found(), "x")
+    with pytest.raises(LackingError) as lacking:
+        context.render(compile_template("${ctx.a.output.n}"))
+    assert lacking.value.needs == {large.ref}
+    found = replace(context, found=Found(blobs={large.ref: {"n": 2}}))
+    assert found.render(compile_template("${ctx.a.output.n}")) == 2
+    template = compile_template(
+        {"input": {"n": 1, "t": "of ${saga.id}"}, "outer": {"ctx": {"a": "${ctx.a.output}"}}}
+    )
+    assert started(context, template) == (
+        {"input": {"n": 1, "t": "of "}, "outer": {"ctx": {}}},
+        {"ctx.a": large},
+    )
+    texts = ["ctx.a.output", "ctx.a.output.n", "ctx.b.output", "input", "input.n", "item", "saga.id"]
+    assert [context.whole(parse(text)) for text in texts] == [large, None, None, large, None, None, None]
+    assert context.render(compile_template("${last_error.batch}")) is None
+
+
+def test_a_graph_whose_input_cannot_be_made_fails_its_node() -> None:
+    saga = Saga(
+        Program(
+            of("nodes: {a: {graph: g, with: {n: '${input.n}'}}}\ngraphs: {g: {nodes: {x: {tool: t}}}}"), KINDS
+        ),
+        {},
+    )
+    saga.go()
+    assert saga.state.ended is not None
+    assert saga.state.ended.failure is not None
+    assert saga.state.ended.failure.code == "input_unbound"
+
+
 # ---- parts -----------------------------------------------------------------------------------------------------------------
 
 
@@ -189,9 +280,25 @@ def test_names_and_definitions() -> None:
 
 
 def test_a_person_changes_fields_of_the_input_and_not_what_is_seen() -> None:
-    kind = GraphKind()
-    assert kind.changed({"input": {"a": 1}, "outer": {}}, {"a": 2}) == {"input": {"a": 2}, "outer": {}}
-    assert kind.changed({"input": [1]}, {"a": 2}) == {"input": [1]}
+    """Also where the input is kept as a blob: then it is fetched, and the changed one is passed as it is."""
+    text = 'nodes: {b: {graph: g}}\ngraphs: {g: {nodes: {x: {tool: t, with: {x: "${last_error}"}}}}}'
+    program, kind, large = Program(of(text), KINDS), GraphKind(), ev.Value(ref="cas://big", size=9_000)
+
+    def given(own: Any, changes: Any, blobs: Any = None) -> Any:
+        origin = Origin(input=own if isinstance(own, ev.Value) else ev.Value(v=own))
+        state = State(origin=origin, tokens={"b": {"": True}})
+        desk = DecisionBuilder(program, state, 0, (), Found(blobs or {}))
+        return kind.given(activation(program, state, "b"), desk, changes)
+
+    seen = {"outer": {"last_error": None}}
+    assert given({"a": 1}, {"a": 2}) == (ev.Value(v={"input": {"a": 2}, **seen}), {})
+    assert given([1], {"a": 2}) == (ev.Value(v={"input": [1], **seen}), {})
+    assert given(large, {}) == (ev.Value(v=seen), {"input": large})
+    assert given(large, {"a": 2}, {large.ref: [1]}) == (ev.Value(v=seen), {"input": large})
+    assert given(large, {"a": 2}, {large.ref: {"a": 1, "b": 1}}) == (
+        ev.Value(v={"input": {"a": 2, "b": 1}, **seen}),
+        {},
+    )
     (node, _) = of("nodes: {a: {graph: g}, b: {tool: t}}\ngraphs: {g: {nodes: {x: {tool: t}}}}").nodes
     assert kind.node_view(node) == {"graph": "g"}
     assert SubGraph().summary(kind.node_view(node), str) == "graph g"

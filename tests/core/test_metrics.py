@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from baton.core.failures.strategies.registry import STRATEGIES
 from baton.core.log import events as ev
 from baton.core.models.usage import Usage
 from baton.core.read.metrics import METRICS, Figures
@@ -84,42 +85,21 @@ def test_a_step_that_succeeds_at_its_third_attempt_is_one_success_and_two_retrie
         (attempt_failed(2, "timeout"), chosen("retry", 400)),
         (succeeded(3),),
     )
-    told = {name: of(found, name) for name in METRICS}
+    told = {name: sum_ for name in METRICS if (sum_ := of(found, name))}
     assert told == {
         "Attempts": 3,
         "Retries": 2,
         "Succeeded": 1,
-        "Failed": 0,
         "Timeouts": 1,
         "AttemptsUntilSuccess": 3,
         "WorkTime": 40,
         "FailedTime": 14,
         "PauseTime": 600,
-        "Replans": 0,
-        "Questions": 0,
-        "Escalations": 0,
-        "Parked": 0,
-        "RolledBack": 0,
-        "RollbacksFailed": 0,
-        "Held": 0,
-        "BreakerOpened": 0,
-        "SagasCompleted": 0,
-        "SagasFailed": 0,
-        "TicksSkipped": 0,
-        "TicksMissed": 0,
-        "TicksRefused": 0,
-        "EventsUnmatched": 0,
-        "EventsUnreached": 0,
-        "EventsRefused": 0,
-        "LoopBlocked": 0,
-        "DeadMessages": 0,
-        "DeadLetters": 0,
-        "DeadLetterAge": 0,
-        "InputTokens": 0,
-        "OutputTokens": 0,
-        "ModelTime": 0,
-        "Errors": 0,
     }
+
+
+def test_every_strategy_is_counted_under_a_name_that_has_a_row() -> None:
+    assert {strategy.metric for strategy in STRATEGIES.values()} - {""} <= METRICS.keys()
 
 
 def test_errors_are_counted_by_code_and_by_tool_and_code() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.decide import MAX_DEATHS
+from baton.core.decide.bounds import DEFAULT
 from baton.core.decide.outcomes import MONEY, STOPPED, Outcome
 from baton.core.graph.graph import Join
 from baton.core.log import events as ev
@@ -41,14 +41,14 @@ def test_of_two_that_are_halted_at_once_one_parks_it_and_both_are_paid() -> None
 
 def test_an_attempt_that_waits_for_money_is_not_counted_as_cut_off() -> None:
     saga = Saga(chain(1))
-    for _ in range(MAX_DEATHS + 1):
+    for _ in range(DEFAULT.deaths + 1):
         assert ready(saga.go(no_further("n0"))) == ["n0"]
     assert (saga.state.recovery.interruptions, saga.state.counts.interrupted, saga.state.parked) == (
         {},
         0,
         None,
     )
-    assert saga.state.money.spent == 5 * (MAX_DEATHS + 1)
+    assert saga.state.money.spent == 5 * (DEFAULT.deaths + 1)
 
 
 def test_what_was_spent_at_a_slot_that_is_gone_counts_and_does_nothing_else() -> None:
@@ -87,14 +87,17 @@ def test_a_step_that_is_done_just_when_its_join_goes_on_without_it_has_spent_wha
 
 def test_an_attempt_that_a_fault_has_stopped_may_have_acted_and_is_not_counted_as_cut_off() -> None:
     saga = Saga(program(task("n0"), task("n1", "n0")))
-    for _ in range(MAX_DEATHS + 1):
+    for _ in range(DEFAULT.deaths + 1):
         assert ready(saga.go(no_further("n0", why=FAULT))) == ["n0"]
     assert (saga.state.recovery.interruptions, saga.state.counts.interrupted, saga.state.parked) == (
         {},
         0,
         None,
     )
-    assert (saga.state.money.spent, saga.state.recovery.possibly_running) == (5 * (MAX_DEATHS + 1), ("n0",))
+    assert (saga.state.money.spent, saga.state.recovery.possibly_running) == (
+        5 * (DEFAULT.deaths + 1),
+        ("n0",),
+    )
     saga.go(done("n0"))
     assert saga.state.recovery.possibly_running == ()
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
+from baton.core.decide.bounds import DEFAULT
 from baton.core.decide.commands import Decision, SendNotices
-from baton.core.decide.decide import MAX_DEATHS
 from baton.core.log import events as ev
 from baton.core.log.inbox import owed
 from baton.core.log.status import status_of
@@ -24,7 +24,7 @@ def tell(saga: Saga) -> None:
 
 def test_a_saga_is_parked_after_three_deaths_without_progress() -> None:
     saga = Saga(chain(2))
-    for _ in range(MAX_DEATHS - 1):
+    for _ in range(DEFAULT.deaths - 1):
         saga.die()
         assert ready(saga.go()) == ["n0"]
     saga.die()
@@ -48,7 +48,7 @@ def test_progress_between_two_deaths_starts_the_count_anew() -> None:
 
 def test_a_saga_is_parked_after_three_interruptions_of_one_step_without_progress() -> None:
     saga = Saga(program(task("a"), task("b")))
-    for _ in range(MAX_DEATHS - 1):
+    for _ in range(DEFAULT.deaths - 1):
         assert ready(saga.go(interrupted("a"), interrupted("b"))) == ["a", "b"]
         assert saga.kinds == ["step_interrupted", "step_interrupted"]
     assert saga.go(interrupted("a"), running=["b"]) == Decision(commands=(SendNotices(owed(saga.state)),))
@@ -92,7 +92,7 @@ def test_an_interruption_is_no_attempt() -> None:
 def test_a_parked_saga_does_nothing_not_even_when_a_wait_is_due() -> None:
     saga = Saga(program(task("a"), wait("w", ms=5)))
     saga.go()
-    for _ in range(MAX_DEATHS):
+    for _ in range(DEFAULT.deaths):
         saga.die()
     saga.go()
     tell(saga)
@@ -114,12 +114,12 @@ def test_a_result_that_comes_while_the_saga_is_parked_is_recorded() -> None:
 
 def test_a_resumed_saga_gets_three_tries_again() -> None:
     saga = Saga(chain(1))
-    for _ in range(MAX_DEATHS):
+    for _ in range(DEFAULT.deaths):
         saga.die()
     saga.go()
     saga.put(ev.Resumed(by="ada", at=saga.now), epoch=0)
     assert ready(saga.go()) == ["n0"]
-    for _ in range(MAX_DEATHS - 1):
+    for _ in range(DEFAULT.deaths - 1):
         saga.die()
     assert ready(saga.go()) == ["n0"]
     saga.die()
@@ -132,7 +132,7 @@ def test_a_saga_that_kills_its_worker_with_nothing_in_flight_is_parked_too() -> 
     saga = Saga(program(task("a"), output="${ctx.a.output}"))
     saga.go(done("a", ref="cas://a"))
     assert saga.state.tokens == {}
-    for _ in range(MAX_DEATHS):
+    for _ in range(DEFAULT.deaths):
         saga.die()
     saga.go()
     assert saga.state.parked is not None
@@ -142,7 +142,7 @@ def test_a_saga_that_kills_its_worker_with_nothing_in_flight_is_parked_too() -> 
 
 def test_the_reason_stays_short_however_many_steps_were_ready() -> None:
     saga = Saga(program(*(task(f"n{i}") for i in range(500))))
-    for _ in range(MAX_DEATHS):
+    for _ in range(DEFAULT.deaths):
         saga.die()
     saga.go()
     assert saga.state.parked is not None
@@ -154,7 +154,7 @@ def test_the_reason_stays_short_however_many_steps_were_ready() -> None:
 
 def test_a_saga_that_is_parked_for_deaths_is_an_incident_of_the_same_entry() -> None:
     saga = Saga(chain(2))
-    for _ in range(MAX_DEATHS):
+    for _ in range(DEFAULT.deaths):
         saga.die()
     (notice,) = notices_of(saga.go())
     assert saga.kinds == ["notice_due", "parked"]
@@ -169,7 +169,7 @@ def test_a_saga_that_is_parked_for_deaths_is_an_incident_of_the_same_entry() -> 
 
 def test_a_saga_that_is_parked_for_a_step_longer_than_an_invocation_is_an_incident_too() -> None:
     saga = Saga(program(task("a"), task("b")))
-    for _ in range(MAX_DEATHS):
+    for _ in range(DEFAULT.deaths):
         saga.go(interrupted("a"))
     (notice,) = saga.state.outbox.due
     assert (notice.code, notice.node, notice.incident) == ("over_budget", "a", True)
@@ -189,7 +189,7 @@ def test_a_saga_that_is_resumed_and_parked_again_is_told_of_again() -> None:
     saga = Saga(chain(1))
     keys = []
     for _ in range(2):
-        for _ in range(MAX_DEATHS):
+        for _ in range(DEFAULT.deaths):
             saga.die()
         (notice,) = notices_of(saga.go())
         keys.append(notice.key)
@@ -203,7 +203,7 @@ def test_a_saga_that_is_resumed_and_parked_again_is_told_of_again() -> None:
 def test_a_parking_with_no_step_in_flight_names_no_node() -> None:
     saga = Saga(program(task("a"), output="${ctx.a.output}"))
     saga.go(done("a", ref="cas://a"))
-    for _ in range(MAX_DEATHS):
+    for _ in range(DEFAULT.deaths):
         saga.die()
     (notice,) = notices_of(saga.go())
     assert notice.message.startswith(f"saga `{saga.state.origin.saga}` is parked: 3 invocations")

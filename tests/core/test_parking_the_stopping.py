@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.decide import CANCELLED_TOGETHER, MAX_DEATHS, Decision, abandoned, advance
+from baton.core.decide.bounds import DEFAULT
+from baton.core.decide.decide import CANCELLED_TOGETHER, Decision, abandoned, advance
 from baton.core.decide.outcomes import MONEY
 from baton.core.decide.program import Program
 from baton.core.effects.toolspec import ONCE
@@ -64,7 +65,7 @@ def wants(saga: Saga) -> Decision:
 
 def kill(saga: Saga) -> None:
     """Every worker dies before it writes anything of what it does, until the saga is parked."""
-    for _ in range(MAX_DEATHS):
+    for _ in range(DEFAULT.deaths):
         assert cancels_of(wants(saga))
         saga.die()
     saga.go()
@@ -100,7 +101,7 @@ def test_a_person_who_resumes_it_lets_it_go_on_where_it_stopped(make: Any, end: 
     kill(saga)
     saga.tell()
     saga.put(ev.Resumed(by="ada", at=saga.now), epoch=0)
-    for _ in range(MAX_DEATHS - 1):
+    for _ in range(DEFAULT.deaths - 1):
         saga.die()
         assert len(cancels_of(wants(saga))) == 2
     saga.go()
@@ -125,7 +126,7 @@ def test_a_cancel_lets_it_go_on_too(make: Any, end: str) -> None:
 def test_each_part_of_the_children_that_is_in_the_log_is_progress(make: Any, end: str) -> None:
     saga = make(MANY)
     for _ in range(2):
-        for _ in range(MAX_DEATHS - 1):
+        for _ in range(DEFAULT.deaths - 1):
             saga.die()
         decision = wants(saga)
         saga.put(abandoned(one for _, one in cancels_of(decision)[:CANCELLED_TOGETHER]))
@@ -138,7 +139,7 @@ def test_each_part_of_the_children_that_is_in_the_log_is_progress(make: Any, end
 def test_what_was_cut_off_or_nearly_killed_its_workers_before_is_not_held_against_what_stops() -> None:
     """Nothing of it runs again."""
     saga = Saga(program(task("a"), task("b")))
-    for _ in range(MAX_DEATHS - 1):
+    for _ in range(DEFAULT.deaths - 1):
         saga.go(interrupted("a"), running=["b"])
     saga.cancel(grace_ms=60_000)
     saga.go(interrupted("a"), running=["b"])
@@ -146,7 +147,7 @@ def test_what_was_cut_off_or_nearly_killed_its_workers_before_is_not_held_agains
     saga.go(done("b"))
     assert status_of(saga.state) == "cancelled"
     saga = parent()
-    for _ in range(MAX_DEATHS - 1):
+    for _ in range(DEFAULT.deaths - 1):
         saga.die()
     saga.cancel()
     saga.die()
@@ -255,7 +256,7 @@ def test_who_is_to_be_told_is_told_once_more_when_it_is_parked_and_then_no_more(
     saga = Saga(program(task("a", effect=ONCE)))
     saga.go(interrupted("a"))
     saga.cancel()
-    for _ in range(MAX_DEATHS):
+    for _ in range(DEFAULT.deaths):
         assert len(notices_of(saga.go())) == 1
         saga.die()
     assert len(notices_of(saga.go())) == 2, "and of the parking itself"

@@ -18,7 +18,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.core.decide.decide import ROOM, RunStep
+from baton.core.decide.bounds import DEFAULT
+from baton.core.decide.decide import RunStep
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
@@ -41,7 +42,7 @@ class Run:
     """A saga and the interpreter, side by side."""
 
     shape: Shape
-    room: int = ROOM
+    room: int = DEFAULT.entry_bytes
     saga: Saga = field(init=False)
     reference: Reference = field(init=False)
     started: dict[str, Any] = field(default_factory=dict)

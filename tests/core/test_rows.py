@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from baton.core.decide.bounds import Bounds
 from baton.core.decide.decide import advance
 from baton.core.decide.outcomes import Outcome, refused
 from baton.core.effects.rows import (
@@ -140,7 +141,7 @@ def test_rows_that_no_transaction_has_room_for_wait_with_their_outcome() -> None
     saga = Saga(program(task("a"), task("b")))
     many = tuple(Row("k", str(number), {}) for number in range(90))
     step = advance(
-        saga.program, saga.state, [outcome("a", *many), outcome("b", *many[:1])], T0, row_room=ROOM
+        saga.program, saga.state, [outcome("a", *many), outcome("b", *many[:1])], T0, bounds=Bounds(rows=ROOM)
     )
     assert (step.taken, step.more, step.rows) == (1, True, many)
 
@@ -149,7 +150,7 @@ def test_rows_that_are_too_large_together_wait_with_their_outcome() -> None:
     saga = Saga(program(task("a"), task("b"), task("c")))
     large = tuple(Row("k", str(number), {"a": "x" * 95_000}) for number in range(18))
     outcomes = [outcome("a", *large), outcome("b", *large), outcome("c", *large)]
-    step = advance(saga.program, saga.state, outcomes, T0, row_room=ROOM)
+    step = advance(saga.program, saga.state, outcomes, T0, bounds=Bounds(rows=ROOM))
     assert (step.taken, step.more, len(step.rows)) == (2, True, 36)
     assert sum(map(size_of, step.rows)) <= 3_500_000
 

@@ -7,13 +7,14 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
+from samtranslator.yaml_helper import yaml_parse  # type: ignore[import-untyped]  # has no stubs
 
 from baton.core.log.events import Failure, Parked, SagaEnded, StepFailed
 from baton.core.read.metrics import NAMESPACE, Figures
 from baton.local.parameters import check_rules
 from baton.local.problems import TemplateProblem
 from baton.runtime.metrics import Metrics
-from tests.deploy.stack import Stack, stack
+from tests.deploy.stack import ROOT, Stack, stack
 from tests.kit import emf
 
 NOW = 1_700_000_000_000
@@ -70,6 +71,27 @@ def test_alarms_watch_figures_that_the_worker_writes() -> None:
         where = {one["Name"]: one["Value"] for one in watched["Dimensions"]}
         assert emf.total(found, watched["MetricName"], **where) == 1
     assert of["ErrorBudgetAlarm"]["Threshold"] == "0.5"
+
+
+def test_the_alarm_of_one_workflow_in_the_docs_is_that_of_all_with_a_dimension_more() -> None:
+    page = (ROOT / "docs" / "breakers.md").read_text("utf-8")
+    written = yaml_parse(
+        page.partition("```yaml\n  DinnerErrorBudgetAlarm")[2].partition("```")[0].partition("\n")[2]
+    )
+    of = stack(**BOTH)
+    resource = of.resolver.value(written, "docs")
+    of_one, of_all = resource["Properties"], of.properties("ErrorBudgetAlarm")
+    assert resource["Type"] == "AWS::CloudWatch::Alarm"
+    assert written["Condition"] == of.template.resources["ErrorBudgetAlarm"]["Condition"]
+    figures = Figures(counts_ends=True)
+    figures.heard("dinner", (SagaEnded(status="failed"), SagaEnded(status="completed")), NOW)
+    lines = [json.dumps(one) for one in figures.take(NOW, 0, of.resolver.name("WorkerFunction"))]
+    for query in of_one["Metrics"][1:]:
+        metric = query["MetricStat"]["Metric"]
+        where = {one["Name"]: one["Value"] for one in metric["Dimensions"]}
+        assert metric["Dimensions"].pop() == {"Name": "workflow", "Value": "dinner"}
+        assert emf.total(emf.read(lines), metric["MetricName"], **where) == 1
+    assert {**of_one, "AlarmDescription": ""} == {**of_all, "AlarmDescription": ""}
 
 
 @pytest.mark.parametrize("name", PARKED)

@@ -25,6 +25,8 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         "MailFrom": "desk@lantern.example",
         "GroupMailTo": "{name}@lists.example",
         "EventBusName": "default",
+        "EventTenant": TENANT,
+        "EventSources": "shop",
         "StandardTools": "std.notify",
         "OperatorTenant": TENANT,
         "SigningKey": "the-key-of-every-test-and-of-nothing-else",

@@ -48,6 +48,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "claim": (202, ""),
     "cost": (200, ""),
     "discard-dead-letter": (202, ""),
+    "discard-dead-letters": (202, ""),
     "error-budgets": (200, ""),
     "events": (200, ""),
     "explain": (200, ""),

@@ -10,6 +10,7 @@ import pytest
 
 from baton.console.pages import PAGES
 from baton.core.log.events import Failure, SagaEnded, StepSucceeded, Value
+from baton.ports import SagaRef
 from tests.handlers.browsing import HOSTILE, SECRET, VARIABLE, Browser
 from tests.handlers.browsing import PARAMETERS as _PARAMETERS
 from tests.handlers.deployment import Deployment
@@ -183,16 +184,49 @@ def test_a_number_that_the_callers_roles_do_not_show_is_none(http: Http) -> None
     assert "Dead letters – your roles do not show it" in text
 
 
+def test_the_pages_of_a_failed_saga_and_of_its_handler_lead_to_each_other(
+    http: Http, browser: Browser
+) -> None:
+    begin(http.engine, ADA)
+    handler = SagaRef("acme", f"{ADA.id}.0.failure-handler")
+    ended = SagaEnded(status="failed", failure=Failure("boom", "No `money`."), handler=handler.id)
+    append(http.engine, ended)
+    seen = browser.get(SAGA)
+    assert f"Its failure handler was {handler.id}, which is not stored any more." in seen.text
+    begin(http.engine, handler)
+    assert http.get(f"/sagas/{ADA.id}").body["failure_handler"] == {
+        "saga": handler.id,
+        "status": "running",
+        "why": None,
+    }
+    seen = browser.get(SAGA)
+    assert f"Its failure handler is {handler.id} running" in seen.text
+    assert "No <code>money</code>." in seen.html
+    back = browser.get(f"/console/sagas/{handler.id}")
+    assert f"It is the failure handler of {ADA.id}." in back.text
+    assert f'href="{SAGA}"' in back.html
+    other = SagaRef("acme", "another")
+    begin(http.engine, other)
+    append(
+        http.engine,
+        SagaEnded(status="failed", failure=Failure("a", "b"), unhandled=Failure("c", "no `tell`")),
+        ref=other,
+    )
+    assert "was not started: no tell" in browser.get(f"/console/sagas/{other.id}").text
+
+
 def test_a_role_that_is_missing_is_named(http: Http) -> None:
     begin(http.engine, ADA)
     seen = Browser(http, roles=("answer",)).get(SAGA)
     assert seen.status == 403
-    assert "needs the role `read`" in seen.text
+    assert "needs the role read" in seen.text
+    assert "ada of acme" in seen.text
 
 
 def test_a_saga_of_another_tenant_is_not_there(http: Http) -> None:
     begin(http.engine, ADA)
-    assert Browser(http, tenant="globex").get(SAGA).status == 404
+    seen = Browser(http, tenant="globex").get(SAGA)
+    assert (seen.status, "ada of globex" in seen.text) == (404, True)
 
 
 def test_sagas_are_filtered_and_paged(http: Http, browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,10 +274,12 @@ def test_a_form_of_another_sign_in_does_nothing(browser: Browser) -> None:
             seen = browser.post(path, csrf=token)
             assert seen.status == 403
             assert "Nothing was done" in seen.text
+            assert "ada of acme" in seen.text
 
 
 def test_an_unknown_page_is_said(browser: Browser) -> None:
-    assert browser.get("/console/nonsense").status == 404
+    seen = browser.get("/console/nonsense")
+    assert (seen.status, "ada of acme" in seen.text) == (404, True)
     assert browser.get("/consoles").status != 200
 
 
@@ -278,5 +314,5 @@ def test_a_defect_is_a_page_and_is_logged(
 
     monkeypatch.setattr("baton.console.site._found", broken)
     seen = browser.get("/console")
-    assert (seen.status, "planted" in seen.text) == (500, False)
+    assert (seen.status, "planted" in seen.text, "ada of acme" in seen.text) == (500, False, True)
     assert "console defect" in caplog.text

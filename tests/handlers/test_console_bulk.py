@@ -81,8 +81,8 @@ def test_those_that_match_are_counted_before_anything_is_done(
 def test_many_are_cancelled_once_and_each_is_told_of(browser: Browser, deployment: Deployment) -> None:
     form = {"saga": [ADA.id, GRACE.id, "gone"], "reason": "Enough.", "forced": "yes"}
     seen = browser.post("/console/bulk/cancel", form)
-    assert "2 of 3 are done. 1 are not." in seen.text
-    assert "gone Not done: there is no saga `gone`" in seen.text
+    assert "2 of 3 are done. 1 is not." in seen.text
+    assert "gone Not done: there is no saga gone" in seen.text
     assert [one.reason for ref in MANY for one in cancelled(deployment, ref)] == ["Enough.", "Enough."]
     again = browser.post("/console/bulk/cancel", form)
     assert again.text.count("It was so before. Nothing was changed.") == 2
@@ -102,7 +102,7 @@ def test_what_was_chosen_and_cannot_take_it_is_left_as_it_is_and_told_of(
     assert "nothing: it is not parked" in seen.text
     assert f'name="saga" value="{GRACE.id}"' not in seen.html
     done = browser.post("/console/bulk/resume", {"saga": [ADA.id, GRACE.id]})
-    assert "1 of 2 are done." in done.text
+    assert "1 of 2 is done." in done.text
     assert f"{GRACE.id} Not done:" in done.text
 
 
@@ -143,7 +143,7 @@ def test_a_store_that_does_not_answer_leaves_one_unknown_and_the_others_done(
 
     monkeypatch.setattr(Within, "__call__", slow)
     seen = browser.post("/console/bulk/cancel", {"saga": [GRACE.id, ADA.id]})
-    assert "1 of 2 are done." in seen.text
+    assert "1 of 2 is done." in seen.text
     assert f"{GRACE.id} Not known:" in seen.text
     assert len(cancelled(deployment, ADA)) == 1
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from baton.core.log.events import SagaEnded
 from tests.handlers.browsing import HOSTILE, SECRET, VARIABLE, Browser
 from tests.handlers.browsing import PARAMETERS as _PARAMETERS
 from tests.handlers.http import Http
-from tests.handlers.sagas import ADA, ECHO, asking
+from tests.handlers.sagas import ADA, ECHO, append, asking, begin
 from tests.handlers.test_console_operations import check_page
 
 PARAMETERS = _PARAMETERS | {"UserDayBudgetUsd": "2.50"}
@@ -50,6 +51,51 @@ def test_a_workflow_has_its_graph_its_versions_and_how_many_sagas_need_a_look(
     assert "thgir" not in first.text
     for path in ("", "/echo", "/echo/1"):
         check_page(browser, f"/console/workflows{path}")
+
+
+GRAPHS = """
+name: rounds
+failure_handler: {graph: tell}
+nodes:
+  visit: {map: [1, 2], graph: one, with: {day: "${item}"}}
+graphs:
+  one: {nodes: {look: {value: 1}, say: {graph: tell, with: {day: 1}, after: look}}}
+  tell: {nodes: {mail: {value: 1}}}
+"""
+
+
+def test_the_graphs_of_a_document_are_drawn_and_linked_both_ways(http: Http, browser: Browser) -> None:
+    http.register(GRAPHS)
+    seen = browser.get("/console/workflows/rounds")
+    assert "visit map, graph one" in seen.text
+    assert "Graph tell, the failure handler" in seen.text
+    assert "It starts the graph tell." in seen.text
+    for graph, node in (("one", "look"), ("tell", "mail")):
+        assert f'href="/console/workflows/rounds.{graph}"' in seen.html
+        assert f'<a href="/console/workflows/rounds.{graph}#node-{node}"' in seen.html
+    assert (
+        'href="/console/workflows/rounds.one/1#node-look"' in browser.get("/console/workflows/rounds/1").html
+    )
+    inner = browser.get("/console/workflows/rounds.one")
+    assert "A graph in the document of rounds" in inner.text
+    assert 'href="/console/workflows/rounds.tell"' in inner.html
+    for path in ("rounds", "rounds.one"):
+        check_page(browser, f"/console/workflows/{path}")
+    http.register(
+        GRAPHS.replace("{graph: tell}\nnodes", "tell\nnodes")
+        .replace("graph: tell,", "workflow: t,")
+        .replace("  tell: {", "  x: {")
+    )
+    assert "It starts the workflow tell." in browser.get("/console/workflows/rounds").text
+
+
+def test_all_that_became_of_its_sagas_is_counted(http: Http, browser: Browser) -> None:
+    begin(http.engine, ADA)
+    append(http.engine, SagaEnded(status="completed"))
+    seen = browser.get("/console/workflows/echo").text
+    assert "At work 1" in seen  # the head is the worker's to write
+    for status in ("Waiting for a person 0", "Parked 0", "Failed 0", "Completed 0"):
+        assert status in seen
 
 
 def test_a_tool_says_what_undoes_it_what_it_costs_and_its_schemas(browser: Browser) -> None:

@@ -59,9 +59,11 @@ def test_a_workflow_leads_to_its_form_which_says_what_it_will_do(browser: Browse
     assert f'href="{PAGE}"' in browser.get("/console/workflows/strict").html
     seen = browser.get(PAGE)
     assert "One saga begins to run at once, for ada. It may call trial.echo." in seen.text
-    assert """baton start strict --input '{"vegan": false}'""" in seen.text
+    assert "In a shell, with an example" in seen.text
+    assert """baton start strict --input '{"city": "Graz",""" in seen.text
     assert "curl -X POST https://api.test/sagas " in seen.text
     example = browser.get(f"{PAGE}?example=1")
+    assert "The same in a shell" in example.text
     assert '--input \'{"city": "Graz", "guests": ["Grace", "Alan"], "party": 3,' in example.text
     check_page(browser, PAGE)
 
@@ -74,6 +76,24 @@ def test_the_page_of_a_graph_leads_to_the_workflow_that_starts_it(http: Http, br
     assert 'href="/console/workflows/outer"' in seen.html
     assert "Start a saga" not in seen.text
     assert "Start a saga" in browser.get("/console/workflows/outer").text
+
+
+def test_a_graph_is_not_started_and_its_page_says_what_is(http: Http, browser: Browser) -> None:
+    http.register("name: outer\nnodes: {one: {graph: inner}}\ngraphs: {inner: {nodes: {a: {value: 1}}}}")
+    page = "/console/workflows/outer.inner/start"
+    for seen in (browser.get(page), browser.post(page, {"/input": ""})):
+        assert (seen.status, '<form class="stack"' in seen.html, sagas(http)) == (404, False, 0)
+        assert "inner is a graph in the document of outer, which alone starts it" in seen.text
+        assert 'href="/console/workflows/outer/start"' in seen.html
+
+
+def test_there_is_no_command_that_would_be_refused(http: Http, browser: Browser) -> None:
+    code = '{type: object, required: [code], properties: {code: {type: string, pattern: "^[A-Z]{3}$"}}}'
+    http.register(f"name: coded\ninput: {code}\nnodes: {{a: {{value: 1}}}}")
+    page = "/console/workflows/coded/start"
+    assert "baton start" not in browser.get(page).text
+    checked = browser.post(page, {"/input/code": "ABC", "check": "yes"})
+    assert """baton start coded --input '{"code": "ABC"}'""" in checked.text
 
 
 def test_a_form_that_is_filled_wrongly_then_rightly_starts_one_saga_for_two_submits(
@@ -92,7 +112,7 @@ def test_a_form_that_is_filled_wrongly_then_rightly_starts_one_saga_for_two_subm
     assert (wrong.status, sagas(http)) == (422, 0)
     assert "Nothing was started. Look at the marked fields." in wrong.text
     assert "must be a whole number" in wrong.text
-    assert "`ring = none` is no label" in wrong.text
+    assert "ring = none is no label" in wrong.text
     assert wrong.field("key") == form["key"]
     large = browser.post(PAGE, form | {"/input/party": "10", "labels": ""})
     assert (large.status, large.html.count('aria-invalid="true"'), sagas(http)) == (422, 1, 0)
@@ -162,6 +182,6 @@ def test_who_may_not_start_sees_no_form(http: Http, browser: Browser) -> None:
     viewer = Browser(http, user="vera", roles=("read",))
     assert PAGE not in viewer.get("/console/workflows/strict").html
     for seen in (viewer.get(PAGE), viewer.post(PAGE, {"/input/city": "1", "/input/party": "2"})):
-        assert (seen.status, "to start a saga needs the role `run`" in seen.text) == (403, True)
+        assert (seen.status, "to start a saga needs the role run" in seen.text) == (403, True)
     assert sagas(http) == 0
     assert browser.get("/console/workflows/none/start").status == 404

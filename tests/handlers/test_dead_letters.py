@@ -161,6 +161,22 @@ def test_lists_are_filtered_and_paged(
     assert http.get("/dead-letters", query={"cursor": "eJxx"}).status == 400
 
 
+def test_many_are_counted_and_discarded_in_one_request(
+    worker: Worker, reconciler: Reconciler, http: Http, deployment: Deployment
+) -> None:
+    die(worker, reconciler, deployment, ADA, GRACE)
+    body = {"node": "say", "reason": "a test"}
+    counted = http.post("/dead-letters/discard", body | {"dry_run": True})
+    assert (counted.status, counted.body["matched"], counted.body["discarded"]) == (202, 2, 0)
+    one = http.post("/dead-letters/discard", body | {"limit": 1}).body
+    assert (one["matched"], one["discarded"], one["next"] is None) == (1, 1, False)
+    rest = http.post("/dead-letters/discard", body | {"cursor": one["next"]}).body
+    assert rest == {"matched": 1, "discarded": 1, "refused": [], "next": None}
+    assert letters(http) == []
+    assert {letter["why"] for letter in letters(http, status="discarded")} == {"a test"}
+    http.post("/dead-letters/discard", {"node": "say"}).problem(422, "invalid-input")
+
+
 def test_a_discarded_letter_keeps_who_when_and_why_and_stays_so_while_its_cause_is_the_same(
     worker: Worker, reconciler: Reconciler, http: Http, deployment: Deployment
 ) -> None:

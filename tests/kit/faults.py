@@ -9,40 +9,17 @@ import random
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-WRITES = frozenset(
-    {
-        "create_head",
-        "append",
-        "append_with_rows",
-        "take",
-        "leave_wake",
-        "release",
-        "arm",
-        "defer",
-        "postpone",
-        "put_snapshot",
-        "leave",
-        "announce",
-        "put",
-        "put_texts",
-        "watch",
-        "leave_word",
-        "remove",
-        "send",
-        "invoke",
-        "claim",
-        "change",
-        "move",
-        "write_breaker",
-        "write_schedule",
-        "subscribe",
-        "unsubscribe",
-        "draw",
-        "expire",
-        "tell",
-        "sent",
-    }
-)
+# Which fates a call can meet hangs on these two: tests/simulation/test_crash_points.py holds them against the ports.
+WRITES = frozenset({
+    "acknowledge", "announce", "append", "append_with_rows", "arm", "change", "claim", "create_head", "defer", "delete", "draw",
+    "expire", "invoke", "leave", "leave_wake", "leave_word", "move", "postpone", "put", "put_snapshot", "put_texts", "release",
+    "remove", "resolve", "send", "sent", "spend", "subscribe", "take", "tell", "unsubscribe", "watch", "write", "write_breaker",
+    "write_schedule",
+})  # fmt: skip
+READS = frozenset({
+    "all", "at_work", "backlog", "count", "due", "find", "get", "listed", "names", "of_saga", "open", "outstanding", "read",
+    "read_breaker", "read_head", "read_schedule", "read_snapshot", "read_tail", "receive", "removed", "subscribed", "versions",
+})  # fmt: skip
 
 FINE = "fine"
 CRASH_BEFORE, CRASH_AFTER = "crash before", "crash after"

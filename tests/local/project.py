@@ -131,6 +131,14 @@ Resources:
       Events:
         Tick: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 minute)}}
 """
+RULE = """
+  Outside:
+    Type: AWS::Events::Rule
+    Properties:
+      EventBusName: orders
+      EventPattern: {source: [shop]}
+      Targets: [{Id: worker, Arn: !GetAtt Worker.Arn, DeadLetterConfig: {Arn: !GetAtt Failures.Arn}}]
+"""
 MACHINE = """{"StartAt": "Make", "States": {
   "Make": {"Type": "Pass", "Parameters": {"items.$": "States.ArrayRange(0, 1, 1)"}, "Next": "Each"},
   "Each": {"Type": "Map", "ItemsPath": "$.items", "End": true,
@@ -161,7 +169,7 @@ from acting import act
 def handler(event, context):
     print("handling", event)
     if "Records" not in event:
-        act(event)
+        act(event.get("detail", event))
         return "x" * event["answer"] if "answer" in event else event
     failed = [
         record["messageId"]
@@ -208,10 +216,10 @@ def handler(event, context):
 """
 
 
-def write_project(folder: Path) -> Path:
-    """Writes the whole project; returns the path of its template."""
+def write_project(folder: Path, more: str = "") -> Path:
+    """Writes the whole project, with `more` resources; returns the path of its template."""
     files = {
-        "template.yaml": TEMPLATE,
+        "template.yaml": TEMPLATE + more,
         "machine.asl.json": MACHINE,
         "layer/acting.py": LAYER,
         "worker/app.py": WORKER,
@@ -276,6 +284,16 @@ async def send(run: LocalRun, *bodies: dict[str, Any], group: str = "") -> None:
         await asyncio.to_thread(sqs.send_message_batch, QueueUrl=run.physical["Queue"], Entries=batch)
 
 
+async def put_events(run: LocalRun, *entries: dict[str, Any]) -> list[dict[str, Any]]:
+    """Events of the shop on the bus of `RULE`, unless an entry says otherwise; what was answered for each."""
+    usual = {"EventBusName": "orders", "Source": "shop", "DetailType": "paid", "Detail": "{}"}
+    answer = await asyncio.to_thread(
+        client(run, "events").put_events, Entries=[usual | entry for entry in entries]
+    )
+    answered: list[dict[str, Any]] = answer["Entries"]
+    return answered
+
+
 def deliveries(run: LocalRun, body: dict[str, Any]) -> list[Any]:
     """The ended invocations that were given a message with this body, oldest first."""
     wanted = json.dumps(body)
@@ -296,7 +314,7 @@ async def until(ready: Callable[[], Any], limit_s: float = PATIENCE_S) -> Any:
 
 
 async def received(run: LocalRun, queue: str, limit_s: float = PATIENCE_S) -> dict[str, Any]:
-    """The next message of a queue that no function polls."""
+    """Takes the next message out of a queue that no function polls."""
     sqs = client(run, "sqs")
     give_up = time.monotonic() + limit_s
     while time.monotonic() < give_up:
@@ -305,5 +323,7 @@ async def received(run: LocalRun, queue: str, limit_s: float = PATIENCE_S) -> di
         )
         if answer.get("Messages"):
             message: dict[str, Any] = answer["Messages"][0]
+            handle = message["ReceiptHandle"]
+            await asyncio.to_thread(sqs.delete_message, QueueUrl=run.physical[queue], ReceiptHandle=handle)
             return message
     raise AssertionError(f"{queue} stayed empty")

@@ -13,9 +13,10 @@ import httpx
 import jwt
 import pytest
 
+from baton.local.records import InvocationRecord
 from baton.local.run import FunctionError, LocalRun
 from baton.local.tokens import TokenIssuer
-from tests.local.project import Scenario, received, shared_run, until, write_project
+from tests.local.project import RULE, Scenario, put_events, received, shared_run, until, write_project
 
 pytestmark = pytest.mark.e2e
 NOTHING = frozenset({"stream", "queue", "schedule"})
@@ -29,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def play(folder: Path) -> Iterator[Callable[[Scenario], None]]:
     options: dict[str, Any] = {"variables": {"EXTRA": "1"}, "retry_delays_s": (0.05,)}
-    with shared_run(write_project(folder), switched_off=NOTHING, **options) as play:
+    with shared_run(write_project(folder, RULE), switched_off=NOTHING, **options) as play:
         yield play
 
 
@@ -123,9 +124,8 @@ def test_a_function_invokes_another_one_and_failed_events_are_repeated_as_the_te
         assert told["error"] == "Unhandled"
         assert json.loads(told["payload"])["errorType"] == "ValueError"
         assert (await forward(run, "Event", {"do": "raise"}))["status"] == 202
-        events = await until(
-            lambda: len(found := [r for r in run.invocations if r.trigger == "event"]) == 2 and found
-        )
+        await until(lambda: len(raising(run)) == 2)
+        events = raising(run)
         assert events[0].request_id == events[1].request_id
         assert [record.outcome for record in events] == ["error", "error"]
         letter = json.loads((await received(run, "Failures"))["Body"])
@@ -133,10 +133,56 @@ def test_a_function_invokes_another_one_and_failed_events_are_repeated_as_the_te
         assert letter["requestPayload"] == {"do": "raise"}
         assert letter["responsePayload"]["errorType"] == "ValueError"
 
+    def raising(run: LocalRun) -> list[InvocationRecord]:
+        return [r for r in run.invocations if r.trigger == "event" and r.event == {"do": "raise"}]
+
     async def forward(run: LocalRun, kind: str, payload: Any) -> Any:
         body = json.dumps({"do": "forward", "type": kind, "payload": payload})
         answer = await run.invoke("Front", {"rawPath": "/", "body": body})
         return json.loads(answer["body"])
+
+    play(scenario)
+
+
+def test_an_event_on_a_bus_comes_to_the_targets_of_its_rule_and_lies_with_the_dead_if_they_never_take_it(
+    play: Callable[[Scenario], None],
+) -> None:
+    """The envelope is EventBridge's. What no rule takes, or a deployment would refuse, is said in the log."""
+
+    async def scenario(run: LocalRun) -> None:
+        answered = await put_events(
+            run,
+            {"Source": "shp"},
+            {"DetailType": ""},
+            {"Detail": "[]"},
+            {"Source": "aws.s3"},
+            {"Detail": '{"do": "raise"}', "Resources": ["order/1"]},
+        )
+        assert answered[3]["ErrorCode"] == "NotAuthorizedForSourceException"
+        shp, untyped, flat, raises = (answered[n]["EventId"] for n in (0, 1, 2, 4))
+        letter = json.loads((await received(run, "Failures"))["Body"])
+        event = letter["requestPayload"]
+        assert event.pop("time").endswith("Z")
+        assert event == {
+            "version": "0",
+            "id": raises,
+            "source": "shop",
+            "detail-type": "paid",
+            "detail": {"do": "raise"},
+            "resources": ["order/1"],
+            "account": "000000000000",
+            "region": "us-east-1",
+        }
+        assert letter["requestContext"]["approximateInvokeCount"] == 2
+        tried = [record for record in run.invocations if record.event.get("source")]
+        assert [(record.event["id"], record.outcome) for record in tried] == [(raises, "error")] * 2
+        lines = [
+            f'the event {shp} (source shp, detail-type paid) fits no rule: Outside {{"source": ["shop"]}}',
+            f"the event {untyped} is not handed on: in a deployment PutEvents answers InvalidArgument",
+            f"the event {flat} is not handed on: in a deployment PutEvents answers MalformedDetail",
+        ]
+        log = run.run_dir / "logs/local.log"
+        await until(lambda: all(f"bus orders: {line}" in log.read_text() for line in lines))
 
     play(scenario)
 

@@ -10,14 +10,14 @@ import pytest
 from baton.local.keeping import keeping
 from baton.local.problems import LocalRunError
 from baton.local.run import LocalRun
-from tests.local.project import client, until, write_project
+from tests.local.project import RULE, client, put_events, until, write_project
 from tests.local.test_stream_e2e import ONLY_STREAM, keys, put
 
 pytestmark = pytest.mark.e2e
 
 
 def test_tables_and_objects_outlive_a_run_that_keeps_them_and_the_stream_goes_on(tmp_path: Path) -> None:
-    template = write_project(tmp_path / "project")
+    template = write_project(tmp_path / "project", RULE)
 
     def run() -> LocalRun:
         return LocalRun(template, switched_off=ONLY_STREAM, data=tmp_path / "kept")
@@ -38,6 +38,10 @@ def test_tables_and_objects_outlive_a_run_that_keeps_them_and_the_stream_goes_on
             assert client(second, "s3").get_object(Bucket="things", Key="a/b")["Body"].read() == b"\xff\x00"
             await put(second, "a", {"do": "nothing"})
             await until(lambda: keys(second, 0) == ["a"])
+            (put_again,) = await put_events(second, {})  # bus and rule are made anew
+            await until(
+                lambda: put_again["EventId"] in [record.event.get("id") for record in second.invocations]
+            )
 
     asyncio.run(scenario())
 

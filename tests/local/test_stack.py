@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from baton.local.declared import EventRule
 from baton.local.http_api import Authorizer
 from baton.local.problems import LocalRunError
-from tests.local.project import declare, write_project
+from tests.local.project import RULE, declare, write_project
 
 FILTER = re.escape('{"exists":true}')
 
 
 def changed(folder: Path, old: str, new: str) -> Path:
-    template = write_project(folder)
+    template = write_project(folder, RULE)
     source = template.read_text()
     assert old in source
     template.write_text(source.replace(old, new))
@@ -58,6 +59,16 @@ def test_a_schedule_and_its_state_machine_are_read_with_substitutions(tmp_path: 
     assert machine.express
 
 
+def test_a_rule_of_a_bus_has_its_pattern_and_the_functions_that_are_its_targets(tmp_path: Path) -> None:
+    stack, _ = declare(write_project(tmp_path, RULE))
+    assert stack.rules == [EventRule("Outside", "orders", '{"source": ["shop"]}', ("Worker",))]
+    off, _ = declare(changed(tmp_path / "off", "EventBusName: orders", "State: DISABLED"))
+    assert off.rules == []
+    arn = "arn:aws:events:us-east-1:000000000000:event-bus/orders"
+    by_arn, _ = declare(changed(tmp_path / "arn", "EventBusName: orders", f"EventBusName: {arn}"))
+    assert by_arn.rules == stack.rules
+
+
 def test_routes_of_the_http_api_keep_their_authorizers_and_time_limits(tmp_path: Path) -> None:
     _, api = declare(write_project(tmp_path))
     assert api is not None
@@ -81,6 +92,21 @@ def test_routes_of_the_http_api_keep_their_authorizers_and_time_limits(tmp_path:
         ("python3.13", "nodejs22.x", "Runtime nodejs22.x: only python"),
         ("rate(1 minute)", "cron(0 5 * * * *)", r"MachineTick: ScheduleExpression 'cron.* only rate"),
         ("TABLE: !Ref Table", "TABLE: !Ref Tabel", r"no parameter or resource Tabel \(nearest: Table\)"),
+        (
+            "EventPattern: {source: [shop]}",
+            "ScheduleExpression: rate(1 minute)",
+            "Outside: rules with a schedule",
+        ),
+        (
+            "Id: worker",
+            "Id: worker, InputPath: $.detail",
+            r"Outside\.Targets: InputPath is not applied locally",
+        ),
+        (
+            "Arn: !GetAtt Worker.Arn, D",
+            "Arn: !GetAtt Queue.Arn, D",
+            "Outside: there is no function arn:aws:sqs:",
+        ),
         ('{"exists":true}', '{"exits":true}', r"RelayChanges\.FilterCriteria: .*exits.* is not applied"),
         ("StartingPosition: TRIM_HORIZON", "StartingPosition: NOW", "RelayChanges: StartingPosition must be"),
         (

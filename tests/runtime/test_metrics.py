@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from baton import tool
 from baton.ports import StepFailure
 from baton.runtime.metrics import Metrics
@@ -76,6 +78,20 @@ def test_standard_output_that_is_gone_stops_no_step() -> None:
     metrics = Metrics(gone)
     metrics.heard("w", (succeeded(2),), 0)
     metrics.flush(0)
+
+
+def test_figures_that_fail_cost_no_invocation(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    def broken(line: str) -> None:
+        raise ValueError("no figure has this form")
+
+    async def story(world: World, books: Books) -> None:
+        add_flaky(world, 1)
+        saga = await start(world, FLAKY, {}, "w")
+        await world.settle()
+        assert (await world.queries().show(saga))["status"] == "completed"
+
+    stage(story, metrics=Metrics(broken, "f"))
+    assert "no figures or spans of this invocation" in caplog.text
 
 
 def test_without_somewhere_to_write_nothing_is_kept() -> None:

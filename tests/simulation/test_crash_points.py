@@ -10,13 +10,17 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from importlib import import_module
+from inspect import isfunction
 from itertools import chain, cycle
+from pkgutil import iter_modules
 
 import pytest
 
+from baton import ports
 from baton.core.log.codec import TAGS
 from tests.kit.corpus import CORPUS, Scenario
-from tests.kit.faults import EVERYTHING, WRITES
+from tests.kit.faults import EVERYTHING, READS, WRITES
 from tests.kit.schedule import Schedule, trial, undisturbed
 
 pytestmark = pytest.mark.simulation
@@ -32,13 +36,28 @@ def test_the_corpus_has_every_kind_of_event_and_every_write() -> None:
     rare = {"gave_up", "replan_ended", "step_held"}
     assert set().union(*(verdict.kinds for verdict in verdicts)) >= TAGS - rare
     # An invocation of its own needs a batch (runtime/test_killers.py), what is postponed a head that cannot be read, a draw a
-    # tenant's day (the scenario `tenants` of harder.py), and a breaker a target that is down (test_breakers.py).
-    assert {write for verdict in verdicts for write in verdict.writes} >= WRITES - {
-        "invoke",
-        "postpone",
-        "draw",
-        "write_breaker",
+    # tenant's day (the scenario `tenants` of harder.py), a breaker a target that is down (test_breakers.py), letters their own
+    # worlds (test_dead_letters.py), and requests are counted where they come in (test_limits_of_requests.py).
+    elsewhere = {"invoke", "postpone", "draw", "write_breaker", "write", "delete", "spend", "acknowledge"}
+    assert {write for verdict in verdicts for write in verdict.writes} >= WRITES - elsewhere
+
+
+def test_every_call_of_a_port_is_known_as_a_write_or_as_a_read() -> None:
+    """One that is not would never lose its answer, and never die behind what it has written."""
+    # Of the process itself, or played by another part of a world: tools, services, models (thinking.py), entities (payments.py).
+    own = "Clock Meter Pulse Entropy Offload Performer Watch Sandbox HttpClient Credentials Mailer Objects Models Spans Store"
+    calls = {
+        name
+        for module in iter_modules(ports.__path__)
+        for port in vars(import_module(f"{ports.__name__}.{module.name}")).values()
+        if getattr(port, "_is_protocol", False) and port.__name__ not in {*own.split(), "Protocol"}
+        for name, call in vars(port).items()
+        if isfunction(call) and not name.startswith("_")
     }
+    assert (
+        calls - {"reaches"} == WRITES | READS
+    )  # whether a channel reaches people is a setting of its process
+    assert not WRITES & READS
 
 
 @pytest.mark.parametrize("scenario", CORPUS, ids=lambda scenario: scenario.name)

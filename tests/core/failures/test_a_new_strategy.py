@@ -163,7 +163,7 @@ def test_it_is_counted() -> None:
     figures = Figures()
     for one in cooling().entries:
         figures.heard("w", one.events, T0)
-    assert sum(tally.sums.get("CoolDowns", 0) for tally in figures._tallies.values()) == 1
+    assert sum(one.get("CoolDowns", 0) for one in figures.take(T0 + HOUR_MS, HOUR_MS, "worker")) == 1
 
 
 # ---- before and after

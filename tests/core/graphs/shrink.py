@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from baton.core.decide.decide import ROOM
+from baton.core.decide.bounds import DEFAULT
 from baton.core.decide.outcomes import Outcome
 from baton.errors import InvalidDefinition
 from tests.core.graphs.cases import FAILS, code_in, interpret
@@ -52,7 +52,11 @@ def difference(document: dict[str, Any]) -> tuple[str, Pair | None, str]:
             carry_on(pair, Script(pair.world.plan, seed), random.Random(seed), luck)
             pair.check_snapshots(range(len(pair.entries)))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is what we look for
-            return f"{luck if luck.room != ROOM or luck.together > 1 else ''} {error!r}", pair, seed
+            return (
+                f"{luck if luck.room != DEFAULT.entry_bytes or luck.together > 1 else ''} {error!r}",
+                pair,
+                seed,
+            )
     return "", None, ""
 
 

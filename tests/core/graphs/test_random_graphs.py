@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from baton.core.decide.decide import ROOM
+from baton.core.decide.bounds import DEFAULT
 from baton.core.decide.program import Program
 from baton.errors import InvalidDefinition
 from tests.core.graphs.driver import Luck, carry_on, carry_on_together, every_order
@@ -59,7 +59,7 @@ def bad_luck(draw: random.Random) -> Luck:
     """Several ends in one entry, little room in it, deaths between entries, what comes too early, too late or for no node."""
     return Luck(
         together=draw.choice((1, 2, 3)),
-        room=draw.choice((1, 300, ROOM)),
+        room=draw.choice((1, 300, DEFAULT.entry_bytes)),
         death=draw.choice((0.0, 0.5, 1.0)),
         early=draw.choice((0.0, 0.3)),
         late=draw.choice((0.0, 0.5)),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from baton import tool
-from baton.cli.graph import draw, mermaid
+from baton.cli.graph import Part, Shape, draw
+from baton.cli.mermaid import mermaid
 from baton.cli.shapes import boxes
 from baton.core.conditions.schema import violations
 from baton.core.documents.compile import compile_document
@@ -70,7 +71,7 @@ def published() -> dict[str, Any]:
 
 def drawn(graph: dict[str, Any]) -> dict[str, Any]:
     found = boxes(graph)
-    return {"lines": draw(found), "mermaid": mermaid(found)}
+    return {"lines": draw(found), "mermaid": mermaid(Shape([Part("", found)]))}
 
 
 class Feast(Deployment):

@@ -15,8 +15,9 @@ from baton.core.log.answers import open_questions
 from baton.core.log.records import Option, Takeover
 from baton.core.log.state import ANSWER
 from baton.core.log.status import status_of
+from baton.core.read.definition_views import graph_view
 from baton.core.read.explain import explain
-from baton.core.read.views import graph_view, saga_view
+from baton.core.read.views import saga_view
 from baton.core.times import iso
 from tests.core.asked import notices_of, steps_of
 from tests.core.build import T0, problems_of, ready

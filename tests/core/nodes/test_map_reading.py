@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from baton.core.decide.bounds import Bounds
 from baton.core.decide.decide import advance
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
@@ -55,7 +56,7 @@ def test_what_is_done_about_a_child_that_has_failed_is_in_the_entry_that_says_so
     saga = saga_of("c: {workflow: v, on_failure: ask_user}")
     why = ev.Failure("business_rule", "no")
     saga.put(ev.ChildReported(slot="c", child="s1.0.c", status="failed", failure=why))
-    step = advance(saga.program, saga.state, (), saga.now, room=1)
+    step = advance(saga.program, saga.state, (), saga.now, bounds=Bounds(entry_bytes=1))
     kinds = [type(event) for event in step.events]
     assert kinds == [ev.AttemptFailed, ev.StrategyChosen, ev.NoticeDue]
 

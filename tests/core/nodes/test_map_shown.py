@@ -5,8 +5,9 @@ from __future__ import annotations
 from baton.core.decide.commands import FetchValues
 from baton.core.log import events as ev
 from baton.core.nodes.map import HELD_BYTES
+from baton.core.read.definition_views import graph_view
 from baton.core.read.explain import explain
-from baton.core.read.views import graph_view, saga_view
+from baton.core.read.views import saga_view
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done
 from tests.core.nodes.maps import DO, map_of

@@ -10,8 +10,9 @@ from baton.core.conditions.model import Cel
 from baton.core.graph.graph import Cap, Catch, Join, Loop, Node
 from baton.core.log import events as ev
 from baton.core.log.status import status_of
+from baton.core.read.definition_views import graph_view
 from baton.core.read.explain import explain, way
-from baton.core.read.views import graph_view, saga_view
+from baton.core.read.views import saga_view
 from tests.core.asked import steps_of
 from tests.core.build import AT_ONCE, Saga, done, failed, ready, replay, task
 from tests.core.nodes.each import KINDS_AND_EACH, each, program

@@ -82,7 +82,7 @@ def test_it_is_drawn(found: Any) -> None:
         "≡  ask   each of ${input.guests}",
         "≡  cook  each of ['soup', 'cake']",
     ]
-    assert "n0[[ask<br/>each of ${input.guests}]]" in found["drawn"]["mermaid"]
+    assert 'n0[["ask<br/>each of ${input.guests}"]]' in found["drawn"]["mermaid"]
 
 
 def test_it_is_explained(found: Any) -> None:

@@ -39,6 +39,29 @@ async def to_try(api: Api, names: Sequence[str]) -> Trial | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Bus:
+    """From which events are taken, and the sources and the tenant that they are taken of and for."""
+
+    sources: Sequence[str]
+    tenant: str
+    name: str
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, str | list[str]]) -> Bus | None:
+        """None if none are taken. `parameters` are those of the template."""
+        tenant = parameters.get("EventTenant")
+        if not tenant:
+            return None
+        return cls(list(parameters["EventSources"]), str(tenant), str(parameters["EventSourceBus"]))
+
+    def entry(self) -> str:
+        """A request of PutEvents, of the first source that everyone may use; those of AWS are refused."""
+        source = next((source for source in self.sources if not source.startswith("aws.")), "SOURCE")
+        entry = {"Source": source, "DetailType": "TYPE", "Detail": "{}", "EventBusName": self.name}
+        return json.dumps({"Entries": [entry]})
+
+
+@dataclass(frozen=True, slots=True)
 class Running:
     """What runs, and where. `outside` are services by name; `owner` runs in this directory, too, and did so before.
 
@@ -54,6 +77,7 @@ class Running:
     data: Path | None = None
     page: str = ""
     scripted: bool = False
+    bus: Bus | None = None
 
     def lines(self) -> Iterator[str]:
         """Where everything is."""
@@ -71,6 +95,9 @@ class Running:
         if self.scripted:
             yield "  model          scripted, because OPENAI_API_KEY is not set: it plans evenings and nothing else"
         yield f"  workflows      {', '.join(self.workflows) or none_yet}"
+        if self.bus:
+            bus = self.bus
+            yield f"  events         of {', '.join(bus.sources)} on the bus {bus.name} reach workflows of the tenant {bus.tenant}; one that fits no rule is said here"
         yield f"  token          {where}"
         yield f"  other users    {typed('token NAME --group GROUP')} prints a token of theirs, to show with --token"
         yield f"  logs           {self.logs}"
@@ -79,12 +106,13 @@ class Running:
 
     def commands(self, trial: Trial | None) -> Iterator[str]:
         """Lines for a shell: each does what it says as it stands, unless a comment says what is missing."""
-        url, show = self.connection.url, '-H "Authorization: Bearer $TOKEN"'
-        yield f"export TOKEN={self.connection.token}"
+        url, show = self.connection.url, '-H "Authorization: Bearer $BATON_TOKEN"'
+        yield f"export BATON_TOKEN={self.connection.token}"
         if self.owner:
-            yield f'export BATON_URL={url} BATON_TOKEN="$TOKEN"'
+            yield f"export BATON_URL={url}"
         if trial is None:
             yield f"curl -s {url}/workflows {show}"
+            yield from self._put_event()
             return
         name, given = trial.workflow, (trial.given or ({},))[0]
         if trial.given is None:
@@ -92,9 +120,16 @@ class Running:
         body = json.dumps({"workflow": name, "input": given})
         yield f"curl -s {url}/sagas {show} -H 'Content-Type: application/json' -d {_quoted(body)}"
         yield f"curl -s {url}/sagas {show}"
+        yield from self._put_event()
         yield ""
         option = f" --input {_quoted(json.dumps(given))}" if given != {} or trial.given is None else ""
         yield typed(f"start {shlex.quote(name)} --watch") + option
+
+    def _put_event(self) -> Iterator[str]:
+        if self.bus:
+            yield "# an event of EventBridge; put in the type and the data that a rule of yours is for"
+            headers = "-H 'X-Amz-Target: AWSEvents.PutEvents' -H 'Content-Type: application/x-amz-json-1.1'"
+            yield f"curl -s {self.endpoint} {headers} -d {_quoted(self.bus.entry())}"
 
 
 def farewell(data: Path | None) -> tuple[str, str]:

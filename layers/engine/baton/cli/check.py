@@ -13,10 +13,11 @@ import click
 
 from baton.cli.app import app_option, load_app
 from baton.cli.completion import documents_argument
-from baton.cli.graph import draw, layers, mermaid
+from baton.cli.graph import draw_all, layers
+from baton.cli.mermaid import mermaid
 from baton.cli.models import asked, told
 from baton.cli.neighbours import known_workflows
-from baton.cli.shapes import boxes
+from baton.cli.shapes import shape_of
 from baton.cli.shared import console, is_unicode, json_option, print_json, terminal_width
 from baton.cli.sources import Source, read_source
 from baton.cli.standard import off_note, tools_off
@@ -47,7 +48,7 @@ class Report:
 
     def document(self) -> dict[str, Any]:
         """The report for programs."""
-        shape = {key: self.graph.get(key, []) for key in ("nodes", "edges", "risk")}
+        shape = {key: self.graph.get(key, []) for key in ("nodes", "edges", "risk", "graphs")}
         return {
             "file": self.file,
             "name": self.name,
@@ -55,6 +56,7 @@ class Report:
             "notes": list(self.notes),
             "on_failure": dict(self.on_failure),
             "models": list(self.models),
+            "failure_handler": self.graph.get("failure_handler"),
             **shape,
         }
 
@@ -130,8 +132,8 @@ def _compiled(
     from baton.core.documents.compile import children_of, no_such_child, notes_of
     from baton.core.limits import Limits
     from baton.core.nodes.registry import KINDS
+    from baton.core.read.definition_views import graph_view
     from baton.core.read.forecast import foretold
-    from baton.core.read.views import graph_view
 
     graph, problems = problems_of(source, tools, known)
     if graph is None:
@@ -156,9 +158,11 @@ def _compiled(
 
 
 def drawing(workflow: Mapping[str, Any]) -> list[str]:
-    """The graph of a workflow as lines that fit this terminal behind the two blanks that they are shown with."""
+    """The graphs of a workflow as lines that fit this terminal behind the two blanks that they are shown with."""
     width = terminal_width()
-    return draw(boxes(workflow), console().width if width is None else width - 2, plain=not is_unicode())
+    return draw_all(
+        shape_of(workflow), console().width if width is None else width - 2, plain=not is_unicode()
+    )
 
 
 def _print(report: Report, *, quiet: bool, as_mermaid: bool) -> None:
@@ -166,13 +170,15 @@ def _print(report: Report, *, quiet: bool, as_mermaid: bool) -> None:
         click.echo(line)
     if report.problems:
         return
-    shape = boxes(report.graph)
+    shape = shape_of(report.graph)
     if as_mermaid:
         click.echo(mermaid(shape))
         return
-    deep = max(layers(shape).values())
+    deep, named = max(layers(shape.boxes).values()), len(shape.parts) - 1
+    size = f"{counted(len(shape.boxes), 'node')} in {counted(deep, 'layer')}"
     click.echo(
-        f"{report.file}: ok, {report.name} with {counted(len(shape), 'node')} in {counted(deep, 'layer')}"
+        f"{report.file}: ok, {report.name} with {size}"
+        + (f", and {counted(named, 'named graph')}" if named else "")
     )
     for note in report.notes:
         click.echo(plain(f"{report.file}: note: {note}"))
@@ -184,6 +190,8 @@ def _print(report: Report, *, quiet: bool, as_mermaid: bool) -> None:
 
         if words := declared(report.graph):
             click.echo(plain(f"what undoes it: {words}"))
+        if shape.handler:
+            click.echo(plain(f"when a saga has failed: {shape.handler}"))
         if rules := report.graph["risk"]:
             click.echo(plain(f"asks by risk: {'; '.join(rules)}"))
         for one in report.models:

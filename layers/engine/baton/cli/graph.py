@@ -1,6 +1,6 @@
-"""A workflow's graph as lines of text, or as a Mermaid flowchart. Pure: boxes in, text out.
+"""A workflow's graph as lines of text. Pure: boxes in, text out.
 
-Where boxes come from is in shapes.py.
+Where boxes come from is in shapes.py; the same as a Mermaid flowchart is in mermaid.py.
 
 The drawing runs downwards. A lane (a column of `│`) leads to exactly one node: edges to the same node share
 a lane from where they meet, so a lane never stands for an edge that is not there. A line that crosses a
@@ -42,14 +42,6 @@ _LINES = {
     _UP | _DOWN | _LEFT | _RIGHT: "┼",
 }
 _PLAIN = str.maketrans("│─●○◆◇◂▸←↺…╭╮╰╯├┤┬┴┼", "|-*o#=<><@.+++++++++")
-# Edges that are not always taken are dotted.
-_ARROWS = {
-    "branch": "-. branch .->",
-    "catch": "-. catch .->",
-    "timeout": "-. timeout .->",
-    "break": "-- break -->",
-    "again": "-. again .->",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +49,7 @@ class Box:
     """One node: its kind, what it does in a few words, and what it comes after.
 
     `joins` says what it waits for where that is not all, `note` where it goes on. `edges` are the kinds of those
-    from `before`, in their order; `back` is where its loop goes round again.
+    from `before`, in their order; `back` is where its loop goes round again. `starts`: the graph of the document that it runs.
     """
 
     name: str
@@ -68,9 +60,35 @@ class Box:
     note: str = ""
     edges: tuple[str, ...] = ()
     back: str = ""
+    starts: str = ""
 
 
-def _kind(box: Box) -> NodeDocument:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is drawn by itself: the nodes of a document, without a name, or those of a graph that it names."""
+
+    name: str
+    boxes: Sequence[Box]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A definition: its parts, the document's nodes first. handler: the workflow or graph that handles its failure, in words.
+
+    handled: the name of that graph, if it is one.
+    """
+
+    parts: Sequence[Part]
+    handler: str = ""
+    handled: str = ""
+
+    @property
+    def boxes(self) -> Sequence[Box]:
+        """The document's own."""
+        return self.parts[0].boxes
+
+
+def kind_of(box: Box) -> NodeDocument:
     """Its kind, or the simplest, for one that only a newer deployment knows."""
     from baton.core.documents.nodes.model import kind_named  # pydantic is for those who draw
 
@@ -103,20 +121,14 @@ def layers(boxes: Iterable[Box]) -> dict[str, int]:
     return found
 
 
-def mermaid(boxes: Sequence[Box]) -> str:
-    """The graph in the language of Mermaid. Nodes get ids of their own: `end` is a word of that language."""
-    ids = {box.name: f"n{index}" for index, box in enumerate(boxes)}
-    lines = ["flowchart TD"]
-    for box in boxes:
-        opening, closing = _kind(box).outline
-        text = "<br/>".join(part for part in (box.name, box.what) if part).replace('"', "#quot;")
-        lines.append(f"  {ids[box.name]}{opening}{text}{closing}")
-    for box in boxes:
-        kinds = box.edges or ("after",) * len(box.before)
-        for before, kind in zip(box.before, kinds, strict=True):
-            lines.append(f"  {ids[before]} {_ARROWS.get(kind, '-->')} {ids[box.name]}")
-    lines += [f"  {ids[box.name]} {_ARROWS['again']} {ids[box.back]}" for box in boxes if box.back]
-    return "\n".join(lines)
+def draw_all(shape: Shape, width: int = WIDTH, *, plain: bool = False) -> list[str]:
+    """The document's graph, and below it each that it names, under its name."""
+    first, *named = shape.parts
+    lines = draw(first.boxes, width, plain=plain)
+    for part in named:
+        handles = ", the failure handler" if part.name == shape.handled else ""
+        lines += ["", f"graph {part.name}{handles}", *draw(part.boxes, width, plain=plain)]
+    return lines
 
 
 # ---- lanes -------------------------------------------------------------------------------------------------
@@ -181,7 +193,7 @@ class _Lanes:
         self._lanes[column] = unit
         if len(unit.boxes) == 1:
             box = unit.boxes[0]
-            self._rows.append((self._line({column: _kind(box).icon}), box))
+            self._rows.append((self._line({column: kind_of(box).icon}), box))
         else:
             self._bundle(column, unit)
         self._go_on(column, unit)
@@ -194,7 +206,7 @@ class _Lanes:
         for index, box in enumerate(unit.boxes):
             up = _UP if unit.before or index else 0
             down = _DOWN if unit.after or index < last else 0
-            glyphs = {column: _LINES[up | down | _RIGHT], end: _kind(box).icon}
+            glyphs = {column: _LINES[up | down | _RIGHT], end: kind_of(box).icon}
             self._rows.append((self._line(glyphs, (column, end)), box))
 
     def _go_on(self, column: int, unit: _Unit) -> None:
@@ -279,7 +291,7 @@ def _as_layers(boxes: Sequence[Box]) -> Iterator[Row]:
         if layer[box.name] != shown:
             shown = layer[box.name]
             yield f"layer {shown}", None
-        yield f"  {_kind(box).icon}", box
+        yield f"  {kind_of(box).icon}", box
 
 
 def _labelled(rows: Sequence[Row], width: int) -> list[str]:

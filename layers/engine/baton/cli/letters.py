@@ -147,7 +147,8 @@ def redrive(
     if letters:
         _each(shared, letters, partial(_redriven, force=force), _is_redriven, as_json=as_json)
     else:
-        _redrive_matching(shared, {**wanted, "force": force}, dry_run=dry_run, yes=yes, as_json=as_json)
+        body = {**wanted, "force": force}
+        _matching(shared, "redrive", "redriven", body, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def _each(
@@ -158,13 +159,17 @@ def _each(
     *,
     as_json: bool,
 ) -> None:
-    """One request for each letter, as far as none is refused."""
+    """One request for each letter over one connection, as far as none is refused."""
     done: list[dict[str, Any]] = []
-    try:
+
+    async def run(api: Api) -> None:
         for one in letters:
-            done.append(shared.call(partial(do, letter=one)))
+            done.append(await do(api, letter=one))
             if not as_json:
                 click.echo(says(done[-1]))
+
+    try:
+        shared.call(run)
     finally:  # what was done before one is refused is said
         if as_json:
             print_json({"dead_letters": done})
@@ -178,22 +183,23 @@ def _is_discarded(letter: dict[str, Any]) -> str:
     return f"{letter['id']}  is discarded, by {letter['decided_by']}"
 
 
-def _redrive_matching(
-    shared: Shared, body: dict[str, Any], *, dry_run: bool, yes: bool, as_json: bool
+def _matching(
+    shared: Shared, what: str, done: str, body: dict[str, Any], *, dry_run: bool, yes: bool, as_json: bool
 ) -> None:
+    """All pending ones that match: counted, a person is asked, then done, a request for many."""
     if dry_run or not yes:
-        counted = shared.call(lambda api: api.redrive_all({**body, "dry_run": True, "limit": 1_000}))
+        counted = shared.call(lambda api: _asked(api, what, {**body, "dry_run": True, "limit": 1_000}))
         many = f"{counted['matched']}{' or more' if counted['next'] else ''}"
         if dry_run:
-            print_json(counted) if as_json else click.echo(f"{many} would be redriven")
+            print_json(counted) if as_json else click.echo(f"{many} would be {done}")
             return
         if counted["matched"] > 1 or counted["next"]:
-            click.confirm(f"Redrive {many} dead letters?", abort=True, err=True)
-    total = shared.call(lambda api: _redrive_all(api, body))
+            click.confirm(f"{what.capitalize()} {many} dead letters?", abort=True, err=True)
+    total = shared.call(lambda api: _all(api, what, done, body))
     if as_json:
         print_json(total)
     else:
-        click.echo(f"{total['redriven']} of {total['matched']} are redriven")
+        click.echo(f"{total[done]} of {total['matched']} are {done}")
         for one in total["refused"]:
             click.echo(f"{one['id']}  {_plain(one['why'])}", err=True)
     if total["refused"]:
@@ -233,20 +239,11 @@ def discard(
         raise Failed(USAGE, "--dry-run is for --saga, --node and --all: ids are counted already")
     if not reason and not dry_run:
         raise Failed(USAGE, "why? say it with --reason")
-    if not letters:
-        pending = {"status": "pending", **wanted}
-        found, _ = shared.call(lambda api: gathered(api.dead_letters(pending, None, None), "dead letter"))
-        letters = tuple(str(one["id"]) for one in found)
-        if dry_run:
-            print_json({"matched": len(letters)}) if as_json else click.echo(
-                f"{len(letters)} would be discarded"
-            )
-            return
-        if len(letters) > 1 and not yes:
-            click.confirm(f"Discard {len(letters)} dead letters?", abort=True, err=True)
-        if not letters and not as_json:
-            click.echo("no pending dead letter is so", err=True)
-    _each(shared, letters, partial(_discarded, reason=reason or ""), _is_discarded, as_json=as_json)
+    if letters:
+        _each(shared, letters, partial(_discarded, reason=reason or ""), _is_discarded, as_json=as_json)
+    else:
+        body = {**wanted, "reason": reason or "not said"}  # nothing is discarded where it is not
+        _matching(shared, "discard", "discarded", body, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 async def _redriven(api: Api, *, letter: str, force: bool) -> dict[str, Any]:
@@ -257,12 +254,16 @@ async def _discarded(api: Api, *, letter: str, reason: str) -> dict[str, Any]:
     return await api.discard(letter, reason)
 
 
-async def _redrive_all(api: Api, wanted: dict[str, Any]) -> dict[str, Any]:
+async def _asked(api: Api, what: str, body: dict[str, Any]) -> dict[str, Any]:
+    return await (api.redrive_all(body) if what == "redrive" else api.discard_all(body))
+
+
+async def _all(api: Api, what: str, done: str, wanted: dict[str, Any]) -> dict[str, Any]:
     """All that are wanted, request by request, added up."""
-    total: dict[str, Any] = {"matched": 0, "redriven": 0, "refused": []}
+    total: dict[str, Any] = {"matched": 0, done: 0, "refused": []}
     cursor: str | None = ""
     while cursor is not None:
-        answer = await api.redrive_all({**wanted, "cursor": cursor})
+        answer = await _asked(api, what, {**wanted, "cursor": cursor})
         for name in total:
             total[name] += answer[name]
         cursor = answer["next"]

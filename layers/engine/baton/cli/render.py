@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from baton.cli.asking import question_lines
+from baton.cli.shapes import named
 from baton.cli.waiting import rounds, waits
 from baton.client.program import typed
 from baton.core.log.status import FINISHED
@@ -90,9 +91,9 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
     table.add_column(overflow="fold")
     status = str(saga.get("status", ""))
     table.add_row("saga", plain(str(saga.get("id", ""))))
-    table.add_row("workflow", plain(str(saga.get("workflow", ""))))
-    if labels := saga.get("labels"):
-        table.add_row("labels", plain(", ".join(f"{name}={value}" for name, value in labels.items())))
+    table.add_row("workflow", plain(named(str(saga.get("workflow", "")))))
+    for name, said in _related(saga):
+        table.add_row(name, plain(said))
     table.add_row("status", Text(status, style=COLOURS.get(status, "")))
     table.add_row("steps", _steps(saga))
     table.add_row("runs", _runs(saga))
@@ -120,6 +121,21 @@ def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> T
         if saga.get(name) is not None and saga.get(name) != "":
             table.add_row(name, _cut(plain(_value(saga[name])), width, saga.get("id")))
     return table
+
+
+def _related(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What it is found by, and the sagas that it belongs to or has led to."""
+    if labels := saga.get("labels"):
+        yield "labels", ", ".join(f"{name}={value}" for name, value in labels.items())
+    if saga.get("parent"):
+        yield "child of", str(saga["parent"])
+    if saga.get("handles"):
+        yield "handles", f"the failure of {saga['handles']}"
+    if handler := saga.get("failure_handler"):
+        if handler.get("saga") is None:
+            yield "handler", f"not started: {one_line(str(handler['why']))}"
+        else:
+            yield "handler", f"{handler['saga']}, {handler['status'] or 'not stored any more'}"
 
 
 def _cut(text: str, width: int | None, saga: object) -> str:

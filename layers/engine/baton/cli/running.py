@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import shutil
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from baton.cli.announcing import Running, farewell, to_try
+from baton.cli.announcing import Bus, Running, farewell, to_try
 from baton.cli.app import load_app
 from baton.cli.app_documents import check_documents
 from baton.cli.example import GUEST, ROLES, parts_of
@@ -63,6 +64,8 @@ async def run_until_stopped(wanted: Wanted) -> None:
     check_documents(sources, wanted.app, root / TEMPLATE, wanted.parameters, wanted.tenant)
     async with contextlib.AsyncExitStack() as stack:
         given = {"AppModule": wanted.app} | parameters_of(os.environ)
+        if wanted.parameters.get("EventSources"):
+            given["EventTenant"] = wanted.tenant
         outside: dict[str, str] = {}
         variables, page, scripted = variables_of(os.environ), "", False
         services: Services | None = None
@@ -89,6 +92,7 @@ async def run_until_stopped(wanted: Wanted) -> None:
         except LocalRunError as error:
             hints = [*_logs_hints(local.run_dir), *_port_hints(str(error), wanted.port)]
             raise Failed(NO, str(error), *hints) from error
+        _say_what_a_bus_does_not_hand_on(stack)
         connection = Connection(local.url, local.token(wanted.user, wanted.tenant))
         async with Api(connection) as api:
             names = await register_all(api, sources)
@@ -116,7 +120,16 @@ async def run_until_stopped(wanted: Wanted) -> None:
         else:
             logs = local.run_dir / "logs"
             running = Running(
-                connection, local.endpoint, logs, names, outside, owner, wanted.data, page, scripted
+                connection,
+                local.endpoint,
+                logs,
+                names,
+                outside,
+                owner,
+                wanted.data,
+                page,
+                scripted,
+                Bus.of(local.parameters),
             )
             for line in (*running.lines(), "", *running.commands(tried)):
                 click.echo(line)
@@ -126,6 +139,12 @@ async def run_until_stopped(wanted: Wanted) -> None:
         await _until_stopped()
         for line in farewell(wanted.data):
             click.echo(line, err=True)
+
+
+def _say_what_a_bus_does_not_hand_on(stack: contextlib.AsyncExitStack) -> None:
+    handler, log = logging.StreamHandler(), logging.getLogger("baton.local.bus")
+    log.addHandler(handler)
+    stack.callback(log.removeHandler, handler)
 
 
 def _removal_of(run_dir: Path) -> Callable[[type[BaseException] | None, object, object], None]:

@@ -8,8 +8,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from baton.cli.graph import Box
+from baton.cli.graph import Box, Part, Shape
+from baton.core.graph.inner import name_of, starter_of
 from baton.words.text import counted, plain, span
+
+
+def shape_of(workflow: Mapping[str, Any]) -> Shape:
+    """The graph of `GET /workflows/{name}`, the graphs that its document names, and its failure handler."""
+    parts = [Part("", boxes(workflow))]
+    parts += [Part(plain(str(one["name"])), boxes(one)) for one in workflow.get("graphs", ())]
+    handler = workflow.get("failure_handler") or {}
+    graph = str(handler.get("graph") or "")
+    return Shape(parts, plain(handler_words(workflow)), plain(graph))
+
+
+def handler_words(workflow: Mapping[str, Any]) -> str:
+    """What is started when a saga has failed for good; empty for nothing."""
+    if not (handler := workflow.get("failure_handler")):
+        return ""
+    what = f"graph {handler['graph']}" if handler["graph"] else f"workflow {handler['workflow']}"
+    return what + (", also when it was cancelled" if handler["on_cancel"] else "")
+
+
+def named(workflow: str) -> str:
+    """A workflow, or a graph of one as what it is."""
+    graph = name_of(workflow)
+    return f"{workflow}, the graph {graph} of {starter_of(workflow)}" if graph else workflow
 
 
 def boxes(workflow: Mapping[str, Any]) -> list[Box]:
@@ -38,6 +62,7 @@ def boxes(workflow: Mapping[str, Any]) -> list[Box]:
                 note=plain(_note(node)),
                 edges=tuple(kind for _, kind in edges),
                 back=back.get(name, ""),
+                starts=plain(str(node.get("graph") or "")),
             )
         )
     return found

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from baton.cli.render import COLOURS
+from baton.cli.shapes import handler_words
 from baton.cli.wrapping import wrapped
 from baton.core.money import usd
 from baton.words.text import counted, cut, epoch_ms, one_line, plain, span
@@ -195,6 +196,7 @@ def workflow_table(workflow: Mapping[str, Any]) -> Table:
         graph=str(workflow["graph"]),
         registered=f"{_moment(workflow.get('created_at'))} UTC by {workflow.get('by') or 'an unknown user'}",
         input=_properties(workflow.get("input")),
+        **({"when failed": words} if (words := handler_words(workflow)) else {}),
     )
 
 

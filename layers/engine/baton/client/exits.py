@@ -31,6 +31,7 @@ MEANINGS = {
 }
 
 _SHOWN = "The token comes from --token, BATON_TOKEN or .baton/local.json (written by `baton up`)."
+_EARLIER = "That of an earlier `baton up` is refused: `unset BATON_TOKEN`, or paste the line that this run has printed."
 _SIGNED = (
     "The request was signed with your AWS credentials (`aws sts get-caller-identity` shows whose they are); "
     "a deployment with AuthMode=jwt wants a token instead: --token or BATON_TOKEN."
@@ -106,6 +107,7 @@ def refused(status: int, problem: Mapping[str, Any], *, aws: bool = False) -> Fa
     )
     if status in (401, 403):
         code, lines = DENIED, [*lines, _SIGNED if aws else _SHOWN]
+        lines += [_EARLIER] if status == 401 and not aws else []
     else:
         code = UNREACHABLE if status >= 500 or status == 429 else REFUSED
     failure = Failed(code, message, *lines)

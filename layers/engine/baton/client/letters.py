@@ -43,6 +43,10 @@ class LetterCalls:
         """`POST /dead-letters/redrive`, once: `next` of the answer continues it."""
         return await self._letter("POST", f"{_ALL}/redrive", wanted, "matched")
 
+    async def discard_all(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """`POST /dead-letters/discard`, once: `next` of the answer continues it."""
+        return await self._letter("POST", f"{_ALL}/discard", wanted, "matched")
+
     async def discard(self, letter: str, reason: str) -> dict[str, Any]:
         """`POST /dead-letters/{id}/discard`; repeating it changes nothing."""
         return await self._letter("POST", f"{_of(letter)}/discard", {"reason": reason})

@@ -8,13 +8,21 @@ from typing import Any, Final
 from baton.console.deeds import asked, paged
 from baton.console.drawing import draw
 from baton.console.overview import MOST_COUNTED, counted
+from baton.console.rendering import part
 from baton.console.shell import commands
 from baton.console.visits import Html, Visit
 from baton.core.expressions.spelling import hinted, nearest
-from baton.core.graph.inner import name_of, starter_of
+from baton.core.graph.inner import inner_name, name_of, starter_of
 from baton.errors import NotFound
 
-_COUNTED: Final = ("open", "parked", "failed")
+_COUNTED: Final = {
+    "open": "At work",
+    "suspended": "Waiting for a person",
+    "parked": "Parked",
+    "failed": "Failed",
+    "completed": "Completed",
+}
+"""Status of a list, and what the sagas in it are."""
 
 
 async def workflows(visit: Visit) -> Html:
@@ -38,17 +46,27 @@ async def workflow(visit: Visit) -> Html:
         found = await visit.call("showWorkflowVersion", {"name": name, "version": version})
     numbers = await asyncio.gather(*(_count(visit, name, status) for status in _COUNTED))
     path = f"/workflows/{name}/{version}" if version else f"/workflows/{name}"
+    starter = starter_of(name) if name_of(name) else ""
     data = {
         "workflow": found,
         "versions": newest["versions"],
         "newest": newest["version"],
         "drawn": draw(found, {}, ""),
-        "numbers": list(zip(_COUNTED, numbers, strict=True)),
-        "may_start": "run" in visit.call.roles and not name_of(name),
-        "starter": starter_of(name) if name_of(name) else "",
+        "handler": found["failure_handler"],
+        "graphs": [_named(name, version, one) for one in found["graphs"]],
+        "numbers": list(zip(_COUNTED, _COUNTED.values(), numbers, strict=True)),
+        "may_start": "run" in visit.call.roles and not starter,
+        "starter": starter,
         "commands": commands(visit.api, path, ["workflows", f"{name}@{version}" if version else name]),
     }
     return Html(template="workflow.html", title=f"Workflow {name}", data=data)
+
+
+def _named(workflow: str, version: str, graph: dict[str, Any]) -> dict[str, Any]:
+    """A graph that the document names: where its page is, and its drawing, whose nodes lead there."""
+    name = inner_name(workflow, graph["name"])
+    page = f"/console/workflows/{part(name)}" + (f"/{part(version)}" if version else "")
+    return {"name": graph["name"], "page": page, "drawn": draw({**graph, "name": name}, {}, "", page=page)}
 
 
 async def _count(visit: Visit, name: str, status: str) -> str:

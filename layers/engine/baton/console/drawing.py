@@ -68,11 +68,16 @@ def became(view: Mapping[str, Any], way: Mapping[str, Any] | None) -> dict[str, 
 
 
 def draw(
-    workflow: Mapping[str, Any], known: Mapping[str, Became], there: str, percent: int | None = 100
+    workflow: Mapping[str, Any],
+    known: Mapping[str, Became],
+    there: str,
+    percent: int | None = 100,
+    *,
+    page: str = "",
 ) -> Markup:
     """`there`: the path of the saga's page, for links into its log. Empty: no saga's; nodes lead to `#node-NAME` of the page.
 
-    percent: of its size; None: as wide as there is room.
+    percent: of its size; None: as wide as there is room. page: whose `#node-NAME` it is, of a drawing below that of its document.
     """
     nodes = [str(node["name"]) for node in workflow["nodes"]]
     kinds = {str(node["name"]): str(node["kind"]) for node in workflow["nodes"]}
@@ -91,7 +96,7 @@ def draw(
                 made.width * percent // 100, made.height * percent // 100
             ),
         ),
-        _TIP,
+        Markup("") if page else _TIP,
     ]
     for frame in made.frames:
         text = f"loop of {words(frame.name, 30)}"
@@ -102,7 +107,7 @@ def draw(
         )
     parts += [_line(line, taken) for line in made.lines]
     for name in nodes:
-        parts.append(_node(name, kinds[name], made.places[name], known.get(name), there))
+        parts.append(_node(name, kinds[name], made.places[name], known.get(name), there, page))
     return Markup("").join([*parts, Markup("</svg>")])
 
 
@@ -122,14 +127,16 @@ def _line(line: Line, taken: set[str]) -> Markup:
     return Markup('<path class="edge {}" d="{}" marker-end="url(#tip)"/>').format(f"{kind}{went}", path)
 
 
-def _node(name: str, kind: str, place: tuple[int, int], known: Became | None, there: str) -> Markup:
+def _node(
+    name: str, kind: str, place: tuple[int, int], known: Became | None, there: str, page: str
+) -> Markup:
     x, y = place
     word = label(known.word) if known else "not reached"
     rounds = (f", {known.rounds} rounds" if known.rounds > 1 else "") + known.folded if known else ""
     to = f"{there}/log/{known.version}" if known and known.version else f"{there}/nodes/{part(name)}"
     said = f"{label(kind)}, {word}{rounds}"
     if not there:
-        to, said = f"#node-{part(name)}", label(kind)
+        to, said = f"{page}#node-{part(name)}", label(kind)
     return Markup(
         '<a href="{to}" aria-label="{name}: {said}"><g class="node {state}"><title>{name}: {said}</title>'
         '<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="7"/>'

@@ -6,6 +6,7 @@ No handler and no header is here: see site.py.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -21,6 +22,8 @@ from baton.console.assets import address
 HERE: Final = Path(__file__).parent
 MOST_SHOWN: Final = 2_000  # characters of one text on a page
 _BEGIN, _END = "<!--live-->", "<!--end-->"
+_CODE: Final = re.compile(r"(?<![\w`])`([^`\s](?:[^`\n]*[^`\s])?)`(?![\w`])")
+_AS_CODE: Final = Markup("<code>{}</code>")
 _UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
@@ -45,7 +48,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     made.filters.update(
-        text=text, words=words, usd=usd, pretty=pretty, part=part, query=urlencode, label=label
+        text=text, prose=prose, words=words, usd=usd, pretty=pretty, part=part, query=urlencode, label=label
     )
     made.globals.update(moment=moment, asset=address, span=span, many=many)
     return made
@@ -69,6 +72,13 @@ def _hidden(character: str) -> str:
 def text(value: object, most: int = MOST_SHOWN) -> Markup:
     """Something that a user, a tool or a model wrote: apart from what stands beside it, whichever way it is written."""
     return Markup("<bdi>{}</bdi>").format(words(value, most))
+
+
+def prose(value: object, most: int = MOST_SHOWN) -> Markup:
+    """The same for sentences: what stands between backticks is code, and nothing else becomes an element."""
+    parts = _CODE.split(words(value, most))  # every second one is code
+    said = [_AS_CODE.format(one) if at % 2 else one for at, one in enumerate(parts)]
+    return Markup("<bdi>{}</bdi>").format(Markup("").join(said))
 
 
 def pretty(value: object) -> str:

@@ -13,6 +13,7 @@ from baton.console.graphs import BESIDE, workflow_of
 from baton.console.rendering import milliseconds, part, span
 from baton.console.shell import commands, printing
 from baton.console.visits import Answer, Download, Html, Unchanged, Visit, tag_of
+from baton.core.graph.inner import name_of, starter_of
 from baton.errors import NotFound, UserError
 from baton.words.event_words import EventWords
 
@@ -45,6 +46,8 @@ async def show(visit: Visit) -> Answer:
         "way": way,
         "drawn": drawn,
         "is_over": view["status"] in ENDED,
+        "named": str(view["workflow"]).partition("@")[0],
+        "graph_of": starter_of(view["workflow"]) if name_of(view["workflow"]) else "",
         "actions": possible(view, visit.call.roles),
         "done": done(visit),
         "commands": commands(visit.api, f"/sagas/{part(view['id'])}", ["show", view["id"]]),

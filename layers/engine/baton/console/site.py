@@ -49,31 +49,36 @@ class Site:
     async def handle(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """The answer, as API Gateway wants it."""
         path = str(event.get("rawPath", "")).rstrip("/") or ROOT
-        session = None
+        session = call = None
         try:
             if (opened := self._open(path, event)) is not None:
                 return opened
             if not self._signing.is_set_up:
-                return self._show(
-                    Html(template="off.html", title="There is no console here", status=404), None
-                )
+                return self._show(Html(template="off.html", title="There is no console here", status=404))
             seal = await self._signing.seal()
             if path.startswith(f"{ROOT}/sign-"):
                 return await self._signing.handle(path, event)
             session = Session.open(
                 seal, cookies(event).get(cookie_name(event, SESSION), ""), self._clock.now()
             )
-            return await self._page(path, event, session)
+            if session is None:
+                there = path if event["requestContext"]["http"]["method"] == "GET" else ROOT
+                page = Html(template="sign-in.html", title="Sign in", data={"there": there}, status=401)
+                return self._show(page)
+            # Before anything else is looked at: a page that says what is wrong says, too, who sees it.
+            call = await self._calls(session.claims, event)
+            return self._show(await self._page(path, event, session, call), session, call, event)
         except UserError as error:
-            return self._show(_refusal(error), session)
+            return self._show(_refusal(error), session, call)
         except EngineFault as error:
             logger.error("engine fault", extra={"fault": repr(error)})
-            title = "The store did not answer in time"
-            return self._show(Html(template="error.html", title=title, data=_NO_DETAIL, status=503), session)
+            title, status = "The store did not answer in time", 503
         except Exception as error:
             logger.error("console defect", exc_info=error)
-            title = "A defect in Baton; it has been logged"
-            return self._show(Html(template="error.html", title=title, data=_NO_DETAIL, status=500), session)
+            title, status = "A defect in Baton; it has been logged", 500
+        return self._show(
+            Html(template="error.html", title=title, data=_NO_DETAIL, status=status), session, call
+        )
 
     def _open(self, path: str, event: Mapping[str, Any]) -> dict[str, Any] | None:
         """What needs no session: style sheet, scripts, icon."""
@@ -85,36 +90,33 @@ class Site:
         kept = "public, max-age=31536000, immutable" if asked == found.version else "no-cache"
         return answer(200, found.text, {**HEADERS, "content-type": found.kind, "cache-control": kept})
 
-    async def _page(self, path: str, event: Mapping[str, Any], session: Session | None) -> dict[str, Any]:
+    async def _page(self, path: str, event: Mapping[str, Any], session: Session, call: Calls) -> Answer:
         method = event["requestContext"]["http"]["method"]
-        if session is None:
-            there = path if method == "GET" else ROOT
-            page = Html(template="sign-in.html", title="Sign in", data={"there": there}, status=401)
-            return self._show(page, None)
         handler, named = _found(method, path)
         form = form_of(event) if method == "POST" else {}
         if method == "POST" and not session.admits(next(iter(form.pop("csrf", [])), "")):
             title = "This form is not of your sign-in any more"
             data = {"detail": "Open the page again and send its form. Nothing was done.", "problems": ()}
-            return self._show(Html(template="error.html", title=title, data=data, status=403), session)
-        visit = Visit(
-            session=session,
-            call=await self._calls(session.claims, event),
-            path=named,
-            query=event.get("queryStringParameters") or {},
-            form=form,
-            now=self._clock.now(),
-            token=self._entropy.token(128),
-            api=address_of(event),
-            seen=header(event, "if-none-match") if header(event, "hx-request") else "",
+            return Html(template="error.html", title=title, data=data, status=403)
+        return await handler(
+            Visit(
+                session=session,
+                call=call,
+                path=named,
+                query=event.get("queryStringParameters") or {},
+                form=form,
+                now=self._clock.now(),
+                token=self._entropy.token(128),
+                api=address_of(event),
+                seen=_seen(event),
+            )
         )
-        return self._show(await handler(visit), session, visit, event)
 
     def _show(
         self,
         page: Answer,
-        session: Session | None,
-        visit: Visit | None = None,
+        session: Session | None = None,
+        call: Calls | None = None,
         event: Mapping[str, Any] = MappingProxyType({}),
     ) -> dict[str, Any]:
         if isinstance(page, Redirect):
@@ -123,16 +125,15 @@ class Site:
             name = re.sub(r"[^A-Za-z0-9_.-]", "_", page.name)
             kept = {"content-type": page.kind, "content-disposition": f'attachment; filename="{name}"'}
             return answer(200, page.body, HEADERS | kept)
-        if isinstance(page, Unchanged) or (page.tag and visit is not None and visit.seen == page.tag):
+        if isinstance(page, Unchanged) or (page.tag and _seen(event) == page.tag):
             return answer(304, "", HEADERS)
         common = {
             "title": page.title,
             "session": session,
             "csrf": session.csrf if session else "",
             "now": self._clock.now(),
-            "api": visit.api if visit else "",
-            "tenant": visit.call.tenant if visit else "",
-            "roles": sorted(visit.call.roles) if visit else [],
+            "api": address_of(event) if event else "",
+            "tenant": call.tenant if call else "",
             "nav": pages.NAVIGATION if session else (),
             "live": {"tag": page.tag, "every": page.every, "here": here(event)} if page.tag else None,
         }
@@ -161,6 +162,11 @@ def _found(method: str, path: str) -> tuple[Handler, dict[str, str]]:
             }
             return page.handler, named
     raise NotFound("the console has no such page")
+
+
+def _seen(event: Mapping[str, Any]) -> str:
+    """The tag of what a page that renews itself has."""
+    return header(event, "if-none-match") if header(event, "hx-request") else ""
 
 
 def _refusal(error: UserError) -> Html:

@@ -13,7 +13,7 @@ from baton.console.shell import commands
 from baton.console.visits import Answer, Html, Redirect, Visit
 from baton.core.conditions.examples import example_of
 from baton.core.conditions.schema import input_violations
-from baton.core.graph.inner import inner_name
+from baton.core.graph.inner import inner_name, name_of, starter_of
 from baton.core.labels import label_problems, read_labels
 from baton.errors import Forbidden, KeyReused, NotFound, Problem, UserError
 
@@ -30,16 +30,27 @@ class _Sent:
 
 
 async def form(visit: Visit) -> Html:
-    """The empty form: the defaults of the schema stand in it, or with `example` a value that the schema takes."""
+    """The empty form: the defaults of the schema stand in it, or with `example` a value that the schema takes.
+
+    Its commands start a saga with that value: nothing that stands in an empty form would.
+    """
+    if name_of(visit.path["name"]):
+        return _of_graph(visit.path["name"])
     workflow = await _workflow(visit)
     schema = workflow["input"]
-    found = example_of(schema) if schema is not None and visit.query.get("example") else None
-    shown = standing(fields_of(schema, None, root=_ROOT, example=found))
-    return _page(visit, workflow, _sent(workflow, visit, shown), form=shown)
+    found, is_asked = None if schema is None else example_of(schema), bool(visit.query.get("example"))
+    shown = standing(fields_of(schema, None, root=_ROOT, example=found if is_asked else None))
+    sent = _sent(workflow, visit, shown)
+    if schema is None or is_asked:
+        return _page(visit, workflow, sent, form=shown)
+    example = _Sent({**sent.body, "input": found[0]}) if found else None
+    return _page(visit, workflow, example, form=shown, is_empty=True)
 
 
 async def start(visit: Visit) -> Answer:
     """Starts the saga. The key of the form makes a form that is sent twice one saga."""
+    if name_of(visit.path["name"]):
+        return _of_graph(visit.path["name"])
     workflow = await _workflow(visit)
     sent = _sent(workflow, visit, visit.form)
     if visit.said("more"):
@@ -65,6 +76,17 @@ async def start(visit: Visit) -> Answer:
         refused = None if problems else error
         return _page(visit, workflow, sent, form=visit.form, problems=problems, error=refused)
     return Redirect(f"/console/sagas/{part(saga['id'])}?done=start")
+
+
+def _of_graph(name: str) -> Html:
+    """Of a graph of a document there is no form: it leads to that of the workflow."""
+    whole = starter_of(name)
+    data = {
+        "detail": f"`{name_of(name)}` is a graph in the document of `{whole}`, which alone starts it. Start a saga of `{whole}`.",
+        "problems": (),
+        "leads": (f"/console/workflows/{part(whole)}/start", f"Start a saga of {whole}"),
+    }
+    return Html(template="error.html", title="A graph is not started by itself", data=data, status=404)
 
 
 async def _workflow(visit: Visit) -> Any:
@@ -114,27 +136,21 @@ def _place(problem: Problem) -> str:
 def _page(
     visit: Visit,
     workflow: Mapping[str, Any],
-    sent: _Sent,
+    sent: _Sent | None,
     *,
     form: Form,
     problems: Sequence[Problem] = (),
     error: UserError | None = None,
     key: str = "",
     is_checked: bool = False,
+    is_empty: bool = False,
 ) -> Html:
+    """sent: what the commands start a saga with; None: there are none. is_empty: it is an example."""
     schema = workflow["input"]
     fields = fields_of(schema, form, problems, root=_ROOT, label="Input", required=schema is not None)
     beside = {name: [one.message for one in problems if _place(one) == f"/{name}"] for name in _OTHERS}
     placed = places(fields) | {f"/{name}" for name in _OTHERS}
     there = f"/console/workflows/{part(workflow['name'])}"
-    body = sent.body
-    words = ["start", body["workflow"]]
-    if body["input"] is not None:
-        words += ["--input", json.dumps(body["input"], ensure_ascii=False)]
-    for name, value in body.get("labels", {}).items():
-        words += ["--label", f"{name}={value}"]
-    if "correlation_key" in body:
-        words += ["--correlation-key", body["correlation_key"]]
     data = {
         "workflow": workflow,
         "there": f"{there}/{part(visit.path['version'])}" if "version" in visit.path else there,
@@ -149,7 +165,20 @@ def _page(
         "is_wrong": bool(problems),
         "elsewhere": [one for one in problems if _place(one) not in placed],
         "key": key or visit.said("key") or visit.token,
-        "commands": commands(visit.api, "/sagas", words, body, has_key="correlation_key" not in body),
+        "commands": _starting(visit.api, sent.body) if sent is not None else "",
+        "shell": "In a shell, with an example" if is_empty else "The same in a shell",
     }
     status = error.status if error else 422 if problems and not visit.said("check") else 200
     return Html(template="start.html", title=f"Start {workflow['name']}", data=data, status=status)
+
+
+def _starting(api: str, body: Mapping[str, Any]) -> str:
+    """The commands that start this saga."""
+    words = ["start", body["workflow"]]
+    if body["input"] is not None:
+        words += ["--input", json.dumps(body["input"], ensure_ascii=False)]
+    for name, value in body.get("labels", {}).items():
+        words += ["--label", f"{name}={value}"]
+    if "correlation_key" in body:
+        words += ["--correlation-key", body["correlation_key"]]
+    return commands(api, "/sagas", words, body, has_key="correlation_key" not in body)

@@ -15,8 +15,8 @@ from baton.console.visits import Answer, Html, Unchanged, Visit, tag_of
 _ENTRIES: Final = "1000"
 MOST_LANES: Final = 100
 MOST_BARS: Final = 600
-_LEFT, _WIDE, _ROW, _HEAD = 190, 760, 24, 26
 _TICKS: Final = 4
+_SMALLEST: Final = 0.3  # percent: narrower bars are not seen
 _GROWS: Final = 10_000  # ms
 
 
@@ -46,48 +46,46 @@ async def timeline(visit: Visit) -> Answer:
 
 
 def chart(found: Gantt, there: str) -> Markup:
-    """A row for each node and round; bars lead to the entry that ended them."""
+    """A row for each node and round; bars lead to the entry that ended them. It is as wide as the page: places are in percent."""
     whole = max(found.end - found.begin, 1)
     lanes = list(found.lanes.items())[:MOST_LANES]
-    height = _HEAD + _ROW * len(lanes) + 8
-    width = _LEFT + _WIDE + 20
 
     def place(at: int) -> float:
-        return round(_LEFT + _WIDE * min(max(at - found.begin, 0), whole) / whole, 1)
+        return round(100 * min(max(at - found.begin, 0), whole) / whole, 2)
 
-    parts = [
-        Markup(
-            '<svg class="gantt" width="{0}" height="{1}" viewBox="0 0 {0} {1}" role="group" aria-label="{2}">'
-        ).format(width, height, f"What ran and what waited, {len(lanes)} lanes over {span(whole)}")
+    ticks = [
+        Markup('<text class="small" x="{}%" y="13" text-anchor="{}">{}</text>').format(
+            100 * tick // _TICKS,
+            "end" if tick == _TICKS else "middle" if tick else "start",
+            span(whole * tick / _TICKS),
+        )
+        for tick in range(_TICKS + 1)
     ]
-    for tick in range(_TICKS + 1):
-        x = _LEFT + _WIDE * tick // _TICKS
+    parts = [
+        Markup('<div class="gantt" role="group" aria-label="{}">').format(
+            f"What ran and what waited, {len(lanes)} lanes over {span(whole)}"
+        ),
+        Markup('<span></span><svg height="18" aria-hidden="true">{}</svg>').format(Markup("").join(ticks)),
+    ]
+    left = MOST_BARS
+    for lane, bars in lanes:
+        name = words(lane or "the saga", 128)
+        drawn = [_bar(bar, place(bar.begin), place(bar.end), there) for bar in bars[:left]]
         parts.append(
-            Markup(
-                '<line class="tick" x1="{0}" y1="18" x2="{0}" y2="{1}"/><text class="small" x="{0}" y="13" text-anchor="{2}">{3}</text>'
-            ).format(
-                x,
-                height,
-                "end" if tick == _TICKS else "middle" if tick else "start",
-                span(whole * tick / _TICKS),
+            Markup('<span class="lane">{}</span><svg class="bars" height="18">{}</svg>').format(
+                name, Markup("").join(drawn)
             )
         )
-    left = MOST_BARS
-    for row, (lane, bars) in enumerate(lanes):
-        y = _HEAD + _ROW * row
-        name = words(lane or "the saga", 128)
-        short = name if len(name) <= 24 else f"{name[:23]}…"
-        parts.append(Markup('<text x="0" y="{}"><title>{}</title>{}</text>').format(y + 15, name, short))
-        parts += [_bar(bar, place(bar.begin), place(bar.end), y, there) for bar in bars[:left]]
         left = max(left - len(bars), 0)
-    return Markup("").join([*parts, Markup("</svg>")])
+    return Markup("").join([*parts, Markup("</div>")])
 
 
-def _bar(bar: Bar, x: float, end: float, y: int, there: str) -> Markup:
+def _bar(bar: Bar, begin: float, end: float, there: str) -> Markup:
     said = f"{words(bar.lane or 'the saga', 128)}: {NAMES[bar.kind]}, {took(bar)}, {bar.words}"
+    wide = max(round(end - begin, 2), _SMALLEST)
     rect = Markup(
-        '<rect class="bar {}" x="{}" y="{}" width="{}" height="16" rx="2"><title>{}</title></rect>'
-    ).format(f"{bar.kind} critical" if bar.critical else bar.kind, x, y + 3, max(round(end - x, 1), 2), said)
+        '<rect class="bar {}" x="{}%" y="1" width="{}%" height="16" rx="2"><title>{}</title></rect>'
+    ).format(f"{bar.kind} critical" if bar.critical else bar.kind, min(begin, 100 - wide), wide, said)
     if not bar.version:
         return rect
     return Markup('<a href="{}/log/{}" aria-label="{}">{}</a>').format(there, bar.version, said, rect)

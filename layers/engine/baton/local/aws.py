@@ -70,6 +70,11 @@ class Aws:
         """Made when it is needed, which it seldom is: its description takes a while to read."""
         return cast("SESV2Client", self._client("sesv2"))
 
+    @functools.cached_property
+    def events(self) -> Any:
+        """Made when it is needed, as is `sesv2`."""
+        return self._client("events")
+
     async def call(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         work = functools.partial(method, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)

@@ -68,6 +68,16 @@ class StreamSource:
 
 
 @dataclass(frozen=True)
+class EventRule:
+    """A rule on an EventBridge bus. `pattern` is JSON; `functions` are the targets."""
+
+    logical_id: str
+    bus: str
+    pattern: str
+    functions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class StateMachine:
     logical_id: str
     arn: str

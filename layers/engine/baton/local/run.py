@@ -25,6 +25,7 @@ from baton.local import lambda_api, servers
 from baton.local.aws import Aws
 from baton.local.destination import failure_queue
 from baton.local.environment import aws_environment
+from baton.local.event_bus import buses_of
 from baton.local.gateway import Gateway
 from baton.local.http_api import read_http_api
 from baton.local.keeping import keeping
@@ -77,6 +78,7 @@ class LocalRun:
     process_limit: most processes per function; further invocations wait.
     retry_delays_s: pauses before an `Event` invocation is tried again (Lambda: one, then two minutes).
 
+    Once it runs, `parameters` has all of them with their values, `physical` what the references to resources came to.
     Raises `LocalRunError` on entering if something is wrong; nothing is left running then.
     """
 
@@ -84,6 +86,7 @@ class LocalRun:
     endpoint: str
     aws_environment: dict[str, str]
     physical: dict[str, str]
+    parameters: Mapping[str, str | list[str]]
     run_dir: Path
 
     def __init__(
@@ -108,7 +111,7 @@ class LocalRun:
                 f"switched_off: {', '.join(sorted(unknown))}; known: {', '.join(sorted(SOURCES))}"
             )
         self._template_path = Path(template).resolve()
-        self._parameters, self._variables = dict(parameters), dict(variables)
+        self._given, self._variables = dict(parameters), dict(variables)
         self._schedule_period_s = schedule_period_s
         self._switched_off = switched_off
         self._api_port, self._aws_port, self._process_limit = api_port, aws_port, process_limit
@@ -117,7 +120,7 @@ class LocalRun:
         name = f"run-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
         self.run_dir = (run_dir or self._template_path.parent / ".baton" / name).resolve()
         self.url = self.endpoint = ""
-        self.aws_environment, self.physical = {}, {}
+        self.aws_environment, self.physical, self.parameters = {}, {}, {}
         self._signs_in = signs_in
         self._exit = contextlib.AsyncExitStack()
 
@@ -198,7 +201,7 @@ class LocalRun:
         aws = await asyncio.to_thread(Aws, self.endpoint)
         stack.callback(aws.close)
 
-        values = effective(template, self._parameters, _trusted(issuer_url))
+        values = self.parameters = effective(template, self._given, _trusted(issuer_url))
         tenant_claim, roles_claim = values.get("TenantClaim", "tenant"), values.get("RolesClaim", "roles")
         self._issuer = await asyncio.to_thread(
             TokenIssuer,
@@ -238,11 +241,11 @@ class LocalRun:
             await self._serve(stack, api, Gateway(http_api, _API_ID, self._lambdas))
         else:
             self.url = ""
-        works = self._sources(declared, aws)
-        await self._lambdas.warm()
+        works, buses = self._sources(declared, aws), buses_of(declared.rules, self._lambdas, aws)
+        await asyncio.gather(self._lambdas.warm(), *(bus.open() for bus in buses))
         polling = Tasks("an event source")
         stack.push_async_callback(polling.cancelled)
-        for work in [*works, _later(_watch, ministack)]:
+        for work in [*works, *(bus.run for bus in buses), _later(_watch, ministack)]:
             polling.start(work())
 
     def _bind(self, stack: contextlib.AsyncExitStack) -> tuple[socket.socket, socket.socket]:
@@ -253,7 +256,7 @@ class LocalRun:
         return control, api
 
     def _load(self, issuer_url: str) -> Template:
-        return load(self._template_path, {**self._parameters, **_trusted(issuer_url)})
+        return load(self._template_path, {**self._given, **_trusted(issuer_url)})
 
     async def _serve(self, stack: contextlib.AsyncExitStack, listener: socket.socket, app: Any) -> None:
         server = HttpServer(listener, app)

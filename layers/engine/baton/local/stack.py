@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from baton.local.declared import Function, QueueSource, Schedule, StateMachine, StreamSource
+from baton.local.declared import EventRule, Function, QueueSource, Schedule, StateMachine, StreamSource
 from baton.local.filter_pattern import Filters, InvalidPattern
 from baton.local.problems import TemplateProblem, nearest
 from baton.local.resolve import Resolver, text
@@ -20,6 +20,8 @@ from baton.local.template import Template
 
 _RATE = re.compile(r"rate\(\s*(\d+)\s+(minute|hour|day)s?\s*\)")
 _SECONDS = {"minute": 60, "hour": 3600, "day": 86400}
+# How often EventBridge tries to invoke a function, and where an event goes in vain, is of no consequence: here it always can.
+_TARGET = {"Id", "Arn", "DeadLetterConfig", "RetryPolicy"}
 _PARTIAL = "ReportBatchItemFailures"
 
 
@@ -48,10 +50,8 @@ class Stack:
         self.streams: list[StreamSource] = []
         for logical_id in self.present("AWS::Lambda::EventSourceMapping"):
             self._event_source(logical_id)
-        for logical_id in self.present("AWS::Events::Rule"):
-            raise TemplateProblem(
-                logical_id, "event rules are not run locally; use AWS::Scheduler::Schedule (SAM: ScheduleV2)"
-            )
+        rules = map(self._rule, self.present("AWS::Events::Rule"))
+        self.rules = [rule for rule in rules if rule is not None]
 
     def present(self, kind: str) -> list[str]:
         """Logical ids of the resources of that type whose condition holds."""
@@ -224,6 +224,29 @@ class Stack:
             max_age_s=None if age < 0 else age,
             on_failure_url=self._on_failure(logical_id, properties),
             filters=self._filters(logical_id, properties),
+        )
+
+    def _rule(self, logical_id: str) -> EventRule | None:
+        properties = self._resolver.properties(logical_id)
+        if properties.get("State", "ENABLED") != "ENABLED":
+            return None
+        if "ScheduleExpression" in properties:
+            raise TemplateProblem(
+                logical_id,
+                "rules with a schedule are not run; use AWS::Scheduler::Schedule (SAM: ScheduleV2)",
+            )
+        functions = []
+        for target in properties.get("Targets") or []:
+            if unknown := sorted(target.keys() - _TARGET):
+                raise TemplateProblem(f"{logical_id}.Targets", f"{', '.join(unknown)} is not applied locally")
+            if aside := (target.get("DeadLetterConfig") or {}).get("Arn"):
+                self._queue(logical_id, aside)
+            functions.append(self.function_of(text(target["Arn"]), logical_id))
+        return EventRule(
+            logical_id=logical_id,
+            bus=text(properties.get("EventBusName", "default")).rpartition("event-bus/")[2],
+            pattern=json.dumps(properties.get("EventPattern") or {}),
+            functions=tuple(functions),
         )
 
     # ---- schedules and state machines

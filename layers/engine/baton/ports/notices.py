@@ -122,10 +122,13 @@ class Incidents(Protocol):
         """One of them; None when there is none."""
         ...
 
-    def acknowledge(self, tenant: str, id: str, by: str, note: str, now: int) -> Incident | None:
+    def acknowledge(
+        self, tenant: str, id: str, by: str, note: str, now: int, seen: int = 0
+    ) -> Incident | None:
         """Say that `by` has it; the incident as it is now, None when there is none.
 
-        The last one counts. The same again changes nothing, and one that is resolved stays as it was.
+        `seen`: its `acked` as the caller has seen it; one that has another by now, or is resolved, stays as it was. So a write that lands
+        late does not take the incident away from the person who has it since.
         """
         ...
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from baton.core.decide.handled import takes_failure
-from baton.core.graph.inner import split
+from baton.core.graph.inner import name_of, split
 from baton.core.log.events import ChildReported
 from baton.core.log.opened import Child
 from baton.core.log.state import State, node_of
@@ -42,11 +42,15 @@ class Children:
         if state.origin.depth >= self._limits.nesting_depth:
             raise TooLarge(f"sagas start sagas at most {self._limits.nesting_depth} levels deep")
         definition, graph = await self._catalog.startable(parent.tenant, child.workflow, state.origin.graph)
+        work = state.open.get(slot) if child.passed else None
+        if work is not None and (logged := work.orphan) is not None and logged.saga == child.saga:
+            child = logged  # a decision does not know yet where its large values are kept
         given: Any = child.input.v
         if child.input.ref:
             given = msgspec.json.decode(await self._call(self._blobs.get, parent.tenant, child.input.ref))
         program = await self._catalog.program(parent.tenant, state.origin.graph)
         own, outer = split(child.workflow, given)
+        passed = (child.passed,) if child.passed else ()
         await self._starter.start(
             Beginning(
                 ref=ref,
@@ -54,10 +58,11 @@ class Children:
                 graph=graph,
                 given=own,
                 outer=outer,
+                passed=child.passed,
                 user=state.origin.user,
                 invocation=self._invocation,
                 traceparent=state.origin.traceparent,
-                body_hash=body_hash([child.workflow, given]),
+                body_hash=body_hash([child.workflow, given, *passed]),
                 parent=str(parent),
                 slot=slot,
                 window=child.window,
@@ -65,6 +70,7 @@ class Children:
                 scope=_scope(state, slot),
                 handled=takes_failure(program, state, slot),
                 expires=state.origin.expires,
+                is_part=bool(name_of(child.workflow)),
             )
         )
 
@@ -82,6 +88,7 @@ class Children:
                 graph=graph,
                 given=own,
                 outer=outer,
+                passed=child.passed,
                 user=origin.user,
                 invocation=self._invocation,
                 traceparent=origin.traceparent,

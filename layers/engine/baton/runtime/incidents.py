@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from baton.core.times import iso
-from baton.errors import NotAllowedNow, NotFound
+from baton.errors import NotAllowedNow, NotFound, StoreUnavailable
 from baton.ports import Clock, Incident, Incidents
 from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor
 from baton.runtime.store_retrier import StoreRetrier
@@ -17,6 +17,7 @@ from baton.runtime.store_retrier import StoreRetrier
 INCIDENT_ID = r"i[0-9a-f]{24}"
 STATUSES = ("open", "unacknowledged", "resolved")
 MOST_NOTE = 500  # characters
+_TRIES = 8  # at an incident that others acknowledge at the same time
 
 
 class IncidentDesk:
@@ -47,12 +48,18 @@ class IncidentDesk:
         return _view_of(id, await self._call(self._incidents.find, self._tenant, id))
 
     async def acknowledge(self, id: str, note: str) -> dict[str, Any]:
-        """The caller has it. The last one counts. Raises `NotFound`, and `NotAllowedNow` for one that is resolved."""
-        write, now = self._incidents.acknowledge, self._clock.now()
-        found = _view_of(id, await self._call(write, self._tenant, id, self._by, note, now))
-        if found["status"] == "resolved":
-            raise NotAllowedNow(f"incident `{id}` is resolved, by {found['resolved_by']}")
-        return found
+        """The caller has it. The last one counts, and the same again changes nothing. Raises `NotFound`, and `NotAllowedNow` for one that is resolved."""
+        write, seen = self._incidents.acknowledge, 0
+        for _ in range(_TRIES):
+            # Later than what it follows, whatever the clocks say: each acknowledgement is known by its time.
+            now = max(self._clock.now(), seen + 1)
+            found = await self._call(write, self._tenant, id, self._by, note, now, seen)
+            if found is not None and found.resolved:
+                raise NotAllowedNow(f"incident `{id}` is resolved, by {found.by}")
+            if found is None or (found.holder, found.note) == (self._by, note):
+                return _view_of(id, found)
+            seen = found.acked
+        raise StoreUnavailable(f"the incident {id} was acknowledged {_TRIES} times meanwhile")
 
     async def resolve(self, id: str) -> dict[str, Any]:
         """The caller has done something about it. Repeated, a no-op. Raises `NotFound`."""

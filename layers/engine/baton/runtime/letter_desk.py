@@ -7,8 +7,9 @@ in core/letters.py, where they come from in dead_letters.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -111,20 +112,34 @@ class LetterDesk:
         self, wanted: Wanted, *, force: bool, dry_run: bool, limit: int, cursor: str
     ) -> dict[str, Any]:
         """Redrive pending letters, at most `limit`, as far as there is time; `next` continues it. `dry_run`: only count them."""
-        matched, done, refused = 0, 0, list[dict[str, str]]()
-        after = _place(cursor)
+        redrive = partial(self.redrive, force=force)
+        return await self._all(wanted, None if dry_run else redrive, "redriven", limit, cursor)
+
+    async def discard_all(
+        self, wanted: Wanted, why: str, *, dry_run: bool, limit: int, cursor: str
+    ) -> dict[str, Any]:
+        """The same of discarding them."""
+        discard = partial(self.discard, why=why)
+        return await self._all(wanted, None if dry_run else discard, "discarded", limit, cursor)
+
+    async def _all(
+        self, wanted: Wanted, do: Callable[[str], Awaitable[Any]] | None, done: str, limit: int, cursor: str
+    ) -> dict[str, Any]:
+        """Do it to the pending letters that match, side by side; None: count them."""
+        matched, refused = 0, list[dict[str, str]]()
+        after, slots = _place(cursor), asyncio.Semaphore(_SIDE_BY_SIDE)
         async with aclosing(self._pending(wanted, limit, after)) as pages:
             async for letters, behind in pages:
                 matched, after = matched + len(letters), behind
-                if dry_run:
-                    continue
-                slots = asyncio.Semaphore(_SIDE_BY_SIDE)
-                told = await asyncio.gather(*(self._one(letter, force, slots) for letter in letters))
-                refused += [
-                    {"id": letter.id, "why": why} for letter, why in zip(letters, told, strict=True) if why
-                ]
-                done += sum(not why for why in told)
-        return {"matched": matched, "redriven": done, "refused": refused, "next": _cursor(after)}
+                if do is not None:
+                    told = await asyncio.gather(*(_one(do, letter, slots) for letter in letters))
+                    refused += [
+                        {"id": letter.id, "why": why}
+                        for letter, why in zip(letters, told, strict=True)
+                        if why
+                    ]
+        count = matched - len(refused) if do is not None else 0
+        return {"matched": matched, done: count, "refused": refused, "next": _cursor(after)}
 
     async def _pending(
         self, wanted: Wanted, limit: int, after: Letter | None
@@ -138,15 +153,6 @@ class LetterDesk:
             yield found, after
             if after is None or left <= 0 or self._clock.now() >= self._until:
                 return
-
-    async def _one(self, letter: Letter, force: bool, slots: asyncio.Semaphore) -> str:
-        """Why it was not redriven."""
-        async with slots:
-            try:
-                await self.redrive(letter.id, force=force)
-            except UserError as error:
-                return error.detail
-        return ""
 
     async def discard(self, id: str, why: str) -> dict[str, Any]:
         """Take a letter off the list of what is pending; its record stays until it expires. Raises `NotFound`."""
@@ -191,6 +197,16 @@ class LetterDesk:
             if await self._call(self._log.defer, head, now, WORK):
                 break
         return letter.v
+
+
+async def _one(do: Callable[[str], Awaitable[Any]], letter: Letter, slots: asyncio.Semaphore) -> str:
+    """Why it was not done."""
+    async with slots:
+        try:
+            await do(letter.id)
+        except UserError as error:
+            return error.detail
+    return ""
 
 
 def _check(letter: Letter, force: bool) -> None:

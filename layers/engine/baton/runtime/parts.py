@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from baton.core.decide.bounds import Bounds
 from baton.core.decide.spending import SpendingLimits
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
@@ -145,7 +146,13 @@ class Parts:
         self.inbox = engine.store.inbox
         self.durations, self.sandbox, self.metrics = engine.durations, engine.sandbox, engine.metrics
         self.models = engine.models
-        self.terms, self.row_room = engine.ledger_cache.terms, engine.store.limits.rows
+        self.bounds = Bounds(
+            entry_bytes=engine.limits.entry_bytes,
+            value_bytes=engine.limits.result_bytes,
+            deaths=engine.limits.max_deaths,
+            money=engine.ledger_cache.terms,
+            rows=engine.store.limits.rows,
+        )
         give_up = invocation.deadline - engine.limits.answer_ms
         self.call = StoreRetrier(
             engine.offload,
@@ -222,23 +229,35 @@ class Parts:
         """Events with large values of the engine's own making moved to blobs; the same events where there is none."""
         for event in events:
             if event.made or getattr(event, "full", None):
-                return [await self._slim(owner, event) for event in events]
+                stored = dict[int, Value]()
+                return [await self._slim(owner, event, stored) for event in events]
         return events
 
-    async def _slim(self, owner: Origin, event: Event) -> Event:
-        """The event with a large value of the engine's own making moved to a blob.
+    async def _slim(self, owner: Origin, event: Event, stored: dict[int, Value]) -> Event:
+        """The event with a large value of the engine's own making moved to a blob: once, where several events have it.
 
         Also a value that no node reads: the log holds it all the same, and an entry has only so much room. None is too
         large: the decision would have been another (core/sizes.py).
         """
         for name in event.made:
-            value: Value | None = getattr(event, name)
-            if value is not None and not value.ref:
-                event = replace(event, **{name: await self.values.inline_or_blob(owner, value.v)})
+            field: Value | dict[str, Value] | None = getattr(event, name)
+            if isinstance(field, dict):
+                if field:
+                    kept = {key: await self._stored(owner, value, stored) for key, value in field.items()}
+                    event = replace(event, **{name: kept})
+            elif field is not None and not field.ref:
+                event = replace(event, **{name: await self._stored(owner, field, stored)})
         if isinstance(event, Gives) and event.full is not None and not event.full.ref:
             # The full output of a summary is stored before the log refers to it.
             event = replace(event, full=await self.values.blob(owner, event.full.v))
         return event
+
+    async def _stored(self, owner: Origin, value: Value, stored: dict[int, Value]) -> Value:
+        if value.ref:
+            return value
+        if (known := stored.get(id(value.v))) is None:
+            known = stored[id(value.v)] = await self.values.inline_or_blob(owner, value.v)
+        return known
 
     def traceparent(self, started_with: str) -> str:
         """W3C trace context: the saga's trace, with this invocation as the span."""

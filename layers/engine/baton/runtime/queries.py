@@ -22,9 +22,10 @@ from baton.core.log.events import Value
 from baton.core.log.references import SCHEME
 from baton.core.log.status import LISTS, status_of
 from baton.core.read.budgets import budget_view
+from baton.core.read.definition_views import graph_view
 from baton.core.read.explain import explain, has_page, way
 from baton.core.read.usage import Deployment
-from baton.core.read.views import entry_view, graph_view, saga_view, tool_view
+from baton.core.read.views import entry_view, saga_view, tool_view
 from baton.core.times import iso
 from baton.errors import UserError
 from baton.ports import Definition, Listed, Sums
@@ -138,13 +139,17 @@ class Queries:
 
     async def show(self, saga: str) -> dict[str, Any]:
         """The saga's view, folded from its log. Raises `NotFound`."""
+        from baton.runtime.related import related  # a cold start of the API does not wait for it
+
         opened = await self._request.open(saga)
         state = opened.history.state
         output = state.ended.output if state.ended else Value()
         is_shown = output.size <= MAX_SHOWN
-        return saga_view(state, opened.program, self._engine.tools) | {
+        return {
+            **saga_view(state, opened.program, self._engine.tools),
             "result": await self._content(output) if is_shown else None,
             "large_result": None if is_shown else {"ref": output.ref, "size": output.size},
+            **await related(self._engine, self._parts, opened.head.ref, state),
         }
 
     async def live(self, saga: str) -> dict[str, Any]:

@@ -12,11 +12,13 @@ import msgspec
 from baton.core.conditions.schema import input_violations
 from baton.core.failures.policy import ASK
 from baton.core.graph.graph import Graph
+from baton.core.graph.inner import INPUT
 from baton.core.labels import label_problems
 from baton.core.limits import DAY_MS
 from baton.core.log.codec import encode_entry
 from baton.core.log.events import Entry, SagaStarted, Token, Value
 from baton.core.log.records import Sent
+from baton.core.log.references import PERIOD
 from baton.core.log.workflow_limits import counts_of
 from baton.errors import CorruptLog, InvalidInput, KeyReused, TooLarge
 from baton.ports import Definition, Head, Record, SagaRef, Wake
@@ -29,7 +31,8 @@ class Beginning:
     """All that entry 1 is made of.
 
     `body_hash` tells a repeated request from a different one. `handled`: a saga above goes on from this one's failure.
-    `expires`: when the saga above does, which refers to the values of this one. `outer`: see `SagaStarted`.
+    `expires`: when the saga above does, which refers to the values of this one. `is_part`: this one refers to values of that, too, and
+    expires with it. `outer`: see `SagaStarted`; `passed`: likewise, with the input where that is a value of the saga above.
     """
 
     ref: SagaRef
@@ -50,6 +53,8 @@ class Beginning:
     labels: Mapping[str, str] = field(default_factory=dict)
     sent: Sent | None = None
     outer: Any = None
+    passed: Mapping[str, Value] = field(default_factory=dict)
+    is_part: bool = False
 
 
 def body_hash(body: Any) -> str:
@@ -72,6 +77,8 @@ class Starter:
         self._clock = context.clock
         self._limits = context.limits
         self._call = context.call
+        self._fit = set[tuple[str, str]]()
+        """Inputs that are passed by reference, and the graphs that take them."""
 
     async def start(self, beginning: Beginning) -> bool:
         """Make the saga exist. False when it did already (with the same body).
@@ -94,11 +101,7 @@ class Starter:
         await self._call(self._log.append, head.ref, record, Wake(v=1))
 
     async def _head(self, beginning: Beginning) -> Head:
-        if beginning.graph.input_schema is not None:
-            problems = input_violations(beginning.graph.input_schema, beginning.given)
-            if problems:
-                first = problems[0]
-                raise InvalidInput(f"at {first.path}: {first.message}", problems)
+        await self._check_input(beginning)
         if problems := tuple(label_problems(beginning.labels)):
             raise InvalidInput(f"at {problems[0].path}: {problems[0].message}", problems)
         now = self._clock.now()
@@ -106,16 +109,24 @@ class Starter:
         kept = ends_by + self._limits.retention_days * DAY_MS
         # In whole seconds, as the table's time to live is.
         expires = max(-(-kept // 1_000) * 1_000, beginning.expires)
-        graph = beginning.graph
+        if is_part := beginning.is_part and beginning.expires > 0:
+            # It ends before anything of it is deleted, and after the saga above, which is over two days before at the latest.
+            expires = beginning.expires
+            ends_by = min(ends_by, expires - DAY_MS)
+        graph, tenant = beginning.graph, beginning.ref.tenant
         period = period_of(now, expires)
-        outer = beginning.outer
+        outer, passed = beginning.outer, dict(beginning.passed)
+        for name, value in beginning.passed.items():
+            if not (is_part and value.ref):
+                passed[name] = await self._own(tenant, value, period)
+        own = passed.pop(INPUT, None)
         started = SagaStarted(
             workflow=beginning.definition.name,
             graph=beginning.definition.graph,
-            tenant=beginning.ref.tenant,
+            tenant=tenant,
             user=beginning.user,
             saga=beginning.ref.id,
-            input=await self._value(beginning.ref.tenant, beginning.given, period),
+            input=own or await self._value(tenant, beginning.given, period),
             at=now,
             emits=tuple(
                 Token("", node.name, (0,) * len(node.loops)) for node in graph.nodes if not node.before
@@ -132,7 +143,8 @@ class Starter:
             expires=expires,
             labels=dict(beginning.labels),
             sent=beginning.sent,
-            outer=None if outer is None else await self._value(beginning.ref.tenant, outer, period),
+            outer=None if outer is None else await self._value(tenant, outer, period),
+            passed=passed,
         )
         entry = Entry(
             version=1,
@@ -153,6 +165,30 @@ class Starter:
             expires=expires,
             labels=dict(beginning.labels),
         )
+
+    async def _check_input(self, beginning: Beginning) -> None:
+        """Raises `InvalidInput` with every violation."""
+        given, graph, own = beginning.given, beginning.graph, beginning.passed.get(INPUT)
+        if graph.input_schema is None:
+            return
+        if own is not None:
+            if (beginning.definition.graph, own.ref) in self._fit:
+                return
+            given = msgspec.json.decode(await self._call(self._blobs.get, beginning.ref.tenant, own.ref))
+        if problems := input_violations(graph.input_schema, given):
+            first = problems[0]
+            raise InvalidInput(f"at {first.path}: {first.message}", problems)
+        if own is not None:
+            self._fit.add((beginning.definition.graph, own.ref))
+
+    async def _own(self, tenant: str, value: Value, period: str) -> Value:
+        """A copy of a value of another saga, which this one may outlive."""
+        if not value.ref:
+            return await self._value(tenant, value.v, period)
+        if PERIOD not in value.ref:
+            return value
+        data = await self._call(self._blobs.get, tenant, value.ref)
+        return Value(ref=await self._call(self._blobs.put, tenant, data, period), size=value.size)
 
     async def _value(self, tenant: str, given: Any, period: str) -> Value:
         data = msgspec.json.encode(given)

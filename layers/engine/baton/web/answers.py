@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, WithJsonSchema
 from baton.core.effects.risk import ACTIONS
 from baton.core.effects.toolspec import EFFECTS
 from baton.core.log.events import Event
-from baton.web.failing import FailingStep, ParkedAs, Question
+from baton.web.failing import FailingStep, FailureHandler, ParkedAs, Question
 from baton.web.models import ITEM, LABEL, Answer, Cursor, OpenAnswer, Schema, SparseAnswer, Status, Time
 from baton.web.undoing import Undoing
 
@@ -252,6 +252,11 @@ class Saga(Answer):
     parked: ParkedAs | None
     undo: Undoing | None = Field(
         description="What could be undone, is, or was; null where nothing it does can be."
+    )
+    parent: str | None = Field(None, description="The saga that waits for it.")
+    handles: str | None = Field(None, description="Of a failure handler: the saga that has failed.")
+    failure_handler: FailureHandler | None = Field(
+        None, description="What was started when it had failed for good; null where nothing was."
     )
     limits: list[LimitUse] = Field([], description="What it has used of its limits, where it has any.")
 

@@ -9,7 +9,7 @@ from baton.errors import NotFound
 from baton.runtime.letter_desk import Wanted
 from baton.web.ask import Ask
 from baton.web.incident_requests import AcknowledgeBody
-from baton.web.letter_requests import DiscardBody, RedriveAllBody, RedriveBody
+from baton.web.letter_requests import DiscardAllBody, DiscardBody, RedriveAllBody, RedriveBody
 from baton.web.replies import Reply
 from baton.web.requests import (
     AnswerBody,
@@ -173,6 +173,14 @@ async def redrive_all(ask: Ask[RedriveAllBody]) -> Reply:
 
 async def discard(ask: Ask[DiscardBody]) -> Reply:
     return Reply(HTTPStatus.ACCEPTED, await ask.service.letters.discard(ask.path["letter"], ask.body.reason))
+
+
+async def discard_all(ask: Ask[DiscardAllBody]) -> Reply:
+    body = ask.body
+    answer = await ask.service.letters.discard_all(
+        Wanted(body.saga, body.node), body.reason, dry_run=body.dry_run, limit=body.limit, cursor=body.cursor
+    )
+    return Reply(HTTPStatus.ACCEPTED, answer)
 
 
 async def fork(ask: Ask[ForkBody]) -> Reply:

@@ -35,6 +35,7 @@ class WayStep(SparseAnswer):
     text: str = Field(
         description="For a person: which turn or call of an agent it is, which way it went on, or why it did not run."
     )
+    child: str = Field(default="", description="The saga that it has started, if it starts any.")
 
 
 class OpenNode(SparseAnswer):
@@ -45,6 +46,7 @@ class OpenNode(SparseAnswer):
     item: str = Field(default="", description=ITEM)
     state: Annotated[str, WithJsonSchema({"type": "string", "enum": list(STATES)})]
     text: str = Field(description="What it is doing, for a person.")
+    child: str = Field(default="", description="The saga that it has started.")
 
 
 class _AboutSaga(Answer):

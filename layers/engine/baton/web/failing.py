@@ -13,7 +13,7 @@ from pydantic.types import JsonValue
 
 from baton.core.failures.policy import QUESTIONS, SEVERITIES
 from baton.core.log.answers import TYPES
-from baton.web.models import ITEM, LABEL, Answer, Cursor, Schema, Time
+from baton.web.models import ITEM, LABEL, Answer, Cursor, Schema, Status, Time
 
 AskedFor = Annotated[
     Annotated[str, WithJsonSchema({"type": "string", "enum": list(QUESTIONS)})] | None,
@@ -228,3 +228,11 @@ class IncidentPage(Answer):
 
     incidents: list[Incident]
     next: Cursor
+
+
+class FailureHandler(Answer):
+    """What was started when a saga had failed for good."""
+
+    saga: str | None = Field(description="Null where it could not be started.")
+    status: Status | None = Field(description="Of that saga; null once it is stored no more.")
+    why: str | None = Field(description="Why it could not be started.")

@@ -159,6 +159,22 @@ class WorkflowPage(Answer):
     next: Cursor
 
 
+class NamedGraph(Answer):
+    """A graph that a document names: each saga of it is a child. `GET /workflows/NAME.GRAPH` shows the rest of it."""
+
+    name: str
+    nodes: list[WorkflowNode]
+    edges: list[Edge]
+
+
+class HandlerOfFailures(Answer):
+    """What is started when a saga has failed for good: a workflow, or a graph of the document."""
+
+    workflow: str | None
+    graph: str | None
+    on_cancel: bool = Field(description="Whether it is started for a saga that was cancelled, too.")
+
+
 class Workflow(WorkflowVersion):
     """One version of a workflow, with its document and its shape."""
 
@@ -170,8 +186,9 @@ class Workflow(WorkflowVersion):
         description="The rules by which calls are risky, in words; empty where no tool declares a risk."
     )
     limits: Limits
-    graphs: list[str] = Field(
-        [], description="The graphs that its document names; `GET /workflows/NAME.GRAPH` shows one."
+    graphs: list[NamedGraph] = Field([], description="Those that its document names.")
+    failure_handler: HandlerOfFailures | None = Field(
+        None, description="Null where nothing is started when a saga has failed for good."
     )
 
 

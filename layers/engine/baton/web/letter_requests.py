@@ -37,3 +37,13 @@ class DiscardBody(Body):
     """Why a dead letter is not to be redriven."""
 
     reason: str = Field(min_length=1, max_length=_MAX_REASON)
+
+
+class DiscardAllBody(DiscardBody):
+    """Which pending dead letters are discarded, of a saga or about a node, and why."""
+
+    saga: str = Field("", pattern=rf"^({SAGA_ID})?$")
+    node: str = Field("", max_length=128)
+    dry_run: bool = Field(False, description="Only count them.")
+    limit: int = Field(100, ge=1, le=MOST_REDRIVEN, description="How many at most.")
+    cursor: str = Field("", max_length=8_192, description="The `next` of the answer before.")

@@ -45,8 +45,8 @@ class DeadLetterPage(Answer):
     next: Cursor
 
 
-class NotRedriven(Answer):
-    """A dead letter that was not redriven."""
+class LeftLetter(Answer):
+    """A dead letter that was left as it was."""
 
     id: str
     why: str
@@ -57,5 +57,14 @@ class RedrivenPage(Answer):
 
     matched: int = Field(ge=0)
     redriven: int = Field(ge=0)
-    refused: list[NotRedriven]
+    refused: list[LeftLetter]
+    next: Cursor
+
+
+class DiscardedPage(Answer):
+    """What came of discarding many: it goes on at `next`, if that is there."""
+
+    matched: int = Field(ge=0)
+    discarded: int = Field(ge=0)
+    refused: list[LeftLetter]
     next: Cursor

@@ -10,17 +10,15 @@ from typing import Any
 from baton.core.documents.definition import ANY_WORKFLOW_NAME
 from baton.core.failures.breakers import NAME_PATTERN as BREAKER_NAME
 from baton.core.labels import MOST, NAME, VALUE
-from baton.core.letters import STATUSES as LETTERS
 from baton.core.log.status import LISTS
 from baton.core.read.day_costs import BY, OF
 from baton.runtime.incidents import INCIDENT_ID, STATUSES
-from baton.runtime.letter_desk import LETTER_ID
 from baton.runtime.queries import MAX_EVENTS
 from baton.runtime.request import SAGA_ID
 from baton.web import commands, reads
 from baton.web.event_routes import EVENTS
 from baton.web.incident_requests import AcknowledgeBody
-from baton.web.letter_requests import DiscardBody, RedriveAllBody, RedriveBody
+from baton.web.letter_routes import LETTERS
 from baton.web.parameters import day, moment, one_of, whole, words
 from baton.web.requests import (
     AnswerBody,
@@ -79,21 +77,6 @@ _STATUS = one_of(
     tuple(LISTS),
     "A status, or `open` for all that has not ended, or `done` for all that has.",
     hints={"pending": "a list shows a new saga as `running`"},
-)
-_LETTER = words(
-    "letter",
-    LETTER_ID,
-    "the id of a dead letter",
-    "The `id` of a dead letter: that of its saga, if it has one.",
-)
-_LETTERS = one_of("status", LETTERS, "Without it, those that are pending.")
-_LETTERS_OF = words("saga", SAGA_ID, "the id of a saga", "Only that of this saga.")
-_LETTERS_ABOUT = words("node", "[^/]{1,128}", "the name of a node", "Only those about this node.")
-_LETTERS_FOR = words(
-    "reason",
-    ".{1,500}",
-    "at most 500 characters",
-    "Only those with this code, or with these words in their reason.",
 )
 _INCIDENTS = one_of(
     "status",
@@ -333,34 +316,7 @@ ROUTES: tuple[Route[Any], ...] = (
     ),
     *SCHEDULES,
     *EVENTS,
-    Route(
-        method="GET", path="/dead-letters", id="listDeadLetters", handler=reads.list_letters, roles=("operate",),
-        summary="What could not be delivered or read, the oldest first.",
-        query=(_LETTERS, _LETTERS_OF, _LETTERS_ABOUT, _LETTERS_FOR, LIMIT, CURSOR), answers={200: "DeadLetterPage"},
-    ),
-    Route(
-        method="POST", path="/dead-letters/redrive", id="redriveDeadLetters", handler=commands.redrive_all,
-        roles=("operate",),
-        summary="Have workers look at the sagas of all pending dead letters that match again, or count these letters.",
-        body=RedriveAllBody, answers={202: "RedrivenPage"},
-    ),
-    Route(
-        method="GET", path="/dead-letters/{letter}", id="showDeadLetter", handler=reads.show_letter, roles=("operate",),
-        summary="One dead letter.",
-        parameters=(_LETTER,), answers={200: "DeadLetter"},
-    ),
-    Route(
-        method="POST", path="/dead-letters/{letter}/redrive", id="redriveDeadLetter", handler=commands.redrive,
-        roles=("operate",),
-        summary="Have a worker look at the letter's saga again. Repeated, it changes nothing until the letter dies again.",
-        parameters=(_LETTER,), body=RedriveBody, answers={202: "DeadLetter"}, refusals=(409,),
-    ),
-    Route(
-        method="POST", path="/dead-letters/{letter}/discard", id="discardDeadLetter", handler=commands.discard,
-        roles=("operate",),
-        summary="Take a dead letter off the list; its record stays until it expires. Repeated, it changes nothing.",
-        parameters=(_LETTER,), body=DiscardBody, answers={202: "DeadLetter"},
-    ),
+    *LETTERS,
     Route(
         method="GET", path="/costs", id="listCosts", handler=reads.list_costs, roles=("operate",),
         summary="What models have cost the tenant on a day, by workflow, user or model; or what AWS has.",

@@ -1,6 +1,6 @@
 """Registered workflow documents on DynamoDB, one item a version, and the list of a tenant's names.
 
-Names of keys and attributes are in items.py; the documents themselves are blobs.
+Keys are in items.py, names of attributes in attributes.py; the documents themselves are blobs.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ _REFUSED = "SET #told = :now, #ttl = :ttl, #message = :message REMOVE #owner, #u
 _RESOLVE = "SET #resolved = :now, #by = :by"
 _IF_OPEN = "attribute_exists(#pk) AND attribute_not_exists(#resolved)"
 _ACKNOWLEDGE = "SET #acked = :now, #owner = :by, #message = :note"
-_IF_NEWS = f"{_IF_OPEN} AND (attribute_not_exists(#acked) OR #owner <> :by OR #message <> :note)"
+_IF_UNACKED = f"{_IF_OPEN} AND attribute_not_exists(#acked)"
+_IF_ACKED = f"{_IF_OPEN} AND #acked = :seen"
 _ALL_OF = "#pk = :pk"
 _BELOW = "#pk = :pk AND #sk < :after"
 _FILTERS = {
@@ -152,9 +153,13 @@ class DynamoNotices:
             found = self._client.get_item(TableName=self._table, Key=place, ConsistentRead=True)
         return _incident(tenant, found["Item"]) if "Item" in found else None
 
-    def acknowledge(self, tenant: str, id: str, by: str, note: str, now: int) -> Incident | None:
+    def acknowledge(
+        self, tenant: str, id: str, by: str, note: str, now: int, seen: int = 0
+    ) -> Incident | None:
         values: Item = {":now": number(now), ":by": text(by), ":note": text(note)}
-        return self._decided(tenant, id, _ACKNOWLEDGE, values, _IF_NEWS)
+        if seen:
+            return self._decided(tenant, id, _ACKNOWLEDGE, values | {":seen": number(seen)}, _IF_ACKED)
+        return self._decided(tenant, id, _ACKNOWLEDGE, values, _IF_UNACKED)
 
     def resolve(self, tenant: str, id: str, by: str, now: int) -> Incident | None:
         return self._decided(tenant, id, _RESOLVE, {":now": number(now), ":by": text(by)}, _IF_OPEN)

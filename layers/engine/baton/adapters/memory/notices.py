@@ -83,10 +83,12 @@ class MemoryIncidents:
         with self._lock:
             return self._incidents.get((tenant, id))
 
-    def acknowledge(self, tenant: str, id: str, by: str, note: str, now: int) -> Incident | None:
+    def acknowledge(
+        self, tenant: str, id: str, by: str, note: str, now: int, seen: int = 0
+    ) -> Incident | None:
         with self._lock:
             found = self._incidents.get((tenant, id))
-            if found is not None and not found.resolved and (found.holder, found.note) != (by, note):
+            if found is not None and not found.resolved and found.acked == seen:
                 found = self._incidents[tenant, id] = replace(found, acked=now, holder=by, note=note)
             return found
 

@@ -33,6 +33,9 @@
   }
   setInterval(tick, 1000);
 
+  // A graph begins in the middle of its upper edge: what is wider than the screen is shown from there.
+  for (const one of all(".drawing")) one.scrollLeft = (one.scrollWidth - one.clientWidth) / 2;
+
   const live = document.getElementById("live"), button = document.getElementById("pause");
   const stale = document.getElementById("stale"), said = document.getElementById("said");
   if (!live || !live.dataset.tag || !window.htmx) return;
@@ -100,8 +103,7 @@
     tag = event.detail.xhr.getResponseHeader("etag") || tag;
     before = {
       details: new Map(keys(all("#live details")).map(([key, one]) => [key, one.open])),
-      scrolled: keys(all("#live .drawing, #live pre")).filter(([, one]) => one.scrollTop || one.scrollLeft)
-        .map(([key, one]) => [key, one.scrollLeft, one.scrollTop]),
+      scrolled: keys(all("#live .drawing, #live pre")).map(([key, one]) => [key, one.scrollLeft, one.scrollTop]),
       focus: keys(all(`#live :is(${focusable})`)).find(([, one]) => one === document.activeElement)?.[0],
     };
   });

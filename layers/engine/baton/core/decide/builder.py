@@ -154,6 +154,15 @@ class DecisionBuilder(Struct):
             raise UnfitError(ev.Failure("value_too_large", text, at.node.name))
         return ev.Value(v=given)
 
+    def started(self, at: Activation) -> tuple[ev.Value, dict[str, ev.Value]]:
+        from baton.core.decide.passing import started  # few sagas start a graph
+
+        try:
+            rest, passed = started(self.context(at.slot), self.program.template(at.slot))
+        except ExpressionError as error:
+            raise UnfitError(ev.failed_with("input_unbound", str(error), at.node.name)) from error
+        return self.made(at, rest, "is to get"), passed
+
     def content(self, at: Activation, value: ev.Value) -> Any:
         return self.context(at.slot).content(value)
 

@@ -64,6 +64,8 @@ class Found(Struct, frozen=True):
 
 
 NOTHING = Found()
+BATCH = "last_error.batch"
+"""What stands for the batch result of a failure that is passed to a graph."""
 
 
 class EvaluationContext(Struct, frozen=True):
@@ -125,10 +127,10 @@ class EvaluationContext(Struct, frozen=True):
         if path.root == "join":
             return list(self._arrived().values()) if path.steps[0] in ("outputs", "batch") else []
         if path.root == "last_error" and path.steps[:1] == ("batch",):
-            last = self.failure or next(iter(self._told()), None)
-            return [] if last is None or last.batch is None else [last.batch]
-        if self.state.origin.outer is not None and self._is_outer(path):
-            return [self.state.origin.outer]
+            around = self.state.origin.outer if self._is_outer(path) else None
+            return [one for one in (around, self.told_batch()) if one is not None]
+        if (outer := self.state.origin.outer) is not None and self._is_outer(path):
+            return [self.state.origin.passed.get(_name_of(path), outer)]
         value = self._value(path)
         if value is None and path.is_previous:
             return [one for first in self._first(path).paths for one in self._values(first)]
@@ -156,7 +158,7 @@ class EvaluationContext(Struct, frozen=True):
         """What the root of a path (with its node) stands for. Raises `ExpressionError`."""
         outer = self.state.origin.outer
         if outer is not None and self._is_outer(path):
-            return self._of_starter(self.content(outer), path)
+            return self._of_starter(outer, path)
         if path.root == "saga":
             state = self.state
             return {
@@ -196,9 +198,32 @@ class EvaluationContext(Struct, frozen=True):
             return not self.program.is_one_of_many(self.slot)
         return path.root == "last_error" and self.failure is None and not self._told()
 
-    def _of_starter(self, outer: dict[str, Any], path: Path) -> Any:
+    def _of_starter(self, outer: ev.Value, path: Path) -> Any:
         """What it names there. The starter has given all that the graph names."""
-        return outer["ctx"][path.node] if path.node else outer.get(path.root)
+        if (value := self.state.origin.passed.get(_name_of(path))) is not None:
+            return self.content(value)
+        given = self.content(outer)
+        if path.node:
+            return given["ctx"][path.node]
+        known = given.get(path.root)
+        if path.root != "last_error" or known is None:
+            return known
+        if path.steps[:1] == ("batch",):
+            batch = self.told_batch()
+            return {**known, "batch": None if batch is None else self.content(batch)}
+        return {"answer": None, **known} if path.steps[:1] == ("answer",) else known
+
+    def whole(self, path: Path) -> ev.Value | None:
+        """The value that an expression stands for, where that is the whole of an input or of an output."""
+        if path.inner or path.root not in ("input", "ctx"):
+            return None
+        is_outer = self.state.origin.outer is not None and self._is_outer(path)
+        return self.state.origin.passed.get(_name_of(path)) if is_outer else self._value(path)
+
+    def told_batch(self) -> ev.Value | None:
+        """The batch result of `last_error`, if it has one."""
+        last = self.failure or next(iter(self._told()), None)
+        return self.state.origin.passed.get(BATCH) if last is None else last.batch
 
     def _first(self, path: Path) -> Template:
         """What stands for the round before the first."""
@@ -312,6 +337,11 @@ class EvaluationContext(Struct, frozen=True):
             return []
         before = self.program.nodes[name].before
         return [(src, carried[src]) for src in before if src in carried and bool(arrived.get(src)) == alive]
+
+
+def _name_of(path: Path) -> str:
+    """What stands for a value of the place that has started this graph."""
+    return f"ctx.{path.node}" if path.node else path.root
 
 
 def _shown(failure: ev.Failure | ev.Blamed) -> dict[str, str]:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from baton.core.decide.bounds import DEFAULT, Bounds
 from baton.core.decide.builder import DecisionBuilder, RunStep, one_after_a_crash
 from baton.core.decide.commands import (
     CancelChildren,
@@ -38,9 +39,9 @@ from baton.core.decide.program import Program
 from baton.core.decide.readiness import WAITS
 from baton.core.decide.retries import unpark
 from baton.core.decide.scheduling import schedule_ready
-from baton.core.decide.spending import ANY_AMOUNT, SpendingLimits, is_told, saga_notice
+from baton.core.decide.spending import is_told, saga_notice
 from baton.core.decide.unknown_outcomes import doubts
-from baton.core.effects.rows import ANY_ROWS, Row, RowRoom
+from baton.core.effects.rows import Row
 from baton.core.expressions import ExpressionError
 from baton.core.limits import Limits
 from baton.core.log import events as ev
@@ -51,9 +52,6 @@ from baton.core.log.state import UNKNOWN_OUTCOME, State, slot_of
 from baton.core.log.workflow_limits import endless, late, too_old
 from baton.core.sizes import excess_of
 
-MAX_DEATHS = Limits().max_deaths
-ROOM = Limits().entry_bytes
-MOST_BYTES = Limits().result_bytes
 UNTOLD_END_MS = Limits().untold_end_ms
 LARGE = 12_288
 REFERENCE = 128
@@ -69,25 +67,22 @@ def decide(
     now: int,
     running: Collection[str] = (),
     found: Found = NOTHING,
-    max_deaths: int = MAX_DEATHS,
-    most_bytes: int = MOST_BYTES,
-    terms: SpendingLimits = ANY_AMOUNT,
+    bounds: Bounds = DEFAULT,
 ) -> Decision:
     """What to do at `now`, given the slots that are `running` in this invocation.
 
-    `found` is what earlier decisions lacked; after `max_deaths` in a row a person has to decide; no value that is
-    made here has more than `most_bytes`; `terms` are those of its money. Pure: equal arguments, equal decisions.
+    `found` is what earlier decisions lacked. Pure: equal arguments, equal decisions.
     """
     if state.ended is not None or state.version == 0:
         return Decision()
-    decision = _decide(program, state, now, running, found, max_deaths, most_bytes, terms)
+    decision = _decide(program, state, now, running, found, bounds)
     last = decision.record[-1] if decision.record and program.graph.handler is not None else None
     if isinstance(last, ev.SagaEnded):
         from baton.core.decide.handler import handled  # few sagas fail
 
-        decision = handled(program, state, found, decision, last, most_bytes)
+        decision = handled(program, state, found, decision, last, bounds.value_bytes)
     owed = inbox.owed(state)
-    if not owed or (state.kills_workers and state.recovery.consecutive_crashes > max_deaths):
+    if not owed or (state.kills_workers and state.recovery.consecutive_crashes > bounds.deaths):
         # It was tried once more since the saga is parked, in case that it was something else that killed the workers.
         return decision
     # A cancel waits only for notices about effects whose outcome a person has to find out.
@@ -123,23 +118,18 @@ def advance(
     now: int,
     running: Collection[str] = (),
     found: Found = NOTHING,
-    room: int = ROOM,
-    max_deaths: int = MAX_DEATHS,
-    most_bytes: int = MOST_BYTES,
-    terms: SpendingLimits = ANY_AMOUNT,
-    row_room: RowRoom = ANY_ROWS,
+    bounds: Bounds = DEFAULT,
     *,
     together: bool = True,
     in_turn: bool = True,
 ) -> Advance:
     """Turn outcomes into events, with all that follows from them at once, so that one append holds it.
 
-    `room` is the size in bytes that the events may have together; at least one is always taken. An
-    outcome whose slot is not waiting any more (it was settled or forked away) is dropped; one for which
-    there is no room counts as running still; `row_room` is the store's for their rows. Without `together` no two steps' rows are in one entry; without
+    An outcome whose slot is not waiting any more (it was settled or forked away) is dropped; one for which
+    there is no room counts as running still. Without `together` no two steps' rows are in one entry; without
     `in_turn` no outcome waits for what comes before it: children that there is no time to cancel.
     """
-    entry = _Entry(program, state, now, room, found, max_deaths, most_bytes, terms)
+    entry = _Entry(program, state, now, found, bounds, bounds.entry_bytes)
     rows: tuple[Row, ...] = ()
     taken = 0
     lacking: list[LackingError] = []
@@ -164,7 +154,7 @@ def advance(
             # It ended just when the saga no longer needed it: only what it has spent counts.
             settled = list(settle(program, entry.state, replace(outcome, why=STOPPED, halt=None), found))
         entry.room -= sum(map(_size, settled))
-        has_room = not outcome.rows or (together and row_room.takes(rows + outcome.rows))
+        has_room = not outcome.rows or (together and bounds.rows.takes(rows + outcome.rows))
         if entry.events and (entry.room < 0 or not has_room):
             break
         taken += 1
@@ -187,17 +177,16 @@ def _decide(
     now: int,
     running: Collection[str],
     found: Found,
-    max_deaths: int,
-    most_bytes: int,
-    terms: SpendingLimits,
+    bounds: Bounds,
 ) -> Decision:
     # A step that a join has stopped may run on for a moment: the saga does not wait for its end.
     running = {slot for slot in running if slot in state.tokens}
+    most_bytes, terms = bounds.value_bytes, bounds.money
     is_stopping = state.is_stopping
     if is_stopping and state.kills_workers:
         return _parked(DecisionBuilder(program, state, now, running, found, terms=terms))
     if (is_stopping or state.orphaned_children) and not state.kills_workers:
-        if parked := killed(state, max_deaths):
+        if parked := killed(state, bounds.deaths):
             return Decision(record=parking(state, parked, now))
         # Whatever else is to be done, children of a branch that was left must not act on.
         builder = DecisionBuilder(program, state, now, running, found, most_bytes=most_bytes, terms=terms)
@@ -212,7 +201,7 @@ def _decide(
     if state.parked is not None:
         return _parked(DecisionBuilder(program, state, now, running, found, due=deadline, terms=terms))
     is_shaken = state.recovery.consecutive_crashes or state.recovery.interruptions
-    if is_shaken and (parked := killed(state, max_deaths) or cut_off(state, max_deaths)):
+    if is_shaken and (parked := killed(state, bounds.deaths) or cut_off(state, bounds.deaths)):
         return Decision(record=parking(state, parked, now))
     if state.money.spent and (notice := saga_notice(state, terms, now)):
         return Decision(record=(ev.NoticeDue(notice=notice),))
@@ -328,11 +317,9 @@ class _Entry(Struct):
     program: Program
     state: State
     now: int
-    room: int
     found: Found
-    max_deaths: int
-    most_bytes: int
-    terms: SpendingLimits
+    bounds: Bounds
+    room: int
     events: list[ev.Event] = []
 
     def add(self, event: ev.Event) -> None:
@@ -356,9 +343,8 @@ class _Entry(Struct):
 
     def follow(self, busy: Collection[str]) -> tuple[Decision, bool]:
         """Add all that follows by itself. The decision then, and whether there was room only for a part."""
-        given = self.found, self.max_deaths, self.most_bytes, self.terms
         while True:
-            decision = decide(self.program, self.state, self.now, busy, *given)
+            decision = decide(self.program, self.state, self.now, busy, self.found, self.bounds)
             if not decision.record or decision.is_lacking or decision.acts_first:
                 return decision, decision.behind
             taken = len(self.events)
@@ -387,10 +373,12 @@ def _size(event: ev.Event) -> int:
     size = len(_encode(event))
     if size <= LARGE:
         return size
-    names = ("output", *event.made)
-    values = {name: value for name in names if isinstance(value := getattr(event, name, None), ev.Value)}
-    moves = sum(len(_encode(value.v)) for value in values.values() if not value.ref)
-    return size if moves <= LARGE // 2 else size - moves + REFERENCE
+    values: dict[str, object] = {}
+    for name in ("output", *event.made):
+        field = getattr(event, name, None)
+        values |= field if isinstance(field, dict) else {name: field}
+    moved = [len(_encode(one.v)) for one in values.values() if isinstance(one, ev.Value) and not one.ref]
+    return size if sum(moved) <= LARGE // 2 else size - sum(moved) + REFERENCE * len(moved)
 
 
 __all__ = ["Advance", "Decision", "RunStep", "abandoned", "advance", "decide"]

@@ -12,8 +12,10 @@ from msgspec.structs import replace
 
 from baton.core.decide.commands import Decision, StartHandler, missing
 from baton.core.decide.context import EvaluationContext, Found, LackingError
+from baton.core.decide.passing import started
 from baton.core.decide.program import Program
 from baton.core.expressions import ExpressionError, parse
+from baton.core.graph.inner import name_of
 from baton.core.log import events as ev
 from baton.core.log.opened import Child
 from baton.core.log.state import State
@@ -32,10 +34,15 @@ def handled(
     is_cancelled = state.cancel is not None
     if end.status == "completed" or (is_cancelled and (state.failure is not None or not handler.on_cancel)):
         return decision
-    failure, given = end.failure or ev.Failure("cancelled", ""), None
+    failure, given, passed = end.failure or ev.Failure("cancelled", ""), None, dict[str, ev.Value]()
     context = EvaluationContext(program, state, found, failure=failure)
     try:
-        given = _report(context, end) if program.handler is None else context.render(program.handler)
+        if program.handler is None:
+            given = _report(context, end)
+        elif name_of(handler.workflow):
+            given, passed = started(context, program.handler)
+        else:
+            given = context.render(program.handler)
         why = excess_of(given, most_bytes)
     except LackingError as error:
         return Decision(commands=missing(error.needs, error.questions))
@@ -48,6 +55,7 @@ def handled(
         saga=f"{state.origin.saga}.{state.lineage.branch}.{HANDLER}",
         workflow=handler.workflow,
         input=ev.Value(v=given),
+        passed=passed,
     )
     told = _with(decision, end, replace(end, handler=child.saga))
     return replace(told, commands=(*told.commands, StartHandler(child)))

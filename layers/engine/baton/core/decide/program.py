@@ -16,6 +16,7 @@ from baton.core.expressions import Path, Template, compile_template, parse
 from baton.core.failures.failover import Policy, named
 from baton.core.graph.graph import Graph, Loop, Node
 from baton.core.graph.index import GraphIndex
+from baton.core.graph.inner import name_of
 from baton.core.log import events as ev
 from baton.core.log.lost import unrescued
 from baton.core.log.maps import is_index
@@ -107,11 +108,13 @@ class Program:
         self._tails = sum(self._bit[node.name] for node in graph.nodes if node.loop is not None)
         self._ahead = self._reach()
         self.tells_batch = False
-        """Whether what catches a failure asks what became of each node before the join that has failed."""
+        """Whether what catches a failure, or the failure handler, asks what became of each node before the join that has failed."""
         self.carried: dict[str, tuple[str, ...]] = {}
         """For each last node of a loop: the nodes whose outputs the next round reads as the previous ones."""
         self._readers = self._find_readers()
         read = () if self.handler is None else self.handler.paths
+        started = "" if graph.handler is None else graph.handler.workflow
+        self.tells_batch |= any(path.root == "last_error" and _asks_batch(path, started) for path in read)
         self.for_handler = frozenset(path.node for path in read if path.node)
         """The nodes whose outputs the failure handler reads."""
         self._for_output = frozenset(path.node for path in self.output.paths if path.node) | self.for_handler
@@ -225,7 +228,7 @@ class Program:
                             readers[first.node] |= self._bit[name]
                 elif path.node in readers:
                     readers[path.node] |= self._bit[name]
-                elif path.root == "last_error" and path.steps[:1] == ("batch",):
+                elif path.root == "last_error" and _asks_batch(path, node.workflow):
                     self.tells_batch = True
                 elif path.root == "join" and path.steps[0] in ("outputs", "batch"):
                     for before in node.before:
@@ -296,6 +299,11 @@ class Program:
 
 def _pause_of(loop: Loop) -> tuple[Path, ...]:
     return () if loop.pause is None else compile_template(loop.pause.of).paths
+
+
+def _asks_batch(path: Path, starts: str) -> bool:
+    """Whether `last_error.batch` is asked for. What is started, if it is a named graph, may ask for all that `last_error` has."""
+    return path.steps[:1] == ("batch",) or (not path.steps and bool(name_of(starts)))
 
 
 def _failover_of(graph: Graph, kinds: Kinds) -> dict[str, Policies]:

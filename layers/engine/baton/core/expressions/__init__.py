@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -233,6 +233,17 @@ class Template(Struct, frozen=True):
         """The value with every expression replaced. Raises `ExpressionError`."""
         return _render(self.value, lookup) if self.paths else self.value
 
+    def alone(self) -> Iterator[tuple[tuple[str, ...], Path]]:
+        """The fields of an object, at any depth, that are one expression and nothing else: their keys, and that."""
+        return _alone(self.value, ())
+
+    def without(self, fields: Collection[tuple[str, ...]]) -> Template:
+        """The same object, less these of its fields."""
+        if not fields:
+            return self
+        left = _without(self.value, (), fields)
+        return Template(left, tuple(_paths(left)))
+
 
 class _Text(Struct, frozen=True):
     """A string with expressions in it; a lone one keeps its type."""
@@ -325,6 +336,22 @@ def _paths(compiled: Any) -> Iterator[Path]:
     elif isinstance(compiled, dict):
         for item in compiled.values():
             yield from _paths(item)
+
+
+def _alone(compiled: Any, at: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Path]]:
+    if isinstance(compiled, dict):
+        for key, item in compiled.items():
+            yield from _alone(item, (*at, key))
+    elif isinstance(compiled, _Text) and len(compiled.parts) == 1 and isinstance(compiled.parts[0], Path):
+        yield at, compiled.parts[0]
+
+
+def _without(compiled: Any, at: tuple[str, ...], fields: Collection[tuple[str, ...]]) -> Any:
+    if not isinstance(compiled, dict):
+        return compiled
+    return {
+        key: _without(item, (*at, key), fields) for key, item in compiled.items() if (*at, key) not in fields
+    }
 
 
 def _render(compiled: Any, lookup: Lookup) -> Any:

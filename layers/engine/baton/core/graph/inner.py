@@ -48,5 +48,5 @@ def started(given: Any, seen: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def split(workflow: str, given: Any) -> tuple[Any, Any]:
-    """The input of what is started, and for a named graph what it names of its starter, or None."""
+    """The input of what is started, and for a named graph what it names of its starter, or None: as far as neither is passed by reference."""
     return (given.get(INPUT), given.get(OUTER)) if name_of(workflow) else (given, None)

@@ -137,7 +137,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     empty text. `handled`: a saga above goes on from this one's failure. `last`: what its deployment does in place of
     a question (`escalate` or `fail`); empty: it asks. `ends_by`: until when it may last, and `expires`: when all of it may be deleted (0: never).
     `sent`: the event from outside that has started it. `outer`, of a named graph of a document: what its expressions name of the place
-    that it was started from.
+    that it was started from. `passed`: values of that which are passed by reference, by what the graph calls them: `ctx.NODE`, `last_error.batch`.
     """
 
     workflow: str
@@ -161,6 +161,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     labels: dict[str, str] = {}  # noqa: RUF012  # msgspec copies it
     sent: Sent | None = None
     outer: Value | None = None
+    passed: dict[str, Value] = {}  # noqa: RUF012  # msgspec copies it
 
 
 class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):

@@ -237,6 +237,7 @@ def _started(state: State, e: ev.SagaStarted) -> State:
             expires=e.expires,
             labels=e.labels,
             outer=e.outer,
+            passed=e.passed,
         ),
         used=dict.fromkeys(e.counts, Used()),
     )

@@ -52,16 +52,18 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
     """A child saga is to be started under this id; recorded before it is.
 
     `number` counts the children of a saga from 1, over all its branches; 0 where they were not counted yet. A signal of the
-    name `listens` calls it off. `until`: when its time is over; 0: never.
+    name `listens` calls it off. `until`: when its time is over; 0: never. `passed`, of a named graph of a document: see `SagaStarted`; with
+    `input` where that is kept as a blob, too.
     """
 
-    made = ("input",)
+    made = ("input", "passed")
     child: str
     workflow: str
     input: Value
     number: int = 0
     listens: str = ""
     until: int = 0
+    passed: dict[str, Value] = {}  # noqa: RUF012  # msgspec copies it
 
     def work(self) -> Open:
         window = self.number // CHILDREN_IN_A_WINDOW
@@ -72,6 +74,7 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
             window=window,
             listens=self.listens,
             until=self.until,
+            passed=self.passed,
         )
 
 

@@ -257,7 +257,7 @@ class Root(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw
     """Root of the tagged union."""
 
     made: ClassVar[tuple[str, ...]] = ()
-    """The fields with values that the engine makes."""
+    """The fields with values that the engine makes: each is one, or has them by their names."""
 
 
 class About(Root, frozen=True, omit_defaults=True, kw_only=True):

@@ -203,6 +203,8 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     labels: dict[str, str] = {}
     outer: Value | None = None
     """Of a named graph: `item`, `index`, `last_error` and `ctx` of the place that it was started from, as far as it names them."""
+    passed: dict[str, Value] = {}
+    """Those of them that are values of its starter, by what its expressions call them: they are not copied."""
 
 
 class Lineage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -176,6 +176,9 @@ class Desk(Protocol):
     def made(self, at: Activation, given: Any) -> ev.Value:
         """A value that the kind has made, for the log: no larger than a value may be. Raises `UnfitError`."""
 
+    def started(self, at: Activation) -> tuple[ev.Value, dict[str, ev.Value]]:
+        """The same, less values that are passed by reference; and those (core/decide/passing.py). Raises `UnfitError`."""
+
     def content(self, at: Activation, value: ev.Value) -> Any:
         """The JSON value that a value of the log stands for."""
 

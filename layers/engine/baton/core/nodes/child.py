@@ -41,9 +41,7 @@ class ChildKind(Kind):
         if len(child) > LONGEST_ID:
             text = f"its id would have {len(child)} characters, more than {LONGEST_ID}: children and loops lie too deep"
             return Failed(ev.Failure("child_failed", text, at.node.name))
-        given = desk.value(at)
-        if failing is not None and failing.arguments and isinstance(given.v, dict):
-            given = ev.Value(v=self.changed(given.v, failing.arguments))
+        given, passed = self.given(at, desk, {} if failing is None else failing.arguments)
         return Opened(
             ev.ChildOpened(
                 node=at.node.name,
@@ -55,12 +53,16 @@ class ChildKind(Kind):
                 number=desk.state.counts.children + 1,
                 listens=at.node.signal,
                 until=desk.now + at.node.timeout_ms if at.node.timeout_ms else 0,
+                passed=passed,
             )
         )
 
-    def changed(self, given: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """What the next try gets, where a person has changed fields of its input."""
-        return {**given, **arguments}
+    def given(
+        self, at: Activation, desk: Desk, changes: Mapping[str, Any]
+    ) -> tuple[ev.Value, dict[str, ev.Value]]:
+        """What the child gets, and what of it is passed by reference. `changes`: fields of its input that a person has changed for this try."""
+        given = desk.value(at)
+        return (ev.Value(v={**given.v, **changes}) if changes and isinstance(given.v, dict) else given), {}
 
     def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
         assert isinstance(work, Child), "nothing else is opened here"

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.graph.graph import Each, Node
+from baton.core.graph.inner import name_of
 from baton.core.log import events as ev
 from baton.core.log.maps import FAILED, NOT_BEGUN, STOPPED, SUCCEEDED, Map
 from baton.core.log.work import Open
@@ -98,7 +99,8 @@ class MapKind(Kind):
     def node_view(self, node: Node) -> dict[str, Any]:
         each = _each(node)
         shown: dict[str, Any] = {"over": node.arguments, "of": each.do.kind, "at_once": each.at_once}
-        named = {"tool": each.do.tool, "workflow": each.do.workflow}
+        graph = name_of(each.do.workflow)
+        named = {"tool": each.do.tool, "graph": graph, "workflow": "" if graph else each.do.workflow}
         return shown | {key: value for key, value in named.items() if value}
 
     def open_view(self, node: Node, work: Open) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from typing import Any
 
 from baton.core.graph.graph import Node
 from baton.core.graph.inner import INPUT, name_of
+from baton.core.log import events as ev
+from baton.core.nodes.base import Activation, Desk
 from baton.core.nodes.child import ChildKind
 
 
@@ -18,9 +20,17 @@ class GraphKind(ChildKind):
 
     name = "subgraph"
 
-    def changed(self, given: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        own = given.get(INPUT)
-        return {**given, INPUT: {**own, **arguments}} if isinstance(own, dict) else given
+    def given(
+        self, at: Activation, desk: Desk, changes: Mapping[str, Any]
+    ) -> tuple[ev.Value, dict[str, ev.Value]]:
+        given, passed = desk.started(at)
+        if not changes:
+            return given, passed
+        own = desk.content(at, passed[INPUT]) if INPUT in passed else given.v[INPUT]
+        if not isinstance(own, dict):
+            return given, passed
+        rest = {name: value for name, value in passed.items() if name != INPUT}
+        return ev.Value(v={**given.v, INPUT: {**own, **changes}}), rest
 
     def node_view(self, node: Node) -> dict[str, Any]:
         shown = super().node_view(node)

@@ -156,6 +156,7 @@ def _step(reasons: Reasons, story: Story, place: Place) -> dict[str, Any]:
         "to": list(end.to),
         "not_to": list(end.not_to),
         "text": text,
+        **_child(place),
     }
 
 
@@ -166,7 +167,14 @@ def _open(reasons: Reasons, place: Place) -> dict[str, Any]:
         **({"item": place.item} if place.item else {}),
         "state": reasons.state(place),
         "text": f"{place.name} {reasons.doing(place)}",
+        **_child(place),
     }
+
+
+def _child(place: Place) -> dict[str, Any]:
+    """The saga that it has started, if it starts any."""
+    child = getattr(place.opened, "child", "")
+    return {"child": child} if child else {}
 
 
 def _alive(place: Place) -> list[Arrival]:

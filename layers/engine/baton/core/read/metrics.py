@@ -281,8 +281,8 @@ def document(
     sets: Sequence[Sequence[str]],
     values: Mapping[str, int | list[int]],
 ) -> Document:
-    """One document: `values` by the names of METRICS, once for each set of the dimensions in `named`."""
-    metrics = [{"Name": name, "Unit": METRICS[name][0]} for name in values]
+    """One document: `values` by the names of METRICS, once for each set of the dimensions in `named`. One that has no row is a count."""
+    metrics = [{"Name": name, "Unit": METRICS.get(name, (COUNT,))[0]} for name in values]
     said = {"Namespace": NAMESPACE, "Dimensions": [list(one) for one in sets], "Metrics": metrics}
     return {
         "_aws": {"Timestamp": now, "CloudWatchMetrics": [said]},

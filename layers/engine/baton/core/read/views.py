@@ -14,7 +14,6 @@ from baton.core.decide.readiness import WAITS
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.codes import class_of, told
-from baton.core.graph.graph import Cap, Graph, Node
 from baton.core.log.answers import asked, open_questions
 from baton.core.log.approvals import shown as without_secrets
 from baton.core.log.events import Ask, Entry, Event, Failure, Notice, Opens, Shown
@@ -24,17 +23,14 @@ from baton.core.log.status import status_of
 from baton.core.log.undos import is_undo
 from baton.core.log.workflow_limits import COUNTED
 from baton.core.money import MICRO
-from baton.core.nodes.base import Kinds
-from baton.core.nodes.registry import KINDS
-from baton.core.read.control_views import control_view, plain
+from baton.core.read.control_views import plain
+from baton.core.read.definition_views import UNITS, cap_view
 from baton.core.read.forecast import foretold
 from baton.core.read.question_views import open_question_view, time_view
-from baton.core.read.risks import rules_of
 from baton.core.read.undo_views import OF_UNDOING, undo_view
 from baton.core.times import iso
 
 _NO_TOOLS: Mapping[str, ToolSpec] = MappingProxyType({})
-_UNITS = {"wall_time": "wall_time_ms", "cost": "cost_usd"}
 _TIMES = frozenset(
     {
         "at",
@@ -96,12 +92,20 @@ def saga_view(state: State, program: Program, tools: Mapping[str, ToolSpec] = _N
     } | _used(state, program)
 
 
+def handler_view(state: State) -> dict[str, Any] | None:
+    """The saga that its failure handler is, or why there is none."""
+    end = state.ended
+    if end is None or not (end.handler or end.unhandled):
+        return None
+    return {"saga": end.handler or None, "why": end.unhandled.message if end.unhandled else None}
+
+
 def _used(state: State, program: Program) -> dict[str, Any]:
     """What was used of the limits that count, and until when the saga has time."""
     rows = []
     for scope, limits in program.caps.of.items() if program.caps is not None else ():
         for name, cap in limits.items():
-            row = {"node": scope or None, "limit": _UNITS.get(name, name), **_cap(name, cap)}
+            row = {"node": scope or None, "limit": UNITS.get(name, name), **cap_view(name, cap)}
             if name in COUNTED:
                 used = getattr(state.used[scope], name)
                 rows.append(row | {"used": used / MICRO if name == "cost" else used})
@@ -232,75 +236,6 @@ def _error(state: State) -> dict[str, str] | None:
     }
 
 
-def graph_view(graph: Graph, kinds: Kinds = KINDS) -> dict[str, Any]:
-    """A workflow's shape: what it takes, its nodes in an order in which they can run, and its edges."""
-    nodes = [_node_view(node, kinds) for node in graph.nodes]
-    if graph.risk == ():  # no call is risky then
-        for shown in nodes:
-            if shown.get("approval") == "by_risk":
-                del shown["approval"]
-    return {
-        "input": graph.input_schema,
-        "nodes": nodes,
-        "edges": _edges(graph),
-        "limits": _limits(graph.limits),
-        "risk": rules_of(graph),
-        "graphs": list(graph.graphs),
-    }
-
-
-def _edges(graph: Graph) -> list[dict[str, Any]]:
-    """The edges by their receivers, with what decides whether they are taken; a loop's back edge behind them."""
-    nodes = {node.name: node for node in graph.nodes}
-    forward = [
-        {"from": before, "to": node.name, "kind": _kind(nodes[before], node.name)}
-        for node in graph.nodes
-        for before in node.before
-    ]
-    back = [(node.name, node.loop.back_to) for node in graph.nodes if node.loop is not None]
-    return [*forward, *({"from": tail, "to": header, "kind": "again"} for tail, header in back)]
-
-
-def _kind(sender: Node, receiver: str) -> str:
-    if sender.branch is not None and receiver in sender.branch.targets:
-        return "branch"
-    if any(receiver in rule.then for rule in sender.catch):
-        return "catch"
-    if sender.loop is not None and receiver in sender.loop.break_path:
-        return "break"
-    return "timeout" if sender.loop is not None and receiver in sender.loop.timeout_path else "after"
-
-
-def _limits(limits: Mapping[str, Cap]) -> dict[str, Any]:
-    """Limits by name, with their unit where they have one."""
-    shown: dict[str, Any] = {}
-    for name, cap in limits.items():
-        shown[_UNITS.get(name, name)] = _cap(name, cap)
-    return shown
-
-
-def _cap(name: str, cap: Cap) -> dict[str, Any]:
-    return {"most": cap.most / MICRO if name == "cost" else cap.most, "then": cap.then}
-
-
-def _node_view(node: Node, kinds: Kinds) -> dict[str, Any]:
-    shown: dict[str, Any] = {"name": node.name, "kind": node.kind}
-    if node.tool:
-        shown |= {"tool": node.tool, "tool_version": node.tool_version, "effect": node.effect}
-    if node.timeout_ms:
-        shown["timeout_ms"] = node.timeout_ms
-    shown |= kinds[node.kind].node_view(node)
-    if node.undo:
-        shown["undo"] = {tool: undo.step.tool for tool, undo in node.undo.items()}
-    if node.loops:
-        shown["loops"] = list(node.loops)
-    if node.output_schema is not None:
-        shown["output_schema"] = node.output_schema
-    if node.limits:
-        shown["limits"] = _limits(node.limits)
-    return shown | control_view(node)
-
-
 def tool_view(spec: ToolSpec) -> dict[str, Any]:
     """A tool as `GET /tools` shows it; `timeout_ms` None: the engine's default. `cost_usd`: of one attempt, at most."""
     return {
@@ -333,6 +268,7 @@ _SELDOM = OF_UNDOING | {
     "paused",
     "answer",
     "outer",
+    "passed",
 }
 """Shown where there is something to show: most nodes do one thing, and ask no model."""
 

@@ -313,7 +313,6 @@ class Runner:
 
     def _advance_by(self, run: Run, together: bool, size: int | None = None) -> Advance:
         """Decide by the state in memory. With a `size`, by so many outcomes; the others count as running still."""
-        limits = self._p.limits
         later = () if size is None else run.outcomes[size:]
         return advance(
             run.program,
@@ -322,11 +321,7 @@ class Runner:
             self._p.clock.now(),
             {*run.steps.slots, *(one.slot for one in later)} if later else run.steps.slots,
             Found(run.blobs, run.answers, run.absent, run.looked, run.entries),
-            limits.entry_bytes,
-            limits.max_deaths,
-            limits.result_bytes,
-            self._p.terms,
-            self._p.row_room,
+            self._p.bounds,
             together=together,
             in_turn=run.in_turn,
         )

@@ -103,11 +103,19 @@ class Worker:
         finally:
             if self._engine.watch is not None:
                 self._engine.watch.rest()
-        self._engine.metrics.flush(self._engine.clock.now())
-        if self._engine.spans is not None:
-            left = invocation.deadline - self._engine.limits.answer_ms // 4 - self._engine.clock.now()
-            await self._engine.spans.flush(min(max(left, 1), SPANS_MS))
+        await self._tell(invocation)
         return [delivery.id for mine, task in work for delivery in mine if delivery.must_come_again(task)]
+
+    async def _tell(self, invocation: Invocation) -> None:
+        """Write figures and spans. Whatever they fail by, the sagas are as they are and no message has to come again."""
+        engine = self._engine
+        try:
+            engine.metrics.flush(engine.clock.now())
+            if engine.spans is not None:
+                left = invocation.deadline - engine.limits.answer_ms // 4 - engine.clock.now()
+                await engine.spans.flush(min(max(left, 1), SPANS_MS))
+        except Exception:
+            logger.exception("no figures or spans of this invocation")
 
     def _turn(self, turn: Turn) -> asyncio.Future[None]:
         if self._queue is None:

@@ -18,7 +18,7 @@ class Map(NodeDocument):
     example: ClassVar[Mapping[str, Any]] = {"map": "${input.guests}", "tool": "mail.send"}
 
     def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
-        of = node.get("tool") or (
-            f"workflow {node['workflow']}" if "workflow" in node else node.get("of", "")
+        of = node.get("tool") or next(
+            (f"{one} {node[one]}" for one in ("workflow", "graph") if one in node), node.get("of", "")
         )
         return f"{of} for each of {node.get('over')}, {node.get('at_once')} at a time"

@@ -46,7 +46,7 @@ class Task(NodeDocument):
     title = "Task"
     description = (
         "Runs a tool, a Python function of the application, in a worker. Its output is what the tool "
-        "returns, or its `callback` brings. What is done when an attempt fails is on [failures.md](failures.md); an attempt cut off by the end of "
+        "returns, or its `callback` brings. What is done when an attempt fails is said by `on_failure`; an attempt cut off by the end of "
         "an invocation is tried again."
     )
     own = ("with", MAP, "timeout", "callback", *FAILING, REPLAN, COMPENSATE, APPROVAL, POLL)

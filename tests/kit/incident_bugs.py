@@ -1,0 +1,54 @@
+"""Planted bugs in what becomes of incidents, as in bugs.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msgspec.structs import replace
+
+from baton.adapters.memory.notices import MemoryIncidents
+from baton.ports import notices
+from baton.ports.notices import Incident
+from tests.kit.bugs import replaced
+
+
+@contextmanager
+def an_acknowledgement_that_lands_late_counts() -> Iterator[None]:
+    """Acknowledge row: what an operator said before takes the incident away from the one who has it since."""
+    real = MemoryIncidents.acknowledge
+
+    def acknowledge(
+        self: MemoryIncidents, tenant: str, id: str, by: str, note: str, now: int, seen: int = 0
+    ) -> Incident | None:
+        there = self.find(tenant, id)
+        return real(self, tenant, id, by, note, now, there.acked if there is not None else 0)
+
+    with replaced(MemoryIncidents, "acknowledge", acknowledge):
+        yield
+
+
+@contextmanager
+def an_acknowledgement_opens_it_again() -> Iterator[None]:
+    """Acknowledge row: an incident that is over is on the list again, and the decision about its saga is not seen."""
+    real = MemoryIncidents.acknowledge
+
+    def acknowledge(
+        self: MemoryIncidents, tenant: str, id: str, by: str, note: str, now: int, seen: int = 0
+    ) -> Incident | None:
+        there = self.find(tenant, id)
+        if there is not None and there.resolved:
+            self._incidents[tenant, id] = replace(there, resolved=0, by="")
+        return real(self, tenant, id, by, note, now, seen)
+
+    with replaced(MemoryIncidents, "acknowledge", acknowledge):
+        yield
+
+
+@contextmanager
+def a_second_failure_is_the_first_one() -> Iterator[None]:
+    """Notice row: the incident of a failure that has been dealt with hides the next one of the same node."""
+    real = notices.incident_id
+
+    with replaced(notices, "incident_id", lambda key, at: real(key, 0)):
+        yield
