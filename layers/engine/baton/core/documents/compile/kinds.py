@@ -10,6 +10,7 @@ from typing import Any
 
 from baton.core.documents.compile import build, rules, schemas, tools
 from baton.core.documents.compile.source import Source, Tools, may_run
+from baton.core.documents.nodes.model import NodeModel
 from baton.core.documents.parts.compensate import NONE
 from baton.core.documents.parts.replan import ReplanModel
 from baton.core.effects.grants import SEARCH
@@ -84,6 +85,10 @@ class _Compiler:
             "" if known else f"write `graphs: {{{graph}: {{nodes: …}}}}`"
         )
         yield Problem(place, f"the document has no graph `{graph}`", hint)
+
+    def takers(self, signal: str) -> Iterator[tuple[str, NodeModel]]:
+        nodes, kinds = self._source.nodes, self._source.kinds
+        return ((name, node) for name, node in nodes.items() if kinds[name].signal(node) == signal)
 
     def seen(self, name: str) -> Mapping[str, Any]:
         given: Mapping[str, Any] = self._source.within.seen.get(name, {})
