@@ -146,9 +146,9 @@ pins: install-dev  ## write the engine layer's versions anew, after a change of 
 # ---- install it --------------------------------------------------------------------------------------------------
 # Stamps, so that nothing is installed twice until a dependency changes.
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install --quiet -c constraints.txt
-UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt
-# $(call get,extra): uv takes seconds where pip takes a minute; pip also knows what only its own configuration says.
-get = { $(PIP) uv && $(UV) -e '.[$(1)]' || $(PIP) -e '.[$(1)]'; } >$(LOG) 2>&1 || { cat $(LOG); exit 1; }
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt
+# $(call get,extra,options): uv takes seconds where pip takes a minute; pip also knows what only its own configuration says.
+get = { { test -x $(BIN)/uv || $(PIP) uv; } && $(UV) $(2) -e '.[$(1)]' || $(PIP) -e '.[$(1)]'; } >$(LOG) 2>&1 || { cat $(LOG); exit 1; }
 # The console's script for pages that renew themselves; without it, they do not.
 HTMX := $(BIN)/python -m baton.shipping htmx || true
 INSTALLED := $(VENV)/installed
@@ -166,16 +166,16 @@ $(BIN)/python:
 
 $(INSTALLED)-local: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV) …"
-	@$(call get,local)
+	@$(call get,local,--compile-bytecode)
 	@$(HTMX)
 	@touch $@
 
-# What tests need includes what running needs, so this one stands for both.
-$(INSTALLED)-dev: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "installing into $(VENV), with the tools for tests …"
+# What running needs is compiled, since a dozen processes import it at once. Of the tools for tests, most modules are never imported:
+# those that are, the first process compiles.
+$(INSTALLED)-dev: $(INSTALLED)-local
+	@echo "installing the tools for tests …"
 	@$(call get,dev)
-	@$(HTMX)
-	@touch $(INSTALLED)-local $@
+	@touch $@
 
 clean:  ## remove everything that was made here
 	@rm -rf layers/engine/baton/console/static/htmx.min.js $(VENV) build .aws-sam .baton .mypy_cache .pytest_cache .ruff_cache .hypothesis

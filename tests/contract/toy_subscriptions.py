@@ -23,9 +23,9 @@ class ToySubscriptions:
             if 0 < self._version(tenant, type, workflow) < version:
                 self._kept.put(f"subscription {type}", tenant, workflow, (workflow, "", version))
 
-    def subscribed(self, tenant: str, type: str, limit: int) -> Sequence[tuple[str, str]]:
+    def subscribed(self, tenant: str, type: str, limit: int) -> Sequence[tuple[str, str, int]]:
         found = self._kept.between(f"subscription {type}", tenant, "", "~", tuple[str, str, int])
-        return [(workflow, user) for workflow, user, _ in found if user][:limit]
+        return [one for one in found if one[1]][:limit]
 
     def _version(self, tenant: str, type: str, workflow: str) -> int:
         found = self._kept.get(f"subscription {type}", tenant, workflow, tuple[str, str, int])

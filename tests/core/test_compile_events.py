@@ -9,6 +9,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.graph.graph import encode_graph
 from baton.core.graph.outside import Events, SignalRule, StartRule
 from baton.errors import InvalidDefinition
+from tests.core.build import problems_of
 
 HEAD = """name: order
 nodes:
@@ -116,3 +117,16 @@ def test_there_are_at_most_ten_labels() -> None:
 def test_a_saga_does_not_know_its_event() -> None:
     with pytest.raises(InvalidDefinition, match="does not know its event"):
         compile_document("name: report\nnodes: {a: {value: '${event.data}'}}", {})
+
+
+@pytest.mark.parametrize(
+    "taker", ["agent: {model: m, prompt: hi, signal: beat}", "workflow: kid, cancel_on: beat"]
+)
+def test_a_fresh_wait_loses_no_signal_that_another_kind_of_node_takes(taker: str) -> None:
+    """Messages to an agent are kept until its next turn, and what calls a child off until the child is there."""
+    document = f"name: w\nnodes: {{x: {{{taker}}}, w: {{wait: {{signal: beat, fresh: true}}}}}}"
+    (problem,) = problems_of(document, {})
+    assert problem.path == "/nodes/w/wait/fresh"
+    assert "`x` takes the signal `beat`, too" in problem.message
+    assert not problems_of(document.replace("signal: beat, fresh", "signal: pulse, fresh"), {})
+    assert not problems_of(document.replace(", fresh: true", ""), {})

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from msgspec.structs import replace
+
 from baton.adapters.memory.subscriptions import MemorySubscriptions
 from baton.core.outside.cloudevents import identity_of
 from baton.runtime import event_desk, registering, subscribing
 from baton.runtime.event_desk import EventDesk
 from tests.kit.bugs import replaced
-from tests.kit.eventing import EVERY, ONCE, SIGNAL
+from tests.kit.eventing import EVERY, GONE, ONCE, SIGNAL
 
 
 @contextmanager
@@ -101,6 +103,29 @@ def a_subscription_is_given_up_whatever_its_version() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def an_event_drops_a_subscription_whose_registration_is_under_way() -> Iterator[None]:
+    """Event row: what an event meets in vain may be of a version that is about to be stored."""
+    real = subscribing.drop
+
+    async def drop(known: Any, call: Any, definition: Any, type: str, version: int, now: int) -> None:
+        await real(known, call, replace(definition, version=version), type, version, now)
+
+    with replaced(event_desk, "drop", drop):
+        yield
+
+
+@contextmanager
+def a_subscription_that_an_event_meets_in_vain_stays() -> Iterator[None]:
+    """Event row: a crash between the definition and what it gives up leaves a subscription for good."""
+
+    async def drop(*given: Any) -> None:
+        pass
+
+    with replaced(event_desk, "drop", drop):
+        yield
+
+
 EVENT_BUGS: dict[Callable[[], AbstractContextManager[None]], str] = {
     a_start_has_an_id_of_its_own: ONCE,
     a_correlation_key_is_not_in_the_id: ONCE,
@@ -108,4 +133,6 @@ EVENT_BUGS: dict[Callable[[], AbstractContextManager[None]], str] = {
     an_event_is_written_off_before_it_is_dealt_with: EVERY,
     the_subscription_comes_after_the_definition: EVERY,
     a_subscription_is_given_up_whatever_its_version: EVERY,
+    an_event_drops_a_subscription_whose_registration_is_under_way: EVERY,
+    a_subscription_that_an_event_meets_in_vain_stays: GONE,
 }

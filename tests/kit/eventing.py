@@ -18,9 +18,9 @@ from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import run_virtual
 from tests.kit.world import TENANT, World
 
-ONCE, EVERY, SIGNAL = "once", "every", "signal"
+ONCE, EVERY, SIGNAL, GONE = "once", "every", "signal", "gone"
 """The oracles: no more than one saga of a workflow for an event and for a correlation key; none is left out; each saga has its own
-event as a signal, once."""
+event as a signal, once; no event meets a subscription a second time that its workflow has no rules for."""
 WRITES = ("create_head", "append", "subscribe", "unsubscribe", "put")
 ORDERS = ("A", "B")
 KEY = 'correlation_key: "${event.data.order}"'
@@ -34,8 +34,11 @@ LATE = "late"
 """A workflow that is registered once, whatever becomes of the request; and the type of its event."""
 FICKLE = "fickle"
 """A workflow of which versions with and without a rule for its type are registered at once; what events do is up to the newest."""
+EARLY = 6
+LEFT = "left"
+"""A type of event for which a registration that has died has left a subscription."""
 WITHOUT = f"name: {FICKLE}\nnodes: {{a: {{value: 1}}}}"
-WITH = WITHOUT + f"\nevents: {{start: [{FICKLE}]}}"
+WITH = WITHOUT + f"\nevents: {{start: [{{type: {FICKLE}, when: event.data.order != 'early'}}]}}"
 
 
 @dataclass
@@ -66,15 +69,20 @@ def endure(plan: Plan | None = None, **world: Any) -> Ordeal:
         here.switch_on()
         for document in DOCUMENTS.values():
             await patiently(here, registered(document))
+        here.store.subscriptions.subscribe(TENANT, LEFT, "ship", "mia", 1)
         late = f"name: {LATE}\nevents: {{start: [{LATE}]}}\nnodes: {{a: {{value: 1}}}}"
         with suppress(Crash, EngineFault):
             await registered(late)(here.service())
         await patiently(here, registered(WITH))
         at_once = (registered(one) for one in (WITHOUT, WITH + "\noutput: 1"))
-        await asyncio.gather(*(patiently(here, one) for one in at_once))
+        # Rules are not for these; they meet subscriptions whose registration is under way.
+        early = (event(FICKLE, "early", again) for again in range(EARLY))
+        await asyncio.gather(*(patiently(here, one) for one in at_once), _come_one_by_one(here, *early))
         events = [event("placed", order) for order in ORDERS] + [event("placed", ORDERS[0], 1)]
         await _come(here, *events, *events)
-        settled = [event("settled", order) for order in ORDERS] + [event(LATE, "A"), event(FICKLE, "A")]
+        settled = [event("settled", order) for order in ORDERS] + [
+            event(one, "A") for one in (LATE, FICKLE, LEFT)
+        ]
         await _come(here, *settled, *settled)
         await here.settle()
         await _come(here, *events, *settled)
@@ -87,6 +95,11 @@ def endure(plan: Plan | None = None, **world: Any) -> Ordeal:
 
 async def _come(world: World, *events: dict[str, Any]) -> None:
     await asyncio.gather(*(patiently(world, _taking(world, one)) for one in events))
+
+
+async def _come_one_by_one(world: World, *events: dict[str, Any]) -> None:
+    for one in events:
+        await _come(world, one)
 
 
 def _taking(world: World, one: dict[str, Any]) -> Callable[[Service], Awaitable[Any]]:
@@ -106,6 +119,12 @@ def _look(world: World, ordeal: Ordeal) -> None:
             ordeal.broken.append(f"{ONCE}: {count[name]} sagas of {name}, and {expected} are meant")
         if count[name] < expected:
             ordeal.broken.append(f"{EVERY}: {count[name]} sagas of {name}, and {expected} are meant")
+    for kind in (FICKLE, LEFT):
+        for name, _, version in world.store.subscriptions.subscribed(TENANT, kind, 9):
+            newest = world.store.definitions.get(TENANT, name)
+            if newest is not None and kind not in newest.types and version <= newest.version:
+                text = f"version {newest.version} of {name} has a subscription of {version}"
+                ordeal.broken.append(f"{GONE}: {text}")
     for head in heads:
         entries = world.entries(head.ref.id)
         if world.end(head.ref.id) is None:

@@ -290,6 +290,25 @@ def test_a_workflow_that_has_no_rule_any_more_is_asked_in_vain(stage: Stage) -> 
     stage(story)
 
 
+@pytest.mark.parametrize(("version", "is_left"), [(1, False), (2, False), (3, True)])
+def test_what_an_event_meets_in_vain_is_given_up_unless_its_version_may_be_about_to_be_stored(
+    stage: Stage, version: int, is_left: bool
+) -> None:
+    """A registration that has died, or that was stored before versions said their types, has left it."""
+
+    async def story(world: World, books: Books) -> None:
+        plain = "name: ship\nnodes: {a: {value: 1}}"
+        await register(world, plain, plain + "\noutput: 1")
+        place = "acme", "payment.settled"
+        world.store.subscriptions.subscribe(*place, "ship", "mia", version)
+        assert await take(world, settled()) == []
+        assert bool(world.store.subscriptions.subscribed(*place, 9)) == is_left
+        await register(world, SHIP)
+        assert did(await take(world, settled())) == [("ship", "started")]
+
+    stage(story)
+
+
 def test_so_many_workflows_and_no_more_have_rules_for_a_type(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

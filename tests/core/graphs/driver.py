@@ -13,11 +13,15 @@ from typing import Any
 from baton.core.decide.bounds import DEFAULT
 from baton.core.decide.outcomes import Outcome
 from baton.core.log import events as ev
-from tests.core.graphs.facts import owner_of, slot_name, slot_of
+from tests.core.graphs.facts import slot_name, slot_of
 from tests.core.graphs.pair import Pair, Told
+from tests.core.graphs.plan import inner_document
 from tests.core.graphs.script import Script
+from tests.core.graphs.watched import HANDLER
 
 MOST_STEPS = 600
+STOPPED = 0.1
+"""How often a graph of the document is stopped by an operator, and does not come to its end."""
 MOST_TOLD = 60
 """Of one order of ends: a graph of six nodes has come to its end by then."""
 
@@ -57,8 +61,8 @@ def from_outside(pair: Pair) -> list[str]:
     """Whatever else can move the saga on: signals, answers, the decision to go on, and time."""
     if pair.world.ended is not None:
         return []
-    waits = dict.fromkeys(owner_of(slot)[0] for slot in sorted(pair.world.open_of("wait")))
-    found = [f"signal {name}" for name in waits]
+    waits = (pair.world.plan.of(slot[0])["wait"] for slot in sorted(pair.world.open_of("wait")))
+    found = [f"signal {name}" for name in dict.fromkeys(wait["signal"] for wait in waits)]
     found += [f"child {slot_name(slot)}" for slot in sorted(pair.world.children)]
     found += [f"answer {ask}" for ask, slot in sorted(pair.mirror.asks.items()) if pair.mirror.is_asked(slot)]
     if pair.world.is_parked:
@@ -96,6 +100,9 @@ def child_ends(pair: Pair, script: Script, name: str, draw: random.Random, late:
     """The child at this slot, or one that was there before (`late`), says how it has ended."""
     slot = slot_of(name)
     child = late or pair.world.children[slot]
+    if child in pair.mirror.graphs:
+        pair.report(name, child, **end_of_graph(pair, child, f"{script.seed}/{child}", draw))
+        return
     code = script.fails(slot, pair.world.attempt(slot) if slot in pair.world.open else 1)
     if not code:
         pair.report(name, child, status="completed", output=ev.Value(v=script.value(slot)))
@@ -104,12 +111,35 @@ def child_ends(pair: Pair, script: Script, name: str, draw: random.Random, late:
     pair.report(name, child, status=status, failure=ev.Failure(code, "it broke", "inside"))
 
 
+def end_of_graph(pair: Pair, child: str, seed: str, draw: random.Random) -> dict[str, Any]:
+    """How a graph of the document ends, which is a saga of its own, and sees what was there when it was started."""
+    if draw.random() < STOPPED:
+        return {"status": "cancelled", "failure": ev.Failure("cancelled", "it was stopped")}
+    inner = pair.mirror.graphs[child]
+    document, program = inner_document(pair.document, inner.name), pair.graphs.program(inner.name)
+    its = Pair(document, program, inner=inner, graphs=pair.graphs)
+    its.go()
+    script = Script(its.world.plan, seed)
+    script.anywhere = draw.choice((0.0, script.anywhere, 0.5))
+    carry_on(its, script, random.Random(seed), Luck(together=draw.choice((1, 3))))
+    ended = its.state.ended
+    assert ended is not None
+    return {"status": ended.status, "output": ended.output, "failure": ended.failure}
+
+
+def handled(pair: Pair, script: Script, draw: random.Random) -> None:
+    """Let the failure handler run, if there is one."""
+    if HANDLER in pair.mirror.graphs:
+        end_of_graph(pair, HANDLER, f"{script.seed}/{HANDLER}", draw)
+
+
 def carry_on(pair: Pair, script: Script, draw: random.Random, luck: Luck) -> int:
     """Let everything end that can, in any order. How many entries a check looked at."""
     looks = 0
     seen: set[str] = set()
     for _ in range(MOST_STEPS):
         if pair.world.ended is not None and not pair.running:
+            handled(pair, script, draw)
             return looks
         seen |= pair.running
         outside = from_outside(pair)
@@ -119,7 +149,7 @@ def carry_on(pair: Pair, script: Script, draw: random.Random, luck: Luck) -> int
             if what in outside:
                 happen(pair, script, what)
         if draw.random() < luck.early and pair.world.ended is None:
-            names = [name for name, node in pair.world.plan.nodes.items() if "wait" in node]
+            names = [node["wait"]["signal"] for node in pair.world.plan.nodes.values() if "wait" in node]
             if names:
                 happen(pair, script, f"signal {draw.choice(names)}")
         if pair.mirror.known_children and draw.random() < luck.late and pair.world.ended is None:

@@ -11,20 +11,10 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from tests.core.graphs.facts import (
-    Breaks,
-    End,
-    Error,
-    Fate,
-    Firing,
-    Rounds,
-    Slot,
-    Word,
-    item_of,
-    owner_of,
-)
+from tests.core.graphs.facts import Breaks, End, Error, Fate, Firing, Rounds, Slot, Word, item_of, owner_of
 from tests.core.graphs.failing import class_of
 from tests.core.graphs.items import Item, Run, pause_of
+from tests.core.graphs.known import Outer
 from tests.core.graphs.language import Broken, holds, into, render
 from tests.core.graphs.mapped import Mapped
 from tests.core.graphs.plan import Document, names
@@ -33,8 +23,8 @@ from tests.core.graphs.plan import Document, names
 class Interpreter(Mapped):
     """A saga, carried on."""
 
-    def __init__(self, document: Document, given: Any = None) -> None:
-        super().__init__(document, given)
+    def __init__(self, document: Document, given: Any = None, outer: Outer | None = None) -> None:
+        super().__init__(document, given, outer)
         self.stopped: set[Slot] = set()
         self.cancels: list[Slot] = []
         self.ended: End | None = None
@@ -294,6 +284,10 @@ class Interpreter(Mapped):
                 self.open[slot] = render(node["end"].get("result"), lambda path: self.ask(slot, path))
                 return
             given = node.get("with") if kind in ("task", "child") else node.get("value")
+            if (
+                "graph" in node
+            ):  # of several things that it may be given, the input of its starter is the last
+                given = node.get("input", node.get("with", "${input}"))
             self.open[slot] = render(given, lambda path: self.ask(slot, path))
         except Broken:
             self.open[slot] = Breaks("input_unbound")

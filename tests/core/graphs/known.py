@@ -5,6 +5,8 @@ What happens next is in interpreter.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tests.core.graphs.facts import Error, Fate, Firing, Rounds, Slot, owner_of, slot_name
@@ -14,12 +16,28 @@ from tests.core.graphs.language import Broken, holds, into
 from tests.core.graphs.plan import Document, Plan, names
 
 
+@dataclass(frozen=True)
+class Outer:
+    """The place of a document that a graph was started from, as it was then. `error`: what `last_error` says there, if not what is told at the slot."""
+
+    world: Known
+    slot: Slot
+    error: Mapping[str, Any] | None = None
+
+    def ask(self, path: tuple[str, ...]) -> Any:
+        """What a name stands for there. Raises `Broken`."""
+        if path[0] == "last_error" and self.error is not None:
+            return into(self.error, path[1:])
+        return self.world.ask(self.slot, path)
+
+
 class Known:
     """The history of a saga. `became` is what became of slots; `open` are those that are ready, with their arguments."""
 
-    def __init__(self, document: Document, given: Any) -> None:
+    def __init__(self, document: Document, given: Any, outer: Outer | None = None) -> None:
         self.plan = Plan(document)
         self.given = given
+        self.outer = outer
         self.became: dict[Slot, Fate] = {}
         self.open: dict[Slot, Any] = {}
         self.fired: dict[Slot, Firing] = {}
@@ -88,6 +106,8 @@ class Known:
     def ask(self, slot: Slot, path: tuple[str, ...]) -> Any:
         """The value of an expression at a slot. Raises `Broken`."""
         root, *rest = path
+        if self.outer is not None and self._is_outside(slot, path):
+            return self.outer.ask(path)
         if root in ("item", "index"):
             index = int(slot[0].partition("#")[2])
             return index if root == "index" else into(self.maps[owner_of(slot)].over[index], tuple(rest))
@@ -118,6 +138,14 @@ class Known:
             assert field != "output", f"{slot_name(slot)} reads the output of {node}, which gave nothing"
             return None
         return into(fate.value, tuple(rest[2:]))
+
+    def _is_outside(self, slot: Slot, path: tuple[str, ...]) -> bool:
+        """Whether a graph of a document has nothing of this name at this slot itself."""
+        if path[0] == "ctx":
+            return path[1] not in self.plan.nodes
+        if path[0] == "last_error":
+            return not self.fired.get(owner_of(slot), Firing()).errors
+        return path[0] in ("item", "index") and "#" not in slot[0]
 
     def _join_says(self, slot: Slot, firing: Firing, field: str) -> Any:
         name, at = slot

@@ -68,7 +68,7 @@ def draw_many(draw: random.Random, nodes: Doc, *, troubled: bool) -> None:
             continue
         kind = draw.choice(("child", "child", "map", "map", "map", "poll"))
         if kind == "child":
-            _become_child(draw, node, troubled=troubled)
+            become_child(draw, node, troubled=troubled)
         elif kind == "poll" and "loop" not in node:
             node["poll"] = {
                 "until": draw.choice(UNTIL),
@@ -79,9 +79,9 @@ def draw_many(draw: random.Random, nodes: Doc, *, troubled: bool) -> None:
             _become_map(draw, name, node, troubled=troubled)
 
 
-def _become_child(draw: random.Random, node: Doc, *, troubled: bool) -> None:
+def become_child(draw: random.Random, node: Doc, *, troubled: bool, key: str = "workflow") -> None:
     del node["tool"]
-    node["workflow"] = "kid"
+    node[key] = "kid"
     if troubled:
         node |= draw.choice(AGAIN)
 
@@ -96,7 +96,7 @@ def _become_map(draw: random.Random, name: str, node: Doc, *, troubled: bool) ->
         node["map"]["concurrency"] = draw.choice((1, 2, 2, 3))
     body = draw.choice(BODIES)
     if body == "workflow":
-        _become_child(draw, node, troubled=troubled)
+        become_child(draw, node, troubled=troubled)
     elif body == "value":
         del node["tool"]
         node["value"] = {"of": "${item}", "at": "${index}"}
@@ -108,5 +108,5 @@ def _become_map(draw: random.Random, name: str, node: Doc, *, troubled: bool) ->
 def draw_items(nodes: Doc) -> None:
     """What the items of maps are given besides."""
     for node in nodes.values():
-        if "map" in node and node.keys() & {"tool", "workflow"}:
+        if "map" in node and node.keys() & {"tool", "workflow", "graph"}:
             node["with"] = {**node.get("with", {}), "item": "${item}", "index": "${index}"}

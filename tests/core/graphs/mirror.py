@@ -13,17 +13,18 @@ from baton.core.log.state import UNKNOWN_OUTCOME
 from tests.core.graphs.facts import Breaks, Slot, slot_name, slot_of
 from tests.core.graphs.failing import ESCALATE
 from tests.core.graphs.items import DONE
+from tests.core.graphs.known import Outer
 from tests.core.graphs.plan import Document
 from tests.core.graphs.script import INPUT
-from tests.core.graphs.watched import Watched, code_of, place_of, plain
+from tests.core.graphs.watched import HANDLER, Watched, code_of, place_of, plain
 from tests.core.graphs.world import World
 
 
 class Mirror(Watched):
     """The interpreter of one saga, and what it was told of signals, questions and answers."""
 
-    def __init__(self, document: Document) -> None:
-        super().__init__(World(document, INPUT))
+    def __init__(self, document: Document, given: Any = INPUT, outer: Outer | None = None) -> None:
+        super().__init__(World(document, given, outer))
         self.skipped: set[Slot] = set()
         self.queues: dict[str, list[tuple[str, Any]]] = {}
         """Signals that no wait has taken yet, by name: the key and the payload."""
@@ -32,6 +33,8 @@ class Mirror(Watched):
         self.known_asks: set[str] = set()
         self.answers: list[tuple[str, str, Mapping[str, Any]]] = []
         """Answers of people that the engine has not taken yet: the question, the key, what they said."""
+        self.listening: set[Slot] = set()
+        """The waits that have opened."""
         self.expected: list[tuple[type, Slot]] = []
         """What the next events of this entry must be, because of what is done about a failure."""
 
@@ -39,7 +42,7 @@ class Mirror(Watched):
         """A second one that stands where this one does."""
         twin = object.__new__(Mirror)
         self.copy_to(twin)
-        twin.skipped = set(self.skipped)
+        twin.skipped, twin.listening = set(self.skipped), set(self.listening)
         twin.queues = {name: list(queue) for name, queue in self.queues.items()}
         twin.asks, twin.known_asks = dict(self.asks), set(self.known_asks)
         twin.answers, twin.expected = list(self.answers), list(self.expected)
@@ -48,6 +51,7 @@ class Mirror(Watched):
     def look_on(self, events: Sequence[ev.Event], told: set[str], now: int) -> None:
         """An entry was written at this time; `told` are the slots whose ends are in it."""
         self.world.pass_time(now)
+        self.was_over = self.world.ended is not None
         for index, event in enumerate(events):
             self.world.now = getattr(event, "ended_at", now)
             if isinstance(event, ev.SagaEnded):
@@ -59,6 +63,8 @@ class Mirror(Watched):
                 assert (type(event), place) == (kind, slot), f"not at once: {kind} of {slot}"
             elif self.look_on_many(event, now):
                 continue
+            elif isinstance(event, ev.WaitOpened):
+                self._listens(place_of(event))
             elif isinstance(event, ev.AttemptFailed | ev.QuestionClosed):
                 self._look_on_trying(event, events[index + 1 :], now)
             elif isinstance(event, ev.Resumed):
@@ -70,6 +76,8 @@ class Mirror(Watched):
                 assert self.world.ended is not None or slot_of(stopped) not in self.world.open, event
             elif isinstance(event, ev.StrategyChosen | ev.Parked | ev.NoticeDue):
                 raise AssertionError(f"unexpected: {event}")
+            elif isinstance(event, ev.StepSucceeded) and self._is_late(event):
+                self.world.gives_late(place_of(event), event.output.v)
             elif isinstance(event, ev.Settles) and self._is_going_on(event):
                 self._look_on_nodes(event, told, now)
         assert not self.expected, f"no {self.expected} in this entry"
@@ -78,6 +86,31 @@ class Mirror(Watched):
         """Whether what becomes of a node still matters."""
         ended = self.world.ended
         return ended is None or (isinstance(event, ev.NodeSkipped) and ended.status == "completed")
+
+    def _is_late(self, event: ev.StepSucceeded) -> bool:
+        """Whether a step was at work when its saga failed, and has given something all the same."""
+        ended = self.world.ended
+        return ended is not None and ended.status == "failed" and place_of(event) in self.world.open
+
+    # ---- signals -------------------------------------------------------------------------------------------
+
+    def _listens(self, slot: Slot) -> None:
+        """A wait has opened: a fresh one loses what came before under its name."""
+        assert slot in self.world.open_of("wait"), f"it is not the turn of {slot_name(slot)}"
+        self.listening.add(slot)
+        wait = self.world.plan.of(slot[0])["wait"]
+        if wait.get("fresh"):
+            self.queues.pop(wait["signal"], None)
+
+    def comes(self, name: str, key: str, payload: Any) -> bool:
+        """A signal comes. Whether it is lost: no wait for it is open, and all are fresh."""
+        waits = [node["wait"] for node in self.world.plan.nodes.values() if "wait" in node]
+        open_waits = [slot for slot in self.world.open_of("wait") if slot in self.listening]
+        is_heard = any(self.world.plan.of(slot[0])["wait"]["signal"] == name for slot in open_waits)
+        is_lost = not is_heard and all(wait.get("fresh") for wait in waits if wait["signal"] == name)
+        if not is_lost:
+            self.queues.setdefault(name, []).append((key, payload))
+        return is_lost
 
     # ---- nodes ---------------------------------------------------------------------------------------------
 
@@ -140,6 +173,7 @@ class Mirror(Watched):
             assert plain(event.output.v) == plain(end.output)
         else:
             assert event.failure is not None
+            assert bool(event.handler) == (HANDLER in self.graphs), f"a failure handler: {event}"
             assert (code_of(event.failure.code), event.failure.node) in self.world.failures
 
     # ---- attempts and questions ----------------------------------------------------------------------------

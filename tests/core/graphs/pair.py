@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from baton.core.decide import failing_children  # noqa: F401  # before tests that are not measured import it
 from baton.core.decide.bounds import DEFAULT, Bounds
 from baton.core.decide.builder import RunStep
+from baton.core.decide.commands import StartHandler
 from baton.core.decide.decide import advance, decide
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
@@ -33,7 +34,7 @@ from tests.core.graphs.counter import Counter
 from tests.core.graphs.facts import Breaks, slot_name, slot_of
 from tests.core.graphs.mirror import Mirror
 from tests.core.graphs.script import INPUT
-from tests.core.graphs.watched import plain
+from tests.core.graphs.watched import Inner, plain
 from tests.core.graphs.world import World
 
 TOOLS = {name: tool_spec(name) for name in ("work", "fetch", "fetch.other")}
@@ -46,6 +47,19 @@ TOOLS["fetch.other"] = replace(TOOLS["fetch.other"], instead_of=("fetch",), meri
 def program_of(document: Mapping[str, Any]) -> Program:
     """Raises `InvalidDefinition`."""
     return Program(compile_document(json.dumps(document), TOOLS), KINDS)
+
+
+class Graphs:
+    """The graphs of a document, compiled with it, and their programs."""
+
+    def __init__(self, program: Program) -> None:
+        self._graphs = program.graph.graphs
+        self._programs: dict[str, Program] = {}
+
+    def program(self, name: str) -> Program:
+        if name not in self._programs:
+            self._programs[name] = Program(self._graphs[name], KINDS)
+        return self._programs[name]
 
 
 @dataclass(frozen=True)
@@ -61,12 +75,19 @@ class Pair:
     """One saga. `running` are the steps at work in the invocation that holds it."""
 
     def __init__(
-        self, document: Mapping[str, Any], program: Program, room: int = DEFAULT.entry_bytes
+        self,
+        document: Mapping[str, Any],
+        program: Program,
+        room: int = DEFAULT.entry_bytes,
+        *,
+        inner: Inner | None = None,
+        graphs: Graphs | None = None,
     ) -> None:
         self.document = document
+        self.graphs = graphs or Graphs(program)
         self.program = program
         self.room = room
-        self.mirror = Mirror(document)
+        self.mirror = Mirror(document) if inner is None else Mirror(document, inner.given, inner.seen)
         self.state = State()
         self.entries: list[ev.Entry] = []
         self.counter = Counter()
@@ -76,7 +97,9 @@ class Pair:
         """The number of the attempt that was begun last, by slot."""
         self.now = T0
         self.told: list[Told] = []
-        self.put(started(program, ev.Value(v=INPUT)))
+        given = INPUT if inner is None else inner.got
+        seen = None if inner is None or inner.got_to_see is None else ev.Value(v=inner.got_to_see)
+        self.put(started(program, ev.Value(v=given), outer=seen))
 
     def fork(self) -> Pair:
         """A second pair that stands where this one does."""
@@ -125,15 +148,17 @@ class Pair:
                 self.put(*step.events, told={outcome.slot for outcome in left[: step.taken]})
             taken, left = left[: step.taken], left[step.taken :]
             self.running -= {outcome.slot for outcome in taken}
-            asked = cancels_of(step.decision)
+            asked, handler = cancels_of(step.decision), step.decision.of(StartHandler)
             if dies and (step.events or self.running or left):
                 self.running.clear()
                 left = ()
                 self.state = decode_state(encode_state(self.state))
             elif notices_of(step.decision):
                 self.put(ev.NoticesSent(keys=tuple(notice.key for notice in notices_of(step.decision))))
-            elif asked:
+            elif asked or handler is not None:
                 self._stop(child for _, child in asked)
+                if handler is not None:
+                    self.mirror.handles(handler.child)
                 self.put(*step.decision.record)
             elif not step.more:
                 break
@@ -195,9 +220,13 @@ class Pair:
 
     def signal(self, name: str, payload: Any) -> None:
         key = f"k{len(self.entries)}"
-        self.mirror.queues.setdefault(name, []).append((key, payload))
+        lost = self.program.loses(self.state, name)
+        assert lost == self.mirror.comes(name, key, payload), (
+            f"a signal `{name}` is {'' if lost else 'not '}lost"
+        )
         self.told.append(Told(f"signal {name}", self.now, payload))
-        self.put(ev.SignalReceived(name=name, key=key, payload=ev.Value(v=payload), by="ada", at=self.now))
+        value = ev.Value(v=payload)
+        self.put(ev.SignalReceived(name=name, key=key, payload=value, by="ada", at=self.now, lost=lost))
 
     def compare(self) -> None:
         """What must hold whenever the engine has nothing more to write."""
@@ -218,6 +247,10 @@ class Pair:
         }
         may_run = {slot_name(slot) for slot in world.may_run(self.now)}
         assert self.running == may_run, (self.running, world.open, world.trying)
+        kept = [(one.name, one.key) for one in state.signals if one.name != ANSWER]
+        assert sorted(kept) == sorted(
+            (name, key) for name, queue in self.mirror.queues.items() for key, _ in queue
+        ), "other signals are kept"
         waits = {slot_name(slot) for slot in world.open_of("wait")}
         children = {slot_name(slot): child for slot, child in world.children.items()}
         assert {slot: one.saga for slot, one in state.children.items()} == children

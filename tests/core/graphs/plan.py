@@ -14,7 +14,9 @@ from itertools import takewhile
 from typing import Any
 
 Document = Mapping[str, Any]
-KINDS = {"tool": "task", "workflow": "child", "wait": "wait", "fail": "fail", "end": "end"}
+KINDS = {"tool": "task", "workflow": "child", "graph": "child"} | {
+    key: key for key in ("wait", "fail", "end")
+}
 
 
 def names(value: Any) -> tuple[str, ...]:
@@ -22,6 +24,12 @@ def names(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
     return (value,) if isinstance(value, str) else tuple(value)
+
+
+def inner_document(document: Document, name: str) -> Document:
+    """A graph of a document as a document: what it says itself, and the rest of the document."""
+    around = {key: value for key, value in document.items() if key not in ("output", "failure_handler")}
+    return {**around, **document["graphs"][name]}
 
 
 def _looping(node: Any) -> Any:
@@ -182,14 +190,21 @@ class Plan:
 
     @cached_property
     def readers(self) -> dict[str, set[str]]:
-        """For each node, those whose expressions name it; the empty name is the saga's output.
+        """For each node, those whose expressions name it; the empty name is the saga's output and its failure handler.
 
         What a round reads of the one before it is read by the tail, which hands it on.
         """
         found: dict[str, set[str]] = {name: set() for name in self.nodes}
-        for reader, node in [*self.nodes.items(), ("", self.document.get("output", {}))]:
+        for reader, node in [
+            *self.nodes.items(),
+            ("", {"value": self.document.get("output"), **self.document.get("failure_handler", {})}),
+        ]:
             text = json.dumps(node)
-            for name, field in re.findall(r"ctx\.(\w+)\.(output|previous)", text):
+            named = re.findall(r"ctx\.(\w+)\.(output|previous)", text)
+            named += [(name, "output") for name in self.seen_in(node.get("graph", ""))]
+            for name, field in named:
+                if name not in self.nodes:
+                    continue  # a graph reads it of its document
                 found[name].add(
                     self.loops[reader][self.common(reader, name) - 1] if field == "previous" else reader
                 )
@@ -197,6 +212,15 @@ class Plan:
                 for name in self.before[reader]:
                     found[name].add(reader)
         return found
+
+    def seen_in(self, graph: str) -> set[str]:
+        """The nodes of the document that a graph of it reads, or that one reads which it starts."""
+        if not graph:
+            return set()
+        its = self.document["graphs"][graph]
+        named: set[str] = {*re.findall(r"ctx\.(\w+)\.output", json.dumps(its))}
+        named |= {name for node in its["nodes"].values() for name in self.seen_in(node.get("graph", ""))}
+        return named.difference(its["nodes"])
 
     @cached_property
     def tolerated(self) -> set[str]:

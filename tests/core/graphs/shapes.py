@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 from tests.core.graphs.many import draw_items, draw_many
+from tests.core.graphs.named import Graphs, draw_fresh, draw_starters
 from tests.core.graphs.plan import Plan
 from tests.core.graphs.sure import is_racing, sure_of
 from tests.core.graphs.troubles import draw_catches, draw_rules
@@ -38,6 +39,7 @@ class Maker:
     def __init__(self, seed: str, size: int = 0) -> None:
         self.draw = random.Random(seed)
         self.many = random.Random(f"{seed}/many")  # the same
+        self.named = random.Random(f"{seed}/named")  # the same
         self.ends = random.Random(f"{seed}/ends")  # of its own, so that all other graphs stay as they were
         self.count = size or self.draw.choice(SIZES)
         self.ranked = self.draw.sample(LETTERS, self.count)
@@ -245,6 +247,7 @@ class Maker:
             if self.often(0.1):
                 node["when"] = "true"
         draw_many(self.many, self.nodes, troubled=self.troubled)
+        draw_starters(self.named, self.nodes, troubled=self.troubled)
 
     def draw_reading(self) -> None:
         plan = self.plan
@@ -259,7 +262,7 @@ class Maker:
                 if plan.loops[name] and self.often(0.4):
                     node["when"] = "loop.iteration < 1"
             reads = self._reads(plan, sure, name)
-            if node.keys() & {"tool", "workflow"} and reads:
+            if node.keys() & {"tool", "workflow", "graph"} and reads:
                 node["with"] = reads
             elif "end" in node:
                 node["end"]["result"]["seen"] = reads
@@ -311,6 +314,7 @@ class Maker:
         self.draw_kinds()
         self.draw_reading()
         draw_items(self.nodes)
+        draw_fresh(self.named, self.nodes)
         plan = self.plan
         for name, node in self.nodes.items():
             # An edge that a branch or a loop names already may be named here, too.
@@ -354,6 +358,11 @@ class Maker:
             draw_rules(self.draw, document)
         else:
             document["on_failure"] = "rollback"
+        drawn = Graphs(self.named, plan, self.nodes, sure_of(plan))
+        if graphs := drawn.draw_all():
+            document["graphs"] = graphs
+        if handler := drawn.draw_handler():
+            document |= {"graphs": graphs, "failure_handler": handler}
         return document
 
     def signature(self) -> str:

@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from baton.core.graph.inner import name_of, split
 from baton.core.log import events as ev
+from baton.core.log.opened import Child
 from tests.core.graphs.facts import Breaks, Slot, slot_name, slot_of
 from tests.core.graphs.failing import CLASSES
 from tests.core.graphs.items import BEGIN, FAIL, OVER
+from tests.core.graphs.known import Outer
+from tests.core.graphs.language import render
 from tests.core.graphs.world import World
 
+HANDLER = "failure-handler"
 OWN_CODES = {
     *("odd", "join_failed", "loop_exhausted", "input_unbound"),
     *("poll_exhausted", "map_failed", "map_invalid", "child_failed"),
@@ -49,6 +54,16 @@ class Report(NamedTuple):
     again: bool
 
 
+class Inner(NamedTuple):
+    """A graph of the document that was started: what it is given and sees by the interpreter, and by the engine."""
+
+    name: str
+    given: Any
+    seen: Outer
+    got: Any
+    got_to_see: Any
+
+
 def place_of(event: Any, rounds: tuple[int, ...] = ()) -> Slot:
     """The slot that an event is about; one that names only a node is in these rounds."""
     item = getattr(event, "item", "")
@@ -63,10 +78,15 @@ class Watched:
         self.world = world
         self.reports: dict[Slot, Report] = {}
         self.known_children: dict[str, Slot] = {}
+        self.was_over = False
+        """Whether the saga had ended before this entry."""
+        self.graphs: dict[str, Inner] = {}
+        """The children that are graphs of the document."""
 
     def copy_to(self, twin: Watched) -> None:
         twin.world = self.world.fork()
         twin.reports, twin.known_children = dict(self.reports), dict(self.known_children)
+        twin.graphs, twin.was_over = dict(self.graphs), self.was_over
 
     def broken(self, slot: Slot) -> Any:
         """With what the node at this slot fails by itself; something else, if it does not."""
@@ -76,6 +96,18 @@ class Watched:
             if found is not None and found.what == FAIL:
                 return Breaks(found.code)
         return self.world.open.get(slot)
+
+    def handles(self, child: Child) -> None:
+        """The failure handler begins: it sees all that was given, and the failure of the saga."""
+        world = self.world
+        assert world.ended is not None
+        said, end = world.plan.document["failure_handler"], world.ended
+        assert (end.status, name_of(child.workflow)) == ("failed", said["graph"])
+        got, outer = split(child.workflow, child.input.v)
+        its = Outer(world.fork(), ("", ()), {"code": end.code, "node": end.node})
+        given = render(said.get("with", "${input}"), its.ask)
+        assert plain(got) == plain(given), f"the failure handler got {got}, not {given}"
+        self.graphs[HANDLER] = Inner(said["graph"], given, its, got, outer)
 
     def look_on_many(self, event: ev.Event, now: int) -> bool:
         """Whether the event was one of these, and is as it has to be."""
@@ -89,8 +121,11 @@ class Watched:
             ev.ChildrenAbandoned: self._abandoned,
         }
         if isinstance(event, ev.ChildOpened):
-            assert self.world.ended is None, f"{event.child} begins, and the saga has ended"
-            self._child_opened(event, now)
+            assert not self.was_over, f"{event.child} begins, and the saga has ended"
+            if self.world.ended is None:
+                self._child_opened(event, now)
+            else:  # what is ready beside the end may be written down with it
+                self.known_children[event.child] = place_of(event)
             return True
         look = looks.get(type(event))
         if look is not None and (self.world.ended is None or isinstance(event, ev.ChildrenAbandoned)):
@@ -135,8 +170,13 @@ class Watched:
         assert slot in world.may_start(now), f"{event.child} begins too early"
         assert slot not in world.children, f"{slot_name(slot)} has a child: {world.children[slot]}"
         assert event.child not in self.known_children, f"{event.child} has begun before"
-        given = plain(world.given_to(slot))
-        assert plain(event.input.v or {}) == given, f"{event.child} got {event.input.v}, not {given}"
+        given, node, outer, got = world.given_to(slot), world.plan.of(slot[0]), None, event.input.v
+        assert name_of(event.workflow) == node.get("graph", ""), f"{slot_name(slot)} starts {event.workflow}"
+        if "graph" in node:
+            got, outer = split(event.workflow, got)
+            its = Outer(world.fork(), slot)
+            self.graphs[event.child] = Inner(node["graph"], given, its, got, outer)
+        assert plain(got or {}) == plain(given or {}), f"{event.child} got {got}, not {given}"
         world.children[slot] = event.child
         self.known_children[event.child] = slot
 

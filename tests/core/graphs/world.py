@@ -12,18 +12,19 @@ from typing import Any
 from tests.core.graphs.facts import Breaks, End, Slot
 from tests.core.graphs.failing import ASK, ESCALATE, Trying, after_failure, after_silence
 from tests.core.graphs.interpreter import Interpreter
+from tests.core.graphs.known import Outer
 from tests.core.graphs.plan import Document
 
 
 class World(Interpreter):
     """A saga. `trying` are the steps some of whose attempts have failed."""
 
-    def __init__(self, document: Document, given: Any = None) -> None:
+    def __init__(self, document: Document, given: Any = None, outer: Outer | None = None) -> None:
         self.trying: dict[Slot, Trying] = {}
         self.is_parked = False
         self.children: dict[Slot, str] = {}
         """The ids of the children that have begun and have not been heard."""
-        super().__init__(document, given)
+        super().__init__(document, given, outer)
 
     def fork(self) -> World:
         twin = super().fork()
@@ -73,6 +74,12 @@ class World(Interpreter):
         elif action == "fail":
             self.fail(slot, before.code, before.attempts)
 
+    def gives_late(self, slot: Slot, value: Any) -> None:
+        """A step that was at work when the saga failed has ended: nothing begins any more, but its output is there."""
+        del self.open[slot]
+        if "#" not in slot[0]:
+            self._done(slot, value)
+
     def resume(self) -> None:
         """A parked saga goes on: what the person on call was to decide about is tried again."""
         assert self.is_parked
@@ -92,7 +99,10 @@ class World(Interpreter):
         """What the attempt is called with."""
         given = self.open[slot]
         assert not isinstance(given, Breaks), f"{slot} fails when it begins"
-        return {**(given or {}), **self.trying.get(slot, Trying()).arguments}
+        arguments = self.trying.get(slot, Trying()).arguments
+        if "graph" in self.plan.of(slot[0]) and not isinstance(given, Mapping):
+            return given  # there are no fields to be changed
+        return {**(given or {}), **arguments}
 
     def may_start(self, now: int) -> set[Slot]:
         """The children that are at work, or would be if none was yet."""

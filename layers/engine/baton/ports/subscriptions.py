@@ -23,6 +23,6 @@ class Subscriptions(Protocol):
         """
         ...
 
-    def subscribed(self, tenant: str, type: str, limit: int) -> Sequence[tuple[str, str]]:
-        """(Workflow, user) of at most `limit` workflows, by name; strongly consistent."""
+    def subscribed(self, tenant: str, type: str, limit: int) -> Sequence[tuple[str, str, int]]:
+        """(Workflow, user, version) of at most `limit` workflows, by name; strongly consistent."""
         ...

@@ -122,7 +122,7 @@ class Catalog:
         number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else None
         definition = None
         if not found:
-            definition = await self._find_newest(tenant, name)
+            definition = await self.newest(tenant, name)
         elif number is not None:
             definition = await self._io(self._definitions.get, tenant, name, number)
         if definition is not None:
@@ -134,7 +134,8 @@ class Catalog:
         hint = nearest(name, names) or ("register it first: POST /workflows" if not names else "")
         raise NotFound(hinted(f"there is no workflow `{name}`", hint))
 
-    async def _find_newest(self, tenant: str, name: str) -> Definition | None:
+    async def newest(self, tenant: str, name: str) -> Definition | None:
+        """The newest definition of a name, which may be a second old; None where there is none."""
         key, now = (tenant, name), self._clock.now()
         known = self._newest.get(key)
         if known is not None and now - known.asked <= BUSY_MS and now - known.read < NEWEST_KEPT_MS:

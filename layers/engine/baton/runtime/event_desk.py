@@ -21,14 +21,14 @@ from baton.core.expressions import ExpressionError, Path, as_text, compile_templ
 from baton.core.graph.outside import SignalRule, StartRule
 from baton.core.log.records import Sent
 from baton.core.outside.cloudevents import LONGEST_KEY, identity_of
-from baton.errors import KeyReused, NotFound, TooManyRequests, UserError
+from baton.errors import KeyReused, TooManyRequests, UserError
 from baton.ports import Definition, SagaRef
 from baton.runtime.ids import BY_EVENT, correlated_id, named_id
 from baton.runtime.parts import Engine
 from baton.runtime.request import Request
 from baton.runtime.ruled_start import start_by_rule
 from baton.runtime.start import body_hash
-from baton.runtime.subscribing import MOST_WORKFLOWS
+from baton.runtime.subscribing import MOST_WORKFLOWS, drop
 
 logger = logging.getLogger("baton.events")
 
@@ -78,7 +78,7 @@ class EventDesk:
         outcomes: list[dict[str, Any]] = []
         for first in range(0, len(found), _AT_ONCE):
             some = found[first : first + _AT_ONCE]
-            taken = await asyncio.gather(*(self._by(workflow, user, event) for workflow, user in some))
+            taken = await asyncio.gather(*(self._by(*one, event) for one in some))
             outcomes += (one for part in taken for one in part)
         for one in outcomes:
             is_done = one["did"] in (STARTED, SIGNALLED, DUPLICATE, EXISTS)
@@ -90,14 +90,17 @@ class EventDesk:
         self._engine.metrics.events(_figures(outcomes), self._parts.clock.now())
         return outcomes
 
-    async def _by(self, workflow: str, user: str, event: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """By the rules of one workflow's newest version: first a start, then signals."""
-        try:
-            definition = await self._parts.catalog.find(self._tenant, workflow)
-        except NotFound:
+    async def _by(
+        self, workflow: str, user: str, version: int, event: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        """By the rules of one workflow's newest version: first a start, then signals. `version`: that of the subscription."""
+        definition = await self._parts.catalog.newest(self._tenant, workflow)
+        if definition is None:
             return []  # it is being registered for the first time
         graph = await self._parts.catalog.graph(self._tenant, definition.graph)
-        if graph.events is None:
+        if graph.events is None or event["type"] not in graph.events.types:
+            subscriptions, call = self._engine.store.subscriptions, self._parts.call
+            await drop(subscriptions, call, definition, event["type"], version, self._parts.clock.now())
             return []
         facts, done = _Facts(event), []
         for start in graph.events.start:

@@ -34,7 +34,7 @@ async def subscribe(
     """
     for kind in events.types:
         there = await call(subscriptions.subscribed, tenant, kind, MOST_WORKFLOWS)
-        if len(there) >= MOST_WORKFLOWS and workflow not in {name for name, _ in there}:
+        if len(there) >= MOST_WORKFLOWS and workflow not in {name for name, _, _ in there}:
             problems = tuple(_too_many(events, kind))
             raise InvalidDefinition(problems[0].message, problems)
     for kind in events.types:
@@ -46,11 +46,30 @@ async def unsubscribe(
 ) -> None:
     """After the definition is there: its workflow is not asked any more for types that only earlier versions had rules for.
 
-    A crash in between leaves a workflow that is asked in vain until a version of it is registered again, the same or another.
+    A crash in between leaves a workflow that is asked in vain, once: see `drop`.
     """
     tenant, workflow, version = definition.tenant, definition.name, definition.version
     for kind in definition.past:
         await call(subscriptions.unsubscribe, tenant, kind, workflow, version, now + DAY_MS)
+
+
+async def drop(
+    subscriptions: Subscriptions,
+    call: StoreRetrier,
+    definition: Definition,
+    type: str,
+    version: int,
+    now: int,
+) -> None:
+    """What an event has met is given up: a subscription of this `version`, where `definition` is the newest and has no rules for the type.
+
+    One of a later version stays: that is perhaps being registered right now, and its subscriptions come first. Of a version that is there already,
+    no registration writes a subscription any more but one that says what the version says.
+    """
+    if version <= definition.version:
+        await call(
+            subscriptions.unsubscribe, definition.tenant, type, definition.name, version + 1, now + DAY_MS
+        )
 
 
 def _too_many(events: Events, type: str) -> Iterator[Problem]:

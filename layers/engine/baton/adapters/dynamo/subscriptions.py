@@ -50,7 +50,7 @@ class DynamoSubscriptions:
                 ExpressionAttributeValues={":version": number(version), ":ttl": items.ttl(expires)},
             )
 
-    def subscribed(self, tenant: str, type: str, limit: int) -> Sequence[tuple[str, str]]:
+    def subscribed(self, tenant: str, type: str, limit: int) -> Sequence[tuple[str, str, int]]:
         request = {
             "KeyConditionExpression": _ALL_OF,
             "FilterExpression": _IS_ONE,
@@ -59,7 +59,10 @@ class DynamoSubscriptions:
             "ConsistentRead": True,
         }
         found = query(self._client, self._table, request, limit)
-        return [(item["sk"]["S"], item["user"]["S"]) for item in found]
+        return [
+            (item["sk"]["S"], item["user"]["S"], int(item["ver"]["N"]) if "ver" in item else 0)
+            for item in found
+        ]
 
 
 def _pk(tenant: str, type: str) -> str:

@@ -23,9 +23,9 @@ class MemorySubscriptions:
             if self._known.get((tenant, type, workflow), ("", version))[1] < version:
                 self._known[tenant, type, workflow] = "", version
 
-    def subscribed(self, tenant: str, type: str, limit: int) -> Sequence[tuple[str, str]]:
+    def subscribed(self, tenant: str, type: str, limit: int) -> Sequence[tuple[str, str, int]]:
         with self._lock:
             found = sorted(
-                (key[2], user) for key, (user, _) in self._known.items() if user and key[:2] == (tenant, type)
+                (key[2], *row) for key, row in self._known.items() if row[0] and key[:2] == (tenant, type)
             )
         return found[:limit]

@@ -10,6 +10,7 @@ from typing import Any
 
 from baton.core.documents.compile import build, rules, schemas, tools
 from baton.core.documents.compile.source import Source, Tools, may_run
+from baton.core.documents.nodes.model import NodeModel
 from baton.core.documents.parts.compensate import NONE
 from baton.core.documents.parts.replan import ReplanModel
 from baton.core.effects.grants import SEARCH
@@ -26,7 +27,7 @@ def check(source: Source) -> Iterator[Problem]:
     own = inner_name("", source.within.graph) if source.within.graph else compiler.workflow
     for name, node in source.nodes.items():
         yield from source.kinds[name].check(compiler, name, node)
-        if source.kinds[name].starts(node) == own:
+        if source.kinds[name].starts(node) == own and node.map is None:  # a list may be empty
             yield from _without_end(source, name)
 
     handler = source.model.failure_handler
@@ -50,6 +51,8 @@ def _without_end(source: Source, name: str) -> Iterator[Problem]:
     """A workflow that starts itself, whatever happens: each saga would start another one, down to the limit of the depth."""
     if source.produced is not None and source.produced.has_at_the_end(name):
         message = "every saga of this workflow would start another one, without end"
+        if source.within.graph:
+            message = "every saga of this graph would start another one, without end"
         hint = "let `when` or a `branch` decide whether it comes here"
         yield Problem(f"/nodes/{name}/{source.kinds[name].key}", message, hint)
 
@@ -82,6 +85,10 @@ class _Compiler:
             "" if known else f"write `graphs: {{{graph}: {{nodes: …}}}}`"
         )
         yield Problem(place, f"the document has no graph `{graph}`", hint)
+
+    def takers(self, signal: str) -> Iterator[tuple[str, NodeModel]]:
+        nodes, kinds = self._source.nodes, self._source.kinds
+        return ((name, node) for name, node in nodes.items() if kinds[name].signal(node) == signal)
 
     def seen(self, name: str) -> Mapping[str, Any]:
         given: Mapping[str, Any] = self._source.within.seen.get(name, {})

@@ -74,6 +74,10 @@ class Compiler(Known, Protocol):
         """The problem of a name that no graph of the document has."""
         ...
 
+    def takers(self, signal: str) -> Iterator[tuple[str, NodeModel]]:
+        """The nodes that take signals of this name."""
+        ...
+
     def seen(self, name: str) -> Mapping[str, Any]:
         """A template of what the graph that a node names takes from there besides its input; empty for nothing."""
         ...

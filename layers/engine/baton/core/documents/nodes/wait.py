@@ -23,6 +23,7 @@ from baton.core.documents.parts.fields import (
 from baton.core.documents.parts.patterns import ref, template
 from baton.core.expressions import expressions_in
 from baton.core.expressions.durations import parse_duration
+from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.documents.parts.node import NodeModel
@@ -169,6 +170,15 @@ class Wait(NodeDocument):
         if isinstance(properties, dict):
             return {**declared, "properties": {**properties, "timed_out": {}}}
         return {"anyOf": [declared, {"type": "object"}]}
+
+    def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
+        wait: WaitModel = self.of(node)
+        if not wait.fresh:
+            return
+        for other, its in compiler.takers(str(wait.signal)):
+            if self.of(its) is None:
+                message = f"`{other}` takes the signal `{wait.signal}`, too, and would lose what came for it before this wait opens"
+                yield Problem(f"/nodes/{name}/wait/fresh", message, "give one of the two another signal")
 
     def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
         wait: WaitModel = self.of(node)
