@@ -24,6 +24,7 @@ from baton.core.documents.compile import (
     tools,
 )
 from baton.core.documents.compile import kinds as of_kinds
+from baton.core.documents.compile.endless import endless
 from baton.core.documents.compile.named import Part, Parts, told_of, whole_of
 from baton.core.documents.compile.notes import children_of, no_such_child, notes_of
 from baton.core.documents.compile.sharing import shared_keys
@@ -78,7 +79,9 @@ def compile_document(
         within = parts.within(part)
         known = {**(children or {}), **within.inputs}
         found.append((part, *_checked(part.value, kinds or {}, tools, known, has_time, within)))
-    problems = told_of(parts, [(part, told) for part, _, told in found])
+    circles = list(endless([(part.name, source) for part, source, _ in found]))
+    told = [(part, (*its, *(one for name, one in circles if name == part.name))) for part, _, its in found]
+    problems = told_of(parts, told)
     if not problems:
         return whole_of(parts, [(part, of_kinds.built(source)) for part, source, _ in found if source])
     raise refusal_of(sorted(map(document.locate, problems), key=lambda p: (p.line, p.column)))

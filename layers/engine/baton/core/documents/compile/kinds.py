@@ -27,7 +27,7 @@ def check(source: Source) -> Iterator[Problem]:
     own = inner_name("", source.within.graph) if source.within.graph else compiler.workflow
     for name, node in source.nodes.items():
         yield from source.kinds[name].check(compiler, name, node)
-        if source.kinds[name].starts(node) == own:
+        if source.kinds[name].starts(node) == own and node.map is None:  # a list may be empty
             yield from _without_end(source, name)
 
     handler = source.model.failure_handler
@@ -51,6 +51,8 @@ def _without_end(source: Source, name: str) -> Iterator[Problem]:
     """A workflow that starts itself, whatever happens: each saga would start another one, down to the limit of the depth."""
     if source.produced is not None and source.produced.has_at_the_end(name):
         message = "every saga of this workflow would start another one, without end"
+        if source.within.graph:
+            message = "every saga of this graph would start another one, without end"
         hint = "let `when` or a `branch` decide whether it comes here"
         yield Problem(f"/nodes/{name}/{source.kinds[name].key}", message, hint)
 
