@@ -170,8 +170,8 @@ $(INSTALLED)-local: pyproject.toml constraints.txt | $(BIN)/python
 	@$(HTMX)
 	@touch $@
 
-# What running needs is compiled, since a dozen processes import it at once. Of the tools for tests, most modules are never imported:
-# those that are, the first process compiles.
+# What running needs is compiled, since a dozen processes import it at once. A module of the tools for tests is compiled by the
+# first process that imports it.
 $(INSTALLED)-dev: $(INSTALLED)-local
 	@echo "installing the tools for tests …"
 	@$(call get,dev)
