@@ -44,7 +44,8 @@ def test_who_has_not_signed_in_sees_the_sign_in_and_nothing_else(http: Http) -> 
 def test_a_cookie_that_was_changed_or_is_of_another_secret_signs_no_one_in(browser: Browser) -> None:
     good = browser.session()
     body, _, mac = good.partition(".")
-    for bad in (f"{body[:-2]}AA.{mac}", f"{body}.{mac[:-2]}AA", body, ".", "x.y", f"{good}=", "é"):
+    other = "B" if mac[0] == "A" else "A"  # a code may end with any letters
+    for bad in (f"{body[:-2]}AA.{mac}", f"{body}.{other}{mac[1:]}", body, ".", "x.y", f"{good}=", "é"):
         stranger = Browser(browser.http, user=None, more_cookies=[f"__Host-baton-session={bad}"])
         assert stranger.get("/console").status == 401
     assert browser.get("/console").status == 200

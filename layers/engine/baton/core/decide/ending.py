@@ -66,7 +66,7 @@ def leave(builder: DecisionBuilder, at: Activation) -> None:
 def is_late(builder: DecisionBuilder, at: Activation) -> bool:
     """Whether what comes after the node has begun, and its items run beside it."""
     work = builder.state.open.get(at.slot) if at.node.each is not None else None
-    return isinstance(work, Map) and work.late is not None
+    return work is not None and work.is_late
 
 
 def stop_late(builder: DecisionBuilder, at: Activation, why: str) -> None:

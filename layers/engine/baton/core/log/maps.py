@@ -44,6 +44,10 @@ class Map(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, t
     batch: Value | None = None
     late: tuple[int, int] | None = None
 
+    @property
+    def is_late(self) -> bool:
+        return self.late is not None
+
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self:
         """What items have given up to the cut is kept; those at work then are done again, under the same keys."""
         return self

@@ -35,6 +35,11 @@ class Work(msgspec.Struct, frozen=True):
         """The child saga that goes on when its parent drops this work."""
         return None
 
+    @property
+    def is_late(self) -> bool:
+        """Whether what comes after it has begun, and what is inside of it runs beside that."""
+        return False
+
     def hears(self, child: str) -> bool:
         """Whether the end of this child saga is what it waits for."""
         return False

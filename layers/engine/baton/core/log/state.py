@@ -25,7 +25,6 @@ from baton.core.log.events import (
     SignalReceived,
     Value,
 )
-from baton.core.log.maps import Map
 from baton.core.log.opened import Child
 from baton.core.log.records import Paused
 from baton.core.log.replans import Made
@@ -347,7 +346,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def late(self) -> set[str]:
         """The slots of maps that have gone on, and whose other items run beside what follows."""
-        return {slot for slot, one in self.open.items() if isinstance(one, Map) and one.late is not None}
+        return {slot for slot, one in self.open.items() if one.is_late}
 
     @property
     def in_flight(self) -> int:
