@@ -1,7 +1,7 @@
 """A fault at every single write of every shape of saga: a crash, a lost answer, a hang, a late landing, a freeze: same end, nothing lost.
 
-`make test` lets the writes of each kind in each scenario meet one fate each, another one in turn; of a kind that a scenario has often,
-MOST_OF_A_KIND of them, spread over its life. `make soak` begins with all fates at all writes.
+`make test` lets one write of each kind in each scenario meet a fate, another one in turn: the first of its kind or the last, in turn, too.
+`make soak` begins with all fates at all writes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from tests.kit.schedule import Schedule, trial, undisturbed
 pytestmark = pytest.mark.simulation
 
 IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
-MOST_OF_A_KIND = 2
 
 
 def test_the_corpus_has_every_kind_of_event_and_every_write() -> None:
@@ -72,7 +71,10 @@ def points() -> Mapping[tuple[str, str], list[tuple[int, str]]]:
     """By scenario and fate, the writes that meet it: among those of one kind the fates take turns, through the whole corpus."""
     chosen: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
     all_writes = [undisturbed(scenario).writes for scenario in CORPUS]
-    places = [[*enumerate(writes, 1)] if IS_ALL else [*_spread(writes)] for writes in all_writes]
+    places = [
+        [*enumerate(its, 1)] if IS_ALL else [*_one_of_a_kind(its, turn)]
+        for turn, its in enumerate(all_writes)
+    ]
     is_rare = {
         write
         for write, count in Counter(write for _, write in chain(*places)).items()
@@ -86,15 +88,13 @@ def points() -> Mapping[tuple[str, str], list[tuple[int, str]]]:
     return chosen
 
 
-def _spread(writes: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Of each kind of write at most so many, from the first to the last of them, with their numbers."""
+def _one_of_a_kind(writes: Sequence[str], turn: int) -> Iterator[tuple[int, str]]:
+    """Of each kind of write the first or the last, with its number."""
     places: dict[str, list[int]] = defaultdict(list)
     for number, write in enumerate(writes, 1):
         places[write].append(number)
     for write, numbers in places.items():
-        steps = min(len(numbers), MOST_OF_A_KIND)
-        for step in range(steps):
-            yield numbers[step * (len(numbers) - 1) // max(1, steps - 1)], write
+        yield numbers[-(turn % 2)], write
 
 
 @pytest.mark.parametrize("fate", EVERYTHING)
