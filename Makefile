@@ -115,6 +115,7 @@ soak: install-dev  ## every fault at every write, then schedules for as long as 
 	@BATON_CRASH_POINTS=all $(BIN)/pytest -q -n $(JOBS) $(ALL_FATES:%=tests/simulation/test_%.py)
 	@BATON_EXAMPLES=20 $(BIN)/pytest -q -n $(JOBS) $(DRAWN)
 	@BATON_CROWDS=100000 $(BIN)/pytest -q tests/simulation/test_crowds.py tests/simulation/test_dead_letters.py
+	@BATON_TRANSITIONS=all $(BIN)/pytest -q tests/docs/test_generated.py
 	@$(BIN)/python -m tests.kit.soak --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1) --jobs $(JOBS)
 
 format: install-dev  ## let ruff mend what it can

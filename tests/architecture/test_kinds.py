@@ -34,7 +34,7 @@ STRUCTS -= {"StepSucceeded", "AlternativeBegan", "Callback", "CallbackOpened", "
 # item is; what a report of a child costs, and who performs children; and readers that name calls and items of one entry. Maps that have gone on
 # while their items run: what closes a node leaves these, and nothing follows from their end.
 LEFT = {
-    "core/decide/ending.py": 2,
+    "core/decide/late_items.py": 2,
     "core/decide/scheduling.py": 1,
     "core/log/fold.py": 1,
     "core/log/settled_folds.py": 2,

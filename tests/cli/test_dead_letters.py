@@ -158,7 +158,7 @@ def test_those_that_match_are_counted_and_then_discarded_a_request_for_many(
     done = baton("dlq", "discard", "--all", "--reason", "a test", "--yes")
     assert (done.exit_code, done.stdout) == (REFUSED, "2 of 3 are discarded\n")
     assert "there is no dead letter `s3`" in done.stderr
-    assert [one.json for one in api.asked[2:]] == [{"reason": "a test", "cursor": at} for at in ("", "c")]
+    assert [one.json for one in api.asked[2:]] == [{"why": "a test", "cursor": at} for at in ("", "c")]
 
 
 def test_a_discard_says_which_and_why(baton: Baton) -> None:

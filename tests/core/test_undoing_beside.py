@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from baton.core.decide.commands import CancelChildren
-from baton.core.decide.parking import takes_back
+from baton.core.decide.unknown_outcomes import takes_back
 from baton.core.failures.policy import ANY, Change
 from baton.core.log import events as ev
 from baton.core.log.state import ANSWER, FORK_KEY, UNKNOWN_OUTCOME, State

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import get_args
 
@@ -10,8 +11,11 @@ import pytest
 from baton.core.log import events as ev
 from baton.core.log.status import LISTS
 from docs import generate
-from docs.transitions import find_transitions
+from docs.transitions import REPEATED, find_transitions, transitions_of
 from tests.docs.pages import Page
+
+# `make soak` has all.
+SOME = REPEATED if os.environ.get("BATON_TRANSITIONS") == "all" else REPEATED[:1]
 
 
 @pytest.mark.parametrize("page", [Page(path) for path in generate.PAGES], ids=lambda page: page.name)
@@ -47,6 +51,12 @@ def test_the_search_finds_every_kind_of_event() -> None:
     # A child that undoes something is in runtime/test_undoing_children.py, a hundred inverses that fail in core/test_undoing_asked.py.
     many = {"undo_set_aside", "undo_taken_up"}
     assert {kind for kind, _ in find_transitions()} == kinds - {"child_undone"} - many
+
+
+@pytest.mark.parametrize("document", SOME)
+def test_a_saga_that_is_not_searched_for_the_pages_comes_to_nothing_new(document: str) -> None:
+    known, found = find_transitions(), transitions_of(document)
+    assert {key: after for key, after in found.items() if not after <= known.get(key, frozenset())} == {}
 
 
 def test_only_a_fork_leads_out_of_an_end() -> None:

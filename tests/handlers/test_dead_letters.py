@@ -165,7 +165,7 @@ def test_many_are_counted_and_discarded_in_one_request(
     worker: Worker, reconciler: Reconciler, http: Http, deployment: Deployment
 ) -> None:
     die(worker, reconciler, deployment, ADA, GRACE)
-    body = {"node": "say", "reason": "a test"}
+    body = {"node": "say", "why": "a test"}
     counted = http.post("/dead-letters/discard", body | {"dry_run": True})
     assert (counted.status, counted.body["matched"], counted.body["discarded"]) == (202, 2, 0)
     one = http.post("/dead-letters/discard", body | {"limit": 1}).body
@@ -174,7 +174,18 @@ def test_many_are_counted_and_discarded_in_one_request(
     assert rest == {"matched": 1, "discarded": 1, "refused": [], "next": None}
     assert letters(http) == []
     assert {letter["why"] for letter in letters(http, status="discarded")} == {"a test"}
-    http.post("/dead-letters/discard", {"node": "say"}).problem(422, "invalid-input")
+    # A body that is meant for redriving, where `reason` chooses letters, discards none.
+    http.post("/dead-letters/discard", {"node": "say", "reason": "corrupt"}).problem(422, "invalid-input")
+
+
+def test_letters_are_discarded_by_what_they_died_of(
+    worker: Worker, reconciler: Reconciler, http: Http, deployment: Deployment
+) -> None:
+    die(worker, reconciler, deployment, ADA)
+    (letter,) = letters(http)
+    for reason, matched in (("another", 0), (letter["code"], 1)):
+        body = {"reason": reason, "why": "a test", "dry_run": True}
+        assert http.post("/dead-letters/discard", body).body["matched"] == matched
 
 
 def test_a_discarded_letter_keeps_who_when_and_why_and_stays_so_while_its_cause_is_the_same(

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
+import baton.loading
 from baton.loading import loading
 
 HANDLERS = sorted((Path(__file__).parents[2] / "functions").glob("*/app.py"))
 
 
 @pytest.fixture(autouse=True)
-def thawed() -> Iterator[None]:
+def thawed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As in a process that has loaded nothing yet."""
+    monkeypatch.setattr(baton.loading, "_has_frozen", False)
     gc.unfreeze()
     yield
     gc.unfreeze()

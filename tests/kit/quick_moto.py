@@ -18,6 +18,7 @@ from moto.core.serialize import BaseJSONSerializer
 from baton.adapters import aws_models
 
 OURS = frozenset({"dynamodb", "dynamodbstreams", "lambda", "sns", "sqs"})
+RULES = "endpoint-rule-set-1"
 _structure = BaseJSONSerializer._serialize_type_structure
 
 
@@ -33,9 +34,18 @@ def hasten() -> None:
 
 
 def _unpack_once(self: aws_models._Files, file_path: str) -> object:
-    """Parsed each time: botocore writes into some of them."""
+    """Parsed each time, since botocore writes into some of them. Into the rules of endpoints, the largest, it does not."""
+    return _parsed_once(file_path) if Path(file_path).name == RULES else _parsed(file_path)
+
+
+def _parsed(file_path: str) -> object:
     content = _content(file_path)
     return None if content is None else msgspec.json.decode(content)
+
+
+@cache
+def _parsed_once(file_path: str) -> object:
+    return _parsed(file_path)
 
 
 @cache

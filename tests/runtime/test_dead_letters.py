@@ -11,11 +11,12 @@ import pytest
 from baton.adapters.memory.letters import MemoryLetters
 from baton.adapters.memory.log import MemoryLog
 from baton.adapters.memory.queues import MemoryDeadLetters
-from baton.core.letters import DISCARDED, MESSAGE, PENDING
+from baton.core.letters import DISCARDED, MESSAGE, PENDING, REDRIVEN, redriven
 from baton.errors import NotAllowedNow, StoreUnavailable, Throttled
-from baton.ports import Cause
+from baton.ports import Cause, Wake
 from baton.runtime import dead_letters
 from baton.runtime.dead_letters import Collected, LetterCollector
+from baton.runtime.letter_desk import Wanted
 from baton.runtime.request import SAGA_ID
 from baton.web import identity
 from tests.kit.letters import Mortuary
@@ -264,6 +265,30 @@ def test_two_operators_at_once_redrive_a_letter_once(stage: Stage) -> None:
         both = await asyncio.gather(deaths.desk().redrive(one.id), deaths.desk().redrive(one.id))
         assert [view["redrives"] for view in both] == [1, 1]
         assert sum(deaths.woken.values()) == 1
+
+    stage(story)
+
+
+def test_of_many_a_letter_that_was_redriven_since_it_was_listed_is_not_discarded(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        deaths = Mortuary(world, 0, 0)
+        await deaths.start(2)
+        await deaths.collect_all()
+        listed = deaths.letters.listed
+        any_letters: Any = deaths.letters
+
+        def then_redriven(*wanted: Any) -> Any:
+            found = listed(*wanted)
+            one = found[0][0]
+            any_letters.write(redriven(one, "grace", one.since), one.number, Wake(v=0))
+            any_letters.listed = listed
+            return found
+
+        any_letters.listed = then_redriven
+        told = await deaths.desk().discard_all(Wanted(), "a test", dry_run=False, limit=10, cursor="")
+        assert (told["matched"], told["discarded"]) == (2, 1)
+        assert "it is redriven" in told["refused"][0]["why"]
+        assert {letter.status for letter in deaths.letters.all()} == {REDRIVEN, DISCARDED}
 
     stage(story)
 

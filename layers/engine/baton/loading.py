@@ -10,14 +10,18 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_has_frozen = False
+
 
 @contextmanager
 def loading() -> Iterator[None]:
     """Around the imports of a handler and the making of what lives as long as its process."""
+    global _has_frozen
     gc.disable()
     try:
         yield
-        if not gc.get_freeze_count():  # a test loads handlers many times, and what it drops is to be freed
+        if not _has_frozen:  # a test loads handlers many times, and what it drops is to be freed
             gc.freeze()
+            _has_frozen = True
     finally:
         gc.enable()

@@ -70,6 +70,8 @@ def turn(node: Any, run: Run) -> Turn | None:
     if run.late and is_over:
         return Turn(OVER)
     runs_on = said.get("rest", "cancel") == "run"
+    if not run.begun and need > size:
+        return Turn(FAIL, code="map_failed")
     is_enough = bool(need) and len(good) >= need
     # What decides is what was so when the last of them succeeded: too many may have failed by then, and not later.
     if runs_on and is_enough and not run.late and not is_over and not _is_lost(run, need, may):

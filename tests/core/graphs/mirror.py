@@ -72,8 +72,7 @@ class Mirror(Watched):
                 self.asks = {ask: slot for ask, slot in self.asks.items() if self.is_asked(slot)}
             elif isinstance(event, ev.NoticeDue) and event.notice.code == UNKNOWN_OUTCOME:
                 # A step was cut off with its invocation, and is stopped, or its saga ends, before it could begin again.
-                stopped = event.notice.key.partition("/0.")[2].removesuffix(".stopped")
-                assert self.world.ended is not None or slot_of(stopped) not in self.world.open, event
+                self.stopping.append(slot_of(event.notice.key.partition("/0.")[2].removesuffix(".stopped")))
             elif isinstance(event, ev.StrategyChosen | ev.Parked | ev.NoticeDue):
                 raise AssertionError(f"unexpected: {event}")
             elif isinstance(event, ev.StepSucceeded) and self._is_late(event):
@@ -81,6 +80,7 @@ class Mirror(Watched):
             elif isinstance(event, ev.Settles) and self._is_going_on(event):
                 self._look_on_nodes(event, told, now)
         assert not self.expected, f"no {self.expected} in this entry"
+        self.check_rounds()
 
     def _is_going_on(self, event: ev.Settles) -> bool:
         """Whether what becomes of a node still matters."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from baton.core.decide.late_items import ROUND
 from baton.core.graph.inner import name_of, split
 from baton.core.log import events as ev
 from baton.core.log.opened import Child
@@ -78,6 +79,8 @@ class Watched:
         self.world = world
         self.reports: dict[Slot, Report] = {}
         self.known_children: dict[str, Slot] = {}
+        self.stopping: list[Slot] = []
+        """What the entry that is looked at says it stops."""
         self.was_over = False
         """Whether the saga had ended before this entry."""
         self.graphs: dict[str, Inner] = {}
@@ -86,12 +89,13 @@ class Watched:
     def copy_to(self, twin: Watched) -> None:
         twin.world = self.world.fork()
         twin.reports, twin.known_children = dict(self.reports), dict(self.known_children)
+        twin.stopping = list(self.stopping)
         twin.graphs, twin.was_over = dict(self.graphs), self.was_over
 
     def broken(self, slot: Slot) -> Any:
         """With what the node at this slot fails by itself; something else, if it does not."""
         run = self.world.maps.get(slot)
-        if run is not None and not run.over:
+        if run is not None and not run.begun:
             found = self.world.turn(slot)
             if found is not None and found.what == FAIL:
                 return Breaks(found.code)
@@ -135,7 +139,9 @@ class Watched:
     def _map_began(self, event: Any) -> None:
         run = self.world.maps.get(place_of(event))
         assert run is not None, f"it is not the turn of {event.node}"
-        assert run.over, "nothing begins for an empty list"
+        found = self.world.turn(place_of(event))
+        assert found is not None, f"no item of {event.node} begins now"
+        assert found.what == BEGIN, "nothing begins for a list that is too short"
         assert (event.size, event.over.v) == (len(run.over), run.over)
 
     def _items_began(self, event: Any) -> None:
@@ -156,6 +162,9 @@ class Watched:
 
     def _map_ended(self, event: Any) -> None:
         slot = place_of(event)
+        if event.why == ROUND:
+            self.stopping.append(slot)
+            return
         if slot not in self.world.maps:
             assert event.why, f"{slot_name(slot)} has left nothing running"
             return
@@ -164,6 +173,13 @@ class Watched:
         assert found.what == OVER, f"{slot_name(slot)} is not over, but {found}"
         assert not event.emits
         self.world.map_over(slot)
+
+    def check_rounds(self) -> None:
+        """What was said to stop has stopped with this entry."""
+        for slot in self.stopping if self.world.ended is None else ():
+            is_there = slot in self.world.open or slot in self.world.maps
+            assert not is_there, f"{slot_name(slot)} goes on behind this entry"
+        self.stopping.clear()
 
     def _child_opened(self, event: Any, now: int) -> None:
         world, slot = self.world, place_of(event)

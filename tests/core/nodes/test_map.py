@@ -216,9 +216,22 @@ def test_it_fails_as_soon_as_too_few_are_left() -> None:
     assert failure(saga).message.startswith("2 of 5 items have failed; 4 have to succeed: m#0")
 
 
-def test_none_of_no_items_is_not_one() -> None:
-    found = failure(begun(map_of(need=1), []))
-    assert (found.code, found.message) == ("map_failed", "0 of 0 items have failed; 1 have to succeed")
+@pytest.mark.parametrize(
+    ("need", "given", "message"),
+    [
+        (1, [], "the list has 0 items, and 1 has to succeed"),
+        (2, ["a"], "the list has 1 item, and 2 have to succeed"),
+        (5, ["a", "b", "c"], "the list has 3 items, and 5 have to succeed"),
+    ],
+)
+@pytest.mark.parametrize("rest", ["cancel", "run"])
+def test_of_a_list_that_is_too_short_no_item_begins(
+    need: int, given: list[str], message: str, rest: str
+) -> None:
+    saga = begun(map_of(need=need, rest=rest), given)
+    found = failure(saga)
+    assert (found.code, found.message) == ("map_failed", message)
+    assert not any(isinstance(event, ev.MapBegan) for entry in saga.entries for event in entry.events)
 
 
 def test_enough_may_succeed_and_too_many_fail_all_the_same() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
@@ -206,3 +208,70 @@ def test_a_map_that_ends_the_round_of_its_loop_leaves_nothing_to_run_on() -> Non
     circle = told(f"a: {{after: b, {late}}}, b: {{after: a}}")
     assert [path for path, _, _ in circle if path.endswith("/rest")] == []
     assert told(f"a: {{{late}}}, b: {{after: a, loop: {{while: 'output.score < 5', back_to: a}}}}") == []
+
+
+LATE = 'map: {over: "${input.l}", concurrency: 2, wait_for: 1, rest: run}'
+HEADER = f"""
+x: {{tool: t}}
+y: {{tool: t}}
+m: {{{LATE}, tool: t, after: [x, y], join: {{wait_for: 1, rest: run}}}}
+"""
+
+
+def test_a_round_that_is_over_stops_them_and_the_join_of_its_first_node_stays_closed() -> None:
+    saga = begun(HEADER + 'b: {tool: t, after: m, loop: {while: "loop.iteration < 1", back_to: m}}\n')
+    saga.go(done("x"), running=["y"])
+    saga.go(done("m@0#0"), running=["y", "m@0#1"])
+    saga.go(done("b@0"), running=["y", "m@0#1"])
+    (over,) = events(saga, ev.MapEnded)
+    assert (over.stopped, over.not_begun, over.why) == (2, 2, "the end of its round")
+    saga.go(done("y"), running=["m@1#0", "m@1#1"])
+    assert list(saga.state.tokens) == ["m@1", "m@1#0", "m@1#1"], "the first round does not begin again"
+    saga.go(done("m@1#0"))
+    saga.go(done("b@1"))
+    assert (status_of(saga.state), len(events(saga, ev.MapBegan))) == ("completed", 2)
+    assert replay(saga.entries) == saga.state
+
+
+def test_a_branch_that_leaves_the_loop_stops_them_as_the_end_of_a_round_does() -> None:
+    saga = begun(
+        HEADER
+        + """k: {tool: t, after: m, branch: {rules: [{if: "output.score > 3", then: out}], default: b}}
+b: {tool: t, loop: {while: "loop.iteration < 1", back_to: m}}
+out: {tool: t}
+"""
+    )
+    saga.go(done("x"), running=["y"])
+    saga.go(done("m@0#0"), running=["y", "m@0#1"])
+    saga.go(done("k@0", {"score": 5}), running=["y", "m@0#1"])
+    assert [over.why for over in events(saga, ev.MapEnded)] == ["the end of its round"]
+    saga.go(done("out"), running=["y"])
+    saga.go(done("y"))
+    assert (status_of(saga.state), len(events(saga, ev.MapBegan))) == ("completed", 1)
+
+
+def test_people_are_told_of_those_that_the_end_of_a_round_stops_while_they_act_only_once() -> None:
+    pay = replace(TOOLS["u.v"], name="pay", effect="once")
+    text = f"""
+name: w
+on_failure: {{any: fail}}
+nodes:
+  a: {{tool: t}}
+  m: {{{LATE}, tool: pay, after: a, join: {{wait_for: 1, rest: run}}}}
+  b: {{tool: t, after: m, loop: {{while: "loop.iteration < 1", back_to: a}}}}
+"""
+    saga = Saga(Program(compile_document(text, {**TOOLS, "pay": pay}), KINDS), {"l": LETTERS})
+    saga.go()
+    saga.go(done("a@0"))
+    saga.go(done("m@0#0"), running=["m@0#1"])
+    saga.go(done("b@0"), running=["m@0#1"])
+    assert [event.notice.key for event in events(saga, ev.NoticeDue)] == ["s1/0.m@0#1.stopped"]
+    assert (list(saga.state.tokens), saga.state.closed) == (["a@1"], {})
+
+
+def test_a_pass_that_ends_a_round_stops_them_too() -> None:
+    saga = begun(HEADER + 'b: {value: 1, after: m, loop: {while: "loop.iteration < 1", back_to: m}}\n')
+    saga.go(done("x"), running=["y"])
+    saga.go(done("m@0#0"), running=["y", "m@0#1"])
+    assert [(over.stopped, over.why) for over in events(saga, ev.MapEnded)] == [(2, "the end of its round")]
+    assert saga.state.closed == {"m@0": ("y",)}

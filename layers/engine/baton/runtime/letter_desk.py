@@ -118,8 +118,8 @@ class LetterDesk:
     async def discard_all(
         self, wanted: Wanted, why: str, *, dry_run: bool, limit: int, cursor: str
     ) -> dict[str, Any]:
-        """The same of discarding them."""
-        discard = partial(self.discard, why=why)
+        """The same of discarding them, but for those about which something was decided meanwhile."""
+        discard = partial(self.discard, why=why, wanted=wanted)
         return await self._all(wanted, None if dry_run else discard, "discarded", limit, cursor)
 
     async def _all(
@@ -154,12 +154,19 @@ class LetterDesk:
             if after is None or left <= 0 or self._clock.now() >= self._until:
                 return
 
-    async def discard(self, id: str, why: str) -> dict[str, Any]:
-        """Take a letter off the list of what is pending; its record stays until it expires. Raises `NotFound`."""
+    async def discard(self, id: str, why: str, wanted: Wanted | None = None) -> dict[str, Any]:
+        """Take a letter off the list of what is pending; its record stays until it expires.
+
+        Raises `NotFound`, and `NotAllowedNow` for one that is not pending any more, or not as it is `wanted`.
+        """
         for _ in range(_TRIES):
             letter = await self._read(id)
             if (letter.status, letter.why) == (DISCARDED, why):
                 return letter_view(letter, self._clock.now())
+            if wanted is not None and not (letter.status == PENDING and wanted.has(letter)):
+                raise NotAllowedNow(
+                    f"dead letter `{id}` has changed since it was listed: it is {letter.status}"
+                )
             after = discarded(letter, self._by, why, self._clock.now())
             if await self._call(self._letters.write, after, letter.number):
                 return letter_view(after, self._clock.now())

@@ -178,7 +178,11 @@ async def discard(ask: Ask[DiscardBody]) -> Reply:
 async def discard_all(ask: Ask[DiscardAllBody]) -> Reply:
     body = ask.body
     answer = await ask.service.letters.discard_all(
-        Wanted(body.saga, body.node), body.reason, dry_run=body.dry_run, limit=body.limit, cursor=body.cursor
+        Wanted(body.saga, body.node, body.reason),
+        body.why,
+        dry_run=body.dry_run,
+        limit=body.limit,
+        cursor=body.cursor,
     )
     return Reply(HTTPStatus.ACCEPTED, answer)
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from baton.core.conditions import Question
 from baton.core.decide import spending
 from baton.core.decide.context import EvaluationContext, Found, LackingError
+from baton.core.decide.late_items import ends_first
 from baton.core.decide.program import Program
 from baton.core.decide.readiness import FAILS, FIRES
 from baton.core.decide.spending import ANY_AMOUNT, SpendingLimits
@@ -98,6 +99,10 @@ class DecisionBuilder(Struct):
 
     def note(self, event: ev.Event) -> None:
         """Record a fact; what follows in this decision is decided as if it were in the log."""
+        if self.program.has_late:
+            *first, event = ends_first(self.program, self.state, event, self.now, self.running)
+            for one in first:
+                self.note(one)
         self.record.append(event)
         self.state = apply(self.state, event)
         if self.program.index.hurries:

@@ -24,6 +24,7 @@ from baton.core.decide.commands import (
     next_up,
 )
 from baton.core.decide.context import NOTHING, Found, LackingError
+from baton.core.decide.late_items import ends_first
 from baton.core.decide.outcomes import STOPPED, Outcome, settle
 from baton.core.decide.parking import (
     cut_off,
@@ -32,7 +33,6 @@ from baton.core.decide.parking import (
     killed,
     orphans_of,
     parking,
-    takes_back,
     unfinished,
 )
 from baton.core.decide.program import Program
@@ -40,7 +40,7 @@ from baton.core.decide.readiness import WAITS
 from baton.core.decide.retries import unpark
 from baton.core.decide.scheduling import schedule_ready
 from baton.core.decide.spending import is_told, saga_notice
-from baton.core.decide.unknown_outcomes import doubts
+from baton.core.decide.unknown_outcomes import doubts, takes_back
 from baton.core.effects.rows import Row
 from baton.core.expressions import ExpressionError
 from baton.core.limits import Limits
@@ -153,6 +153,9 @@ def advance(
         if is_overtaken and not settled:
             # It ended just when the saga no longer needed it: only what it has spent counts.
             settled = list(settle(program, entry.state, replace(outcome, why=STOPPED, halt=None), found))
+        if program.has_late:
+            busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
+            settled = [one for event in settled for one in ends_first(program, entry.state, event, now, busy)]
         entry.room -= sum(map(_size, settled))
         has_room = not outcome.rows or (together and bounds.rows.takes(rows + outcome.rows))
         if entry.events and (entry.room < 0 or not has_room):
@@ -359,13 +362,15 @@ class _Entry(Struct):
 
 def _leads_on(event: ev.Event) -> bool:
     """Whether what follows from it must be in the same entry: a failed attempt and what is done about it, a question and its notice, an answer and
-    what it comes to, a notice and its reason.
+    what it comes to, a notice and its reason, the end of a map and what has stopped it.
 
     Behind the notice of a question comes the next question: many of them need more than one entry.
     """
     if isinstance(event, ev.NoticeDue):
         return event.notice.incident or not event.notice.ask
-    return isinstance(event, ev.AttemptFailed) or bool(getattr(event, "ask", None))
+    return isinstance(event, ev.AttemptFailed) or bool(
+        getattr(event, "ask", None) or getattr(event, "leads_on", False)
+    )
 
 
 def _size(event: ev.Event) -> int:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from baton.core.decide.builder import DecisionBuilder
-from baton.core.decide.context import EvaluationContext
-from baton.core.decide.transitions import forgotten, stopped
+from baton.core.decide.late_items import doubts_of, ended
+from baton.core.decide.transitions import stopped
 from baton.core.decide.undo_links import in_doubt, may_have_acted
-from baton.core.decide.unknown_outcomes import doubt_notice, is_in_doubt
 from baton.core.log import events as ev
-from baton.core.log.maps import Map, late_end
-from baton.core.log.state import slot_of
 from baton.core.nodes.base import Activation
 
 
@@ -55,12 +52,9 @@ def fail(
 
 def leave(builder: DecisionBuilder, at: Activation) -> None:
     """Tell of the items of a map that are stopped in the middle of what may happen only once."""
-    for item in builder.state.items_of(at.slot) if at.node.each is not None else ():
-        slot = slot_of(at.node.name, at.iteration, item)
-        if slot in builder.state.tokens and is_in_doubt(
-            builder.program, builder.state, slot, builder.running
-        ):
-            builder.note(ev.NoticeDue(notice=doubt_notice(builder.state, slot, builder.now)))
+    if at.node.each is not None:
+        for event in doubts_of(builder.program, builder.state, at.slot, builder.now, builder.running):
+            builder.note(event)
 
 
 def is_late(builder: DecisionBuilder, at: Activation) -> bool:
@@ -71,21 +65,5 @@ def is_late(builder: DecisionBuilder, at: Activation) -> bool:
 
 def stop_late(builder: DecisionBuilder, at: Activation, why: str) -> None:
     """The items that a map has left running are stopped. Nothing follows from that."""
-    work, running = builder.state.open[at.slot], len(builder.state.items_of(at.slot))
-    assert isinstance(work, Map), "the caller has looked"
-    leave(builder, at)
-    builder.note(over(builder, at, late_end(at.node.name, at.iteration, work, running, why)))
-
-
-def late_in(context: EvaluationContext, late: tuple[int, int] | None = (0, 0)) -> EvaluationContext:
-    """The same place, where the map goes on (or, with None, is over): what its items read is read until they have ended."""
-    state = context.state
-    work = state.open[context.slot]
-    assert isinstance(work, Map), "nothing else goes on beside its items"
-    return replace(context, state=replace(state, open={**state.open, context.slot: replace(work, late=late)}))
-
-
-def over(builder: DecisionBuilder, at: Activation, event: ev.MapEnded) -> ev.MapEnded:
-    """The end of a map that has gone on, with the outputs that no node reads any more."""
-    context = late_in(builder.context(at.slot), None)
-    return replace(event, forget=forgotten(context))
+    for event in ended(builder.program, builder.state, at.slot, builder.now, builder.running, why):
+        builder.note(event)

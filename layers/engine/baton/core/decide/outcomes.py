@@ -10,12 +10,11 @@ from msgspec.structs import replace
 
 from baton.core.decide.builder import activation
 from baton.core.decide.context import NOTHING, EvaluationContext, Found
-from baton.core.decide.parking import takes_back
 from baton.core.decide.program import Program
 from baton.core.decide.settlement import RouteError
 from baton.core.decide.transitions import check_output, done, stopped
 from baton.core.decide.undo_links import in_doubt, linked
-from baton.core.decide.unknown_outcomes import doubt_notice
+from baton.core.decide.unknown_outcomes import doubt_notice, takes_back
 from baton.core.effects.approvals import Request
 from baton.core.effects.rows import Row
 from baton.core.failures.codes import class_of

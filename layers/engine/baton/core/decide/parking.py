@@ -70,15 +70,6 @@ def orphans_of(state: State) -> list[tuple[str, Child]]:
     return [*is_open, *(("", child) for child in state.orphaned_children)]
 
 
-def takes_back(state: State) -> bool:
-    """Whether a saga that stops would undo what it has done: its children do then, although it has done nothing itself."""
-    if state.result is not None:
-        return False
-    if state.cancel is not None:
-        return state.cancel.undo
-    return not state.undo.stays
-
-
 def has_to_undo(state: State, *, undoes: bool) -> bool:
     """Whether a saga may have to undo something: what it has done itself or a child that has told it of its end, and, where something
     `undoes` a step of it, what was cut off.

@@ -15,8 +15,9 @@ from baton.core.conditions.model import AllOf, AnyOf, Condition, Not, Python
 from baton.core.decide.admission import ask, overtaken
 from baton.core.decide.builder import DecisionBuilder, activation
 from baton.core.decide.context import LackingError
-from baton.core.decide.ending import fail, is_late, late_in, leave, over, stop_late
+from baton.core.decide.ending import fail, is_late, leave, stop_late
 from baton.core.decide.joins import join_failure
+from baton.core.decide.late_items import late_in, over
 from baton.core.decide.outcomes import Outcome, settle
 from baton.core.decide.readiness import FAILS, SKIPPED, WAITS
 from baton.core.decide.retries import go_on, has_paused, may_try_again, next_attempt
@@ -335,7 +336,10 @@ def _granted(builder: DecisionBuilder, at: Activation, said: Granted) -> None:
 
 
 def _moved(builder: DecisionBuilder, at: Activation, said: Moved) -> None:
-    builder.note(over(builder, at, said.event) if isinstance(said.event, ev.MapEnded) else said.event)
+    event = said.event
+    if isinstance(event, ev.MapEnded):
+        event = over(builder.program, builder.state, event, at.slot)
+    builder.note(event)
     if said.begins:
         _spread(builder, at, Spread(said.begins))
 

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
-from baton.core.decide.parking import takes_back
 from baton.core.decide.program import Program
 from baton.core.effects.toolspec import ONCE, PURE
 from baton.core.failures.doubts import leaves_doubt
@@ -49,6 +48,15 @@ def unanswered(node: Node, failure: ev.Failure) -> ev.Failure:
     return (
         replace(failure, doubt=True) if says_nothing or leaves_doubt(failure.code, failure.kind) else failure
     )
+
+
+def takes_back(state: State) -> bool:
+    """Whether a saga that stops would undo what it has done: its children do then, although it has done nothing itself."""
+    if state.result is not None:
+        return False
+    if state.cancel is not None:
+        return state.cancel.undo
+    return not state.undo.stays
 
 
 def doubts(program: Program, state: State, now: int) -> Iterator[ev.Notice]:

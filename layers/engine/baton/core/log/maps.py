@@ -114,6 +114,11 @@ class MapEnded(Settles, frozen=True, tag="map_ended", omit_defaults=True, kw_onl
     not_begun: int = 0
     why: str = ""
 
+    @property
+    def leads_on(self) -> bool:
+        """Whether what has stopped the items may come behind it: both are in the same entry."""
+        return bool(self.why)
+
 
 def late_end(node: str, iteration: tuple[int, ...], work: Map, running: int, why: str = "") -> MapEnded:
     """The end of a map that has gone on, where so many items still run."""

@@ -51,12 +51,13 @@ class MapKind(Kind):
         if size > each.most:
             more = "" if each.do.workflow else "; a child workflow for each item can have more"
             return _invalid(at, f"the list has {size:,} items, and at most {each.most:,} are possible{more}")
+        if size < each.need:
+            has = f"the list has {size:,} item{'' if size == 1 else 's'}"
+            have = "1 has" if each.need == 1 else f"{each.need:,} have"
+            return Failed(ev.failed_with(MAP_FAILED, f"{has}, and {have} to succeed", at.node.name))
         if size:
             return Opened(ev.MapBegan(node=at.node.name, iteration=at.iteration, over=given, size=size))
-        tally = _Tally()
-        if each.need:
-            return Failed(_why(at, each, Map(over=given, size=0), tally))
-        return _done(at, each, [], tally, desk)
+        return _done(at, each, [], _Tally(), desk)
 
     def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
         assert isinstance(work, Map), "nothing else is opened here"
