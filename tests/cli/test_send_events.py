@@ -64,3 +64,27 @@ def test_a_saga_is_started_with_a_correlation_key_and_no_other(api: FakeApi, bat
     sent = api.asked[-1]
     assert sent.json == {"workflow": "order", "input": {}, "correlation_key": "A-17"}
     assert "idempotency-key" not in sent.headers
+
+
+def test_what_a_dead_letter_carries_is_sent_as_the_event_that_it_is(api: FakeApi, baton: Baton) -> None:
+    entry = {
+        "id": "b7",
+        "source": "shop",
+        "detail-type": "paid",
+        "account": "1",
+        "resources": [],
+        "detail": {"n": 1},
+    }
+    letter = {"version": "1.0", "requestContext": {"condition": "RetriesExhausted"}, "requestPayload": entry}
+    api.on("POST /events", (202, {"events": [taken()]}), (202, {"events": [taken()]}))
+    event = {
+        "specversion": "1.0",
+        "id": "b7",
+        "source": "shop",
+        "type": "paid",
+        "account": "1",
+        "data": {"n": 1},
+    }
+    for told in (letter, entry):
+        assert baton("send-events", "-", stdin=json.dumps(told)).exit_code == 0
+        assert api.asked[-1].json == event

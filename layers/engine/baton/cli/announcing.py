@@ -97,7 +97,7 @@ class Running:
         yield f"  workflows      {', '.join(self.workflows) or none_yet}"
         if self.bus:
             bus = self.bus
-            yield f"  events         of {', '.join(bus.sources)} on the bus {bus.name} reach workflows of the tenant {bus.tenant}; one that fits no rule is said here"
+            yield f"  events         of {', '.join(bus.sources)} on the bus {bus.name} reach workflows of the tenant {bus.tenant}; one that the rule does not take is told here"
         yield f"  token          {where}"
         yield f"  other users    {typed('token NAME --group GROUP')} prints a token of theirs, to show with --token"
         yield f"  logs           {self.logs}"

@@ -19,10 +19,12 @@ def send_events(shared: Shared, events: str, as_json: bool) -> None:
     """Send events (CloudEvents 1.0) to the rules of registered workflows, and show what each rule has done.
 
     EVENTS is a file (JSON or YAML), JSON itself, or - for standard input: an event, or a list of up to 100. Sent again, an event does
-    nothing that it has done already.
+    nothing that it has done already. The `message` of a dead letter of an EventBridge event, and that event itself, are taken as the event
+    that they carry.
     """
     value = read_value(events if events[:1] in ("{", "[", "-", "@") else f"@{events}", "EVENTS")
-    answer = shared.call(lambda api: api.send_events(value))
+    sent = [_carried(one) for one in value] if isinstance(value, list) else _carried(value)
+    answer = shared.call(lambda api: api.send_events(sent))
     if as_json:
         print_json(answer)
     else:
@@ -37,6 +39,14 @@ def send_events(shared: Shared, events: str, as_json: bool) -> None:
     ]
     if refused:
         raise Failed(REFUSED, f"{len(refused)} refused: see above")
+
+
+def _carried(value: Any) -> Any:
+    """An event without what EventBridge, and Lambda when it gave it up, have put around it."""
+    from baton.web.bus_events import cloud_event
+
+    entry = value.get("requestPayload", value) if isinstance(value, dict) else value
+    return cloud_event(entry) if isinstance(entry, dict) and "detail-type" in entry else value
 
 
 def _is_refused(one: dict[str, Any]) -> bool:
