@@ -32,8 +32,8 @@ E2E_FILES = $(shell grep -rl --include='test_*.py' 'mark\.e2e' tests)
 OWN_TIER := core runtime simulation contract handlers browser deploy e2e
 # Of the simulation, those that let every write meet every fate in `make soak`.
 ALL_FATES := crash_points liveness breakers confirming taking_back taking_back_children planted_bugs schedules races agents background maps events limits_of_requests
-# Of the core, those whose documents, entries and tables are drawn: `make soak` draws more of them.
-DRAWN := tests/core/test_docschema.py tests/core/test_codec.py tests/core/test_compile_graph.py tests/core/pipelines/test_properties.py
+# Those whose documents, entries and tables are drawn, by the settings of tests/core/build.py: `make soak` draws more of them.
+DRAWN = $(shell grep -rlwE --include='test_*.py' 'PROPERTY|FEW|FEWEST|MORE' tests/core tests/builder)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo failover up test core build pins bench load fuzz screenshots graphs failures soak format clean install install-dev $(TIERS)
@@ -113,7 +113,7 @@ failures: install-dev  ## steps that fail at random in the simulation, at length
 
 soak: install-dev  ## every fault at every write, then schedules for as long as you like: make soak SECONDS=600 SEED=7
 	@BATON_CRASH_POINTS=all $(BIN)/pytest -q -n $(JOBS) $(ALL_FATES:%=tests/simulation/test_%.py)
-	@BATON_EXAMPLES=10 $(BIN)/pytest -q -n $(JOBS) $(DRAWN)
+	@BATON_EXAMPLES=20 $(BIN)/pytest -q -n $(JOBS) $(DRAWN)
 	@BATON_CROWDS=100000 $(BIN)/pytest -q tests/simulation/test_crowds.py tests/simulation/test_dead_letters.py
 	@BATON_TRANSITIONS=all $(BIN)/pytest -q tests/docs/test_generated.py
 	@$(BIN)/python -m tests.kit.soak --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1) --jobs $(JOBS)

@@ -65,7 +65,8 @@ def test_whatever_a_document_can_say_can_be_built(document: dict[str, Any]) -> N
 @given(CONDITIONS)
 @PROPERTY
 def test_any_condition_can_be_built(condition: Any) -> None:
-    assert read_condition(condition, "", {"done": {}})[1] == []
+    problems = read_condition(condition, "", {"done": {}})[1]
+    assert [one for one in problems if "is never compared with" not in one.message] == []
     nodes = {"b": {"tool": "t"}, "a": {"value": 1, "when": condition}}
     document = {"name": "w", "nodes": nodes}
     assert rebuilt(document).document() == document

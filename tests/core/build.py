@@ -47,11 +47,11 @@ PROPERTY = settings(
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=60 * MORE,
+    max_examples=30 * MORE,
     suppress_health_check=[HealthCheck.too_slow],
 )
-FEW = settings(PROPERTY, max_examples=25 * MORE)
-FEWEST = settings(PROPERTY, max_examples=8 * MORE)
+FEW = settings(PROPERTY, max_examples=12 * MORE)
+FEWEST = settings(PROPERTY, max_examples=4 * MORE)
 
 
 # ---- graphs ------------------------------------------------------------------------------------------------

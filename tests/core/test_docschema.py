@@ -79,14 +79,14 @@ def test_every_document_that_compiles_is_valid(value: Any) -> None:
 
 
 @given(shaped_documents())
-@settings(PROPERTY, max_examples=100 * MORE)
+@settings(PROPERTY, max_examples=50 * MORE)
 def test_every_shape_that_can_be_written_is_valid(value: Any) -> None:
     assert shape_of(value)[1] == ()
     assert not refused(value)
 
 
 @given(broken(documents()) | broken(shaped_documents()))
-@settings(PROPERTY, max_examples=120 * MORE)
+@settings(PROPERTY, max_examples=60 * MORE)
 @example({**MINIMAL, "output": "${input.a"})
 @example({**MINIMAL, "output": "$$${input."})
 @example({**MINIMAL, "output": "${\u2003input}"})
@@ -144,7 +144,7 @@ _EXPRESSION = st.lists(
 
 
 @given(_EXPRESSION)
-@settings(PROPERTY, max_examples=150 * MORE)
+@settings(PROPERTY, max_examples=75 * MORE)
 @example('${ctx["a"]["output"][0].x}')
 @example('${ctx["a"]["output"]?[0].x}')
 @example("${ctx.a.output.x?}")
@@ -294,6 +294,7 @@ def test_every_example_of_a_field_is_valid_where_it_stands() -> None:
     assert found > 60
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", PARTS)
 def test_every_example_of_what_fields_share_is_valid(name: str) -> None:
     for value in PARTS[name].get("examples", ()):
@@ -363,6 +364,7 @@ def test_a_field_of_another_kind_is_refused_with_the_reason(kind: Any) -> None:
         assert refused({"name": "w", "nodes": {"a": node}}) == bool(problems)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("type_", node_types(), ids=lambda type_: str(type_["kind"]))
 def test_a_kind_has_a_schema_of_its_own_and_an_example_that_compiles(type_: Any) -> None:
     assert violations(type_["schema"], type_["example"]) == ()

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from hypothesis import given
 
+from baton.core.documents import text as text_module
 from baton.core.documents.text import MAX_DEPTH, MAX_VALUES, parse_document
 from baton.errors import MalformedDocument, Problem
 from tests.core.build import JSON, PROPERTY
@@ -219,6 +220,13 @@ def test_extreme_nesting_is_refused_and_does_not_kill_the_process(text: str) -> 
     assert fault(text)[2] == f"nested deeper than {MAX_DEPTH} levels"
 
 
+def test_what_is_more_than_the_limit_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_module, "MAX_VALUES", 5)
+    assert len(value("[1, 1, 1, 1]")) == 4
+    assert fault("a: [1, 1, 1, 1, 1]")[2] == "more than 5 values"
+
+
+@pytest.mark.no_cover
 def test_the_number_of_values_has_a_limit() -> None:
     """Of either language; one less is read."""
     many = "1," * (MAX_VALUES - 2)

@@ -146,6 +146,7 @@ def test_of_many_nodes_only_the_first_are_told() -> None:
     assert (len(found["nodes"]), found["steps"][: len(ASKS)]) == (MOST, ASKS)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("own", ["", "catch: h", "on_failure: escalate", "on_failure: ask, catch: h"])
 @pytest.mark.parametrize(
     "rest", ["", "on_failure: ask", "on_failure: fail", "on_failure: [retry, ask, escalate]"]

@@ -110,6 +110,7 @@ def rows(count: int) -> list[dict[str, Any]]:
     return [{"id": i, "slug": f"row-{i}", "note": None, "tags": ["a", "b"], **more} for i in range(count)]
 
 
+@pytest.mark.no_cover
 def test_ten_thousand_ordinary_rows_are_checked() -> None:
     assert violations(ROWS, {"rows": rows(10_000)}) == ()
 
@@ -145,6 +146,7 @@ def test_of_a_large_value_the_first_violation_is_told() -> None:
     assert violations(schema, value, "/payload") == (Problem("/payload/7/a", '1 is not of type "string"'),)
 
 
+@pytest.mark.no_cover
 def test_of_a_large_value_with_alternatives_it_is_said_that_it_does_not_fit() -> None:
     value = {"rows": [*rows(2_000), {}]}
     assert violations(ROWS, value, "/payload") == (Problem("/payload", LARGE),)

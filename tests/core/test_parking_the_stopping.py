@@ -122,6 +122,7 @@ def test_a_cancel_lets_it_go_on_too(make: Any, end: str) -> None:
     assert status_of(saga.state) == "cancelled"
 
 
+@pytest.mark.no_cover
 @STOPPING
 def test_each_part_of_the_children_that_is_in_the_log_is_progress(make: Any, end: str) -> None:
     saga = make(MANY)

@@ -222,6 +222,7 @@ def test_a_condition_is_compiled_once_in_a_process() -> None:
     ]
 
 
+@pytest.mark.no_cover
 def test_what_is_kept_of_compiled_conditions_has_an_end() -> None:
     """And room for all of a document that is larger than any that was met."""
     for index in range(600):

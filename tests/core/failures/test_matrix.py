@@ -121,6 +121,7 @@ def test_every_cell_leads_where_it_should(
     assert entry.severity == more.get("severity", "medium")
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("domain", "code", "strategy", "retries", "backoff", "base", "longest", "more"),
     TABLE,

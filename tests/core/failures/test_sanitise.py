@@ -229,4 +229,4 @@ def test_the_time_grows_no_faster_than_the_text(piece: str) -> None:
 
     # Sixteen times the text: were it quadratic, it would be 256 times the time.
     small = max(min(seconds(1_000) for _ in range(3)), 0.000_5)
-    assert min(seconds(16_000) for _ in range(3)) < 128 * small
+    assert any(seconds(16_000) < 128 * small for _ in range(3))

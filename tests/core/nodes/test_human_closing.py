@@ -71,6 +71,7 @@ def test_any_other_question_that_expires_fails(human: str) -> None:
     )
 
 
+@pytest.mark.no_cover
 def test_a_loop_remembers_only_so_many_questions_that_have_expired() -> None:
     rounds = KEYS_REMEMBERED + 5
     loop = f"{{while: output.answer == 'home', max_iterations: {rounds}}}"

@@ -88,12 +88,14 @@ def test_one_item_is_a_list_of_one() -> None:
     assert outcome(saga) == [1]
 
 
+@pytest.mark.no_cover
 def test_values_of_a_whole_list_are_made_in_one_entry() -> None:
     saga = begun(map_of(VALUE), list(range(1_000)))
     assert outcome(saga) == [{"is": n, "at": n} for n in range(1_000)]
     assert len(saga.entries) == 2
 
 
+@pytest.mark.no_cover
 def test_a_state_holds_what_is_at_work_and_little_more() -> None:
     saga = begun(map_of(at_once=50), list(range(1_000)))
     most = 0

@@ -85,6 +85,12 @@ class Produced:
         """Whether `node` has certainly given something in a saga that completes."""
         return bool(self._sure.start >> self._flow.at[node] & 1)
 
+    def has_at_every_end(self, node: str) -> bool:
+        """The same, also in a saga that ends with an `end` or a `fail` of the document: it comes after the node."""
+        ends = self._flow.ends
+        known = self._at_ends if ends else self
+        return known.has_at_the_end(node) and all(known.has(end, node) for end in ends)
+
     def is_sure_edge(self, src: str, dst: str) -> bool:
         """Whether the edge is alive whenever `src` is done, or nothing else leads to `dst`."""
         spot, receiver = self._flow.spots[self._flow.at[src]], self._flow.at[dst]

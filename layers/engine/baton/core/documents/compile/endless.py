@@ -1,7 +1,8 @@
 """Graphs of a document that start each other whatever happens: no saga of them can be complete.
 
 One that starts itself is found with its node (kinds.py). A node that has a `when`, is behind a `branch`, runs for each item of a list or whose
-failure is caught need not start anything.
+failure is caught need not start anything. Nor need one, where the author has an `end` or a `fail` that does not certainly come after it. A
+recursion that is missed here ends at the limit of the depth.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def _starts(source: Source) -> Iterator[tuple[str, str]]:
             graph
             and node.map is None
             and source.produced is not None
-            and source.produced.has_at_the_end(name)
+            and source.produced.has_at_every_end(name)
         ):
             yield graph, name
 

@@ -49,7 +49,7 @@ def check(source: Source) -> Iterator[Problem]:
 
 def _without_end(source: Source, name: str) -> Iterator[Problem]:
     """A workflow that starts itself, whatever happens: each saga would start another one, down to the limit of the depth."""
-    if source.produced is not None and source.produced.has_at_the_end(name):
+    if source.produced is not None and source.produced.has_at_every_end(name):
         message = "every saga of this workflow would start another one, without end"
         if source.within.graph:
             message = "every saga of this graph would start another one, without end"
