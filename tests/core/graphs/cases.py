@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.core.graphs.facts import Breaks, slot_name, slot_of
 from tests.core.graphs.interpreter import Interpreter
+from tests.core.graphs.items import BEGIN, DONE, OVER
 from tests.core.graphs.script import INPUT
 
 FOLDER = Path(__file__).parent / "cases"
@@ -37,12 +38,28 @@ def load(path: Path) -> dict[str, Any]:
     return case
 
 
+def _move_maps(world: Interpreter) -> None:
+    """Every map goes on as far as it does by itself."""
+    while moved := [(slot, turn) for slot in world.maps if (turn := world.turn(slot)) is not None]:
+        slot, found = moved[0]
+        if found.what == BEGIN:
+            world.begin_items(slot, found.count)
+        elif found.what == DONE:
+            world.settle(slot, found.value)
+        elif found.what == OVER:
+            world.map_over(slot)
+        else:
+            world.stop_items(slot, found)
+            world.fail(slot, found.code)
+
+
 def interpret(case: dict[str, Any]) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
     """Which tasks ran with what, which slots were skipped (of a saga that completes), and how it ended."""
     world = Interpreter(case["document"], INPUT)
     ran: dict[str, Any] = {}
 
     def look() -> None:
+        _move_maps(world)
         while begun := sorted(
             slot
             for slot, given in world.open.items()

@@ -103,7 +103,7 @@ def test_what_fails_the_saga_later_stops_the_items_that_are_left() -> None:
     assert events(saga, ev.ItemsBegan)[-1].first == 3, "and nothing else begins"
 
 
-def test_a_join_that_goes_on_without_them_stops_them_and_is_not_told_of_that() -> None:
+def test_an_early_join_behind_the_map_stops_them_and_is_not_told_of_that() -> None:
     saga = begun(
         """
 m: {map: {over: "${input.l}", concurrency: 2, wait_for: 1, rest: run}, tool: t}
@@ -275,3 +275,23 @@ def test_a_pass_that_ends_a_round_stops_them_too() -> None:
     saga.go(done("m@0#0"), running=["y", "m@0#1"])
     assert [(over.stopped, over.why) for over in events(saga, ev.MapEnded)] == [(2, "the end of its round")]
     assert saga.state.closed == {"m@0": ("y",)}
+
+
+def test_what_follows_gets_a_place_before_items_that_have_none_yet() -> None:
+    saga = begun()
+    saga.go(done("m#0"))
+    assert ready(saga.decision) == ["n", "m#1", "m#2", "m#3"]
+
+
+def test_a_rule_that_names_a_person_asks_about_an_item_that_runs_on() -> None:
+    text = f"""
+name: w
+nodes:
+  m: {{{LATE}, tool: t, on_failure: {{any: ask_user}}}}
+  n: {{tool: t, after: m}}
+"""
+    saga = Saga(Program(compile_document(text, TOOLS), KINDS), {"l": ["a", "b"]})
+    saga.go()
+    saga.go(done("m#0"))
+    saga.go(done("n"), failed("m#1"))
+    assert (status_of(saga.state), saga.state.failing["m#1"].strategy) == ("suspended", "ask_user")

@@ -22,7 +22,7 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.fold import apply
 from baton.core.log.opened import Child
-from baton.core.log.state import State, item_of, node_of, slot_of
+from baton.core.log.state import State, item_of, node_of, owner_of, slot_of
 from baton.core.nodes.base import Activation, UnfitError
 from baton.core.sizes import excess_of
 
@@ -196,6 +196,12 @@ class DecisionBuilder(Struct):
 
     def context(self, slot: str, output: ev.Value | None = None) -> EvaluationContext:
         return EvaluationContext(self.program, self.state, self.found, slot, output)
+
+
+def late_last(state: State, run: list[RunStep]) -> list[RunStep]:
+    """The steps in the order in which they get a place: what follows a map that has gone on comes before its items."""
+    late = state.late
+    return sorted(run, key=lambda step: owner_of(step.slot) in late)
 
 
 def one_after_a_crash(builder: DecisionBuilder, run: list[RunStep]) -> list[RunStep]:

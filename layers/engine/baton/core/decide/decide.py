@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.decide.bounds import DEFAULT, Bounds
-from baton.core.decide.builder import DecisionBuilder, RunStep, one_after_a_crash
+from baton.core.decide.builder import DecisionBuilder, RunStep, late_last, one_after_a_crash
 from baton.core.decide.commands import (
     CancelChildren,
     Decision,
@@ -214,7 +214,9 @@ def _decide(
     if not state.tokens:
         return _complete(builder)
     schedule_ready(builder)
-    run = one_after_a_crash(builder, builder.run)
+    run = one_after_a_crash(
+        builder, late_last(builder.state, builder.run) if program.has_late else builder.run
+    )
     commands = (*missing(builder.needs, builder.questions), *next_up(run, builder.children))
     return Decision(tuple(builder.record), commands, builder.again, builder.due, after=builder.state)
 
