@@ -277,6 +277,7 @@ def _object_words(field: dict[str, Any], schema: dict[str, Any]) -> str:
     what = {
         "#/$defs/value": "[values](#expressions)",
         "#/$defs/jsonSchema": "JSON Schemas; names as for nodes",
+        "#/$defs/namedGraph": "[graphs](#graphs-of-a-document); names as for nodes",
         "#/$defs/allowed": "names of nodes, or lists of them, which may be empty",
     }
     return f"an object of {what.get(inner.get('$ref', ''), 'texts')}"
