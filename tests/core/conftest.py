@@ -76,7 +76,7 @@ def _is_one_process_of_its_own(config: pytest.Config) -> bool:
 
 
 def _begin_with_those_that_cover(config: pytest.Config, controller: Any, items: list[pytest.Item]) -> None:
-    known = covering()
+    known = covering(item.nodeid for item in items)
     is_measured = {item: item.get_closest_marker("no_cover") is None for item in items}
     items.sort(key=lambda item: (not is_measured[item], item.nodeid not in known))
     first = [item for item in items if is_measured[item] and item.nodeid in known]

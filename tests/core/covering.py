@@ -1,5 +1,7 @@
 """Which tests together take every branch of the core: conftest.py lets them run first, and measures the others only if they no longer do.
 
+With them go all tests of a file that has others now than when they were chosen: a new branch is mostly covered by a new test.
+
 `python -m tests.core.covering` measures all tests one by one, and chooses anew, into covering.json.
 """
 
@@ -7,13 +9,16 @@ from __future__ import annotations
 
 import heapq
 import json
+import os
 import sqlite3
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 ROOM = "tests/core/"
@@ -26,10 +31,41 @@ Way = tuple[str, int, int]
 """In a file, from one line to another; a line itself is a way from 0."""
 
 
-def covering() -> frozenset[str]:
-    """The names of these tests, as pytest has them."""
-    files: dict[str, list[str]] = json.loads(CHOSEN.read_text("utf-8"))
-    return frozenset(f"{ROOM}{file}::{name}" for file, names in files.items() for name in names)
+def covering(names: Iterable[str]) -> frozenset[str]:
+    """Which of all tests, by the names that pytest has for them, are those: the chosen ones, and each of a file that has other tests than then."""
+    known: dict[str, dict[str, Any]] = json.loads(CHOSEN.read_text("utf-8"))
+    found = set[str]()
+    for file, tests in _by_file(names).items():
+        then = known.get(file, {})
+        chosen_then = {f"{ROOM}{file}::{name}" for name in then.get("covering", ())}
+        found |= (
+            chosen_then
+            if then.get("tests") == _digest(tests)
+            else {f"{ROOM}{file}::{name}" for name in tests}
+        )
+    return frozenset(found)
+
+
+def _by_file(names: Iterable[str]) -> dict[str, list[str]]:
+    files = defaultdict[str, list[str]](list)
+    for test in sorted(names):
+        file, _, name = test.removeprefix(ROOM).partition("::")
+        files[file].append(name)
+    return files
+
+
+def _digest(tests: Sequence[str]) -> str:
+    return sha256("\n".join(tests).encode()).hexdigest()[:8]
+
+
+def as_file(names: Iterable[str], chosen: Iterable[str]) -> str:
+    """The text of covering.json: of each file which tests it has, and which of them are chosen."""
+    taken = _by_file(chosen)
+    files = {
+        file: {"covering": taken.get(file, []), "tests": _digest(tests)}
+        for file, tests in _by_file(names).items()
+    }
+    return json.dumps(files, indent=1, sort_keys=True) + "\n"
 
 
 def chosen(ways: Mapping[str, Set[Way]]) -> list[str]:
@@ -76,13 +112,14 @@ def _measured() -> dict[str, set[Way]]:
 
 def main() -> None:
     """Measure all and choose."""
-    command = [sys.executable, "-m", "pytest", "-q", *MEASURING, ROOM]
-    subprocess.run(["env", f"COVERAGE_FILE={DATA}", *command], cwd=ROOT, check=True)
-    files = defaultdict[str, list[str]](list)
-    for test in chosen(_measured()):
-        file, _, name = test.removeprefix(ROOM).partition("::")
-        files[file].append(name)
-    CHOSEN.write_text(json.dumps(files, indent=1, sort_keys=True) + "\n", "utf-8")
+    environment = {**os.environ, "COVERAGE_FILE": DATA}
+    command = [sys.executable, "-m", "pytest", "-q", ROOM]
+    subprocess.run([*command, *MEASURING], cwd=ROOT, env=environment, check=True)
+    listed = subprocess.run(
+        [*command, "--collect-only", "-p", "no:xdist"], cwd=ROOT, stdout=subprocess.PIPE, check=True
+    )
+    names = [line for line in listed.stdout.decode().splitlines() if line.startswith(ROOM)]
+    CHOSEN.write_text(as_file(names, chosen(_measured())), "utf-8")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from tests.core import covering
 from tests.core.covering import Way, chosen
 
 
@@ -24,3 +29,14 @@ def test_one_whose_ways_others_take_is_left_out() -> None:
         "left",
         "right",
     ]
+
+
+def test_of_a_file_that_has_other_tests_than_then_all_are_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    names = [f"tests/core/{name}" for name in ("a.py::x", "a.py::y[1]", "b.py::x", "b.py::z")]
+    monkeypatch.setattr(covering, "CHOSEN", tmp_path / "covering.json")
+    covering.CHOSEN.write_text(covering.as_file(names, names[1:3]), "utf-8")
+    assert covering.covering(names) == {*names[1:3]}
+    more = [*names, "tests/core/b.py::new", "tests/core/c.py::new"]
+    assert covering.covering(more) == {*names[1:], *more[-2:]}
