@@ -227,8 +227,7 @@ class MemoryLog:
             start = bisect_right(versions, after)
             wanted = versions[start:] if limit is None else versions[start : start + limit]
             entries, now = self._entries.get((ref, branch), {}), self._clock.now() if self._clock else 0
-            found = map(entries.__getitem__, wanted)
-            return [record for record in found if not is_over(record.expires, now)]
+            return [entries[version] for version in wanted if not is_over(entries[version].expires, now)]
 
     def put_snapshot(self, ref: SagaRef, record: Record) -> None:
         record = _stored(ref, "SNAP", record)
