@@ -24,6 +24,7 @@ from baton.runtime.history import History
 from baton.runtime.parts import Engine
 from baton.runtime.worker.runner import YIELDED, Runner
 from baton.tools.define import Registry
+from benchmarks.calls import calls_of
 from benchmarks.client import cpu_ms
 from benchmarks.figures import Bench, Figure, Sample
 from benchmarks.growth import CountingLog
@@ -135,7 +136,7 @@ def _engine(model: Model, log: CountingLog, blobs: MemoryBlobs | None = None) ->
 
 
 async def _turns(agents: int, turns: int) -> Sample:
-    """CPU and log writes of a turn, of agents side by side in one invocation."""
+    """CPU, function calls and log writes of a turn, of agents side by side in one invocation."""
     model, log = Model(turns), _Writes()
     engine = _engine(model, log)
     refs = await sagas_of(engine, DOCUMENT, {}, agents)
@@ -143,7 +144,14 @@ async def _turns(agents: int, turns: int) -> Sample:
     before = time.process_time()
     await run_all(engine, refs)
     cpu = (time.process_time() - before) * 1_000
-    return {"cpu": cpu / model.requests, "writes": log.appended / model.requests}
+    again = Model(turns)
+    engine = _engine(again, _Writes())
+    calls = await calls_of(run_all(engine, await sagas_of(engine, DOCUMENT, {}, agents)))
+    return {
+        "cpu": cpu / model.requests,
+        "calls": calls / again.requests,
+        "writes": log.appended / model.requests,
+    }
 
 
 class _OneTurn(Deadline, frozen=True):
@@ -257,6 +265,7 @@ BENCH = Bench(
     f"{AGENTS} agents, {TURNS} turns with {CALLS_A_TURN} calls each and the answer",
     {
         "cpu": Figure("engine CPU per turn, its tools included", "ms", 0.5, cpu=True),
+        "calls": Figure("  function calls of Python for it", "", 2_000, digits=0),
         "client": Figure("CPU of the client, per request to a provider on loopback", "ms", cpu=True),
         "writes": Figure("log writes per turn, its tools included", "", 2, digits=2),
         **{

@@ -45,7 +45,7 @@ TOOLS = {tool.name: tool for tool in (TOOL, DEED, UNDO)}
 DOCUMENTS = (
     "{name: slow, nodes: {c: {workflow: other, timeout: 1m, retry: {max_attempts: 2, base: 1s}}}}",
     "{name: late, on_failure: rollback, nodes: {w: {wait: {signal: go}}, c: {workflow: other, after: w}}}",
-    "{name: early, on_failure: rollback, nodes: {a: {tool: work}, w: {wait: {signal: go}}, j: {value: 1, after: [a, w], join: any}}}",
+    "{name: early, on_failure: rollback, nodes: {a: {tool: deed}, w: {wait: {signal: go}}, j: {value: 1, after: [a, w], join: any}}}",
     "{name: asked, on_failure: rollback, nodes: {a: {tool: work, when: {python: 'def evaluate(output, context): return True'}}}}",
     "{name: limited, on_failure: rollback, limits: {hops: 1}, nodes: {a: {tool: work}, b: {tool: work, after: a}}}",
     "{name: timed, on_failure: rollback, nodes: {a: {tool: work, limits: {wall_time: 1m}}}}",
@@ -155,7 +155,7 @@ def _after(life: Life, state: State, entry: ev.Entry, event: ev.Event) -> State:
     """A state after one event more of an entry. A fork is the only one in its entry."""
     if isinstance(event, ev.Forked):
         return fork_to(life.state, _at(life, event), entry, event)
-    return replace(apply(state, event), version=entry.version)
+    return apply(state, event)
 
 
 def _at(life: Life, fork: ev.Forked) -> State:

@@ -69,13 +69,9 @@ CHANNELS = {f"baton.adapters.channels.{name}" for name in ("eventbridge", "mail"
 TELLING = {"baton.adapters.channels"}
 LOOP = {"baton.runtime.worker.worker"}
 OTHERS = {"baton.runtime.reconcile", "baton.runtime.relay"}
-COMPILER = {
-    "yaml",
-    "jsonschema_rs",
-    "baton.core.documents.compile",
-    "baton.core.documents.text",
-    "baton.runtime.service",
-}
+# Few requests bring or describe a document.
+DOCUMENTS = {"yaml", "jsonschema_rs", "baton.core.documents.compile", "baton.core.documents.models"}
+COMPILER = DOCUMENTS | {"baton.core.documents.text", "baton.runtime.service"}
 # Relay and reconciler open no saga.
 SAGAS = {
     "baton.core.decide",
@@ -94,7 +90,7 @@ WEB = {"aws_lambda_powertools", "baton.console", "baton.web", "jinja2"}
 PAGES = {"jinja2", "markupsafe", "baton.console", "baton.web.within"}
 TOOLS = {"pydantic", "pydantic_core", "httpx", "baton.tools", "sagas"}
 FORBIDDEN = {
-    "api": NO_FUNCTION | TELLING | PAGES,
+    "api": NO_FUNCTION | TELLING | PAGES | DOCUMENTS,
     "worker": NO_FUNCTION | CHANNELS | COMPILER | FAILURES | SELDOM | CHILDREN | OTHERS | WEB,
     "relay": NO_FUNCTION | TELLING | COMPILER | FAILURES | SELDOM | CHILDREN | LOOP | SAGAS | WEB | TOOLS,
     "reconciler": NO_FUNCTION

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from baton.core.failures.policy import ANY, FAIL, Change
 from baton.core.failures.retry import RetryChange
-from baton.core.graph.graph import Node, Undo
+from baton.core.graph.graph import Join, Node, Undo
 from baton.core.log import events as ev
 from tests.core.build import Saga, child, done, failed, program, task
 from tests.core.undo_asking import say
@@ -73,4 +73,23 @@ def set_aside() -> Saga:
     return saga
 
 
-OF_UNDOING = {"undone": undone, "undone-child": undone_child, "undone-aside": set_aside}
+def stopped() -> Saga:
+    """A join stops a step while it acts: when the saga is undone, a person is asked about it."""
+    retry = Change(last=FAIL, retry=RetryChange(max_attempts=1))
+    inverse = Node(name="b", kind="task", tool="cancel", arguments={}, failures={ANY: retry})
+    b = replace(task("b", arguments={"city": "Wien"}), undo={"t": Undo(step=inverse, keeps=("city",))})
+    saga = Saga(program(b, task("c"), task("d", "b", "c", join=Join(need=1)), task("e", "d")))
+    saga.go()
+    saga.go(done("c"), running=["b"])
+    saga.go(done("d"))
+    saga.go(failed("e", "sold_out"))
+    say(saga, "b#undo", "retry")
+    return saga
+
+
+OF_UNDOING = {
+    "undone": undone,
+    "undone-child": undone_child,
+    "undone-aside": set_aside,
+    "undone-stopped": stopped,
+}

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, field
 
 from baton import Context, StepFailure, tool
 from baton.core.decide import undo_steps, undoing
-from baton.core.log.answers import TRY_AGAIN
+from baton.core.log.answers import TRY_AGAIN, USE, Answer
 from baton.core.log.events import (
     CancelRequested,
     ChildClosed,
@@ -24,8 +24,8 @@ from baton.core.log.events import (
     StepFailed,
     StepSucceeded,
 )
-from baton.core.log.state import slot_of
-from baton.core.log.undo_events import UndoPassed, UndoStepBegan
+from baton.core.log.state import node_of, slot_of
+from baton.core.log.undo_events import StepStopped, UndoPassed, UndoStepBegan
 from baton.core.log.undos import is_undo, undo_item
 from baton.errors import EngineFault, NotAllowedNow
 from baton.tools.define import Registry
@@ -113,6 +113,13 @@ def add_lending(registry: Registry, books: Any) -> None:
         known = f"p{context.idempotency_key}"
         return {"happened": known in books.loans.ever, "result": {"id": known}}
 
+    @tool("mortgage", registry=registry, effect="once", undo="redeem", timeout="40s")
+    async def mortgage(what: str, context: Context) -> dict[str, str]:
+        """Its answer takes longer than its deed."""
+        books.loans.lend(loan := f"p{context.idempotency_key}", what, context.saga)
+        await pause(12, stands_still=False)
+        return {"id": loan}
+
     @tool("redeem", registry=registry, effect="once", verify="redeemed")
     async def redeem(id: str, context: Context) -> None:  # the field's name
         await pause(0.2, stands_still=False)
@@ -170,8 +177,8 @@ def _lent(event: Any) -> str:
 
 
 def may_have_acted(event: Any) -> bool:
-    """Whether it is a step that has failed, and is asked about before it is undone."""
-    return isinstance(event, StepFailed) and event.prior is not None
+    """Whether it is a step that has failed, or was stopped, and is asked about before it is undone."""
+    return isinstance(event, StepFailed | StepStopped) and event.prior is not None
 
 
 def in_order(entries: list[Entry]) -> Iterator[str]:  # noqa: C901  one rule for each kind of event
@@ -196,7 +203,7 @@ def in_order(entries: list[Entry]) -> Iterator[str]:  # noqa: C901  one rule for
             elif isinstance(event, StepSucceeded | ChildClosed) and event.prior is not None:
                 slot = slot_of(event.node, event.iteration, undo_item(event.item))
                 open_.append((entry.version, slot, event.lasting))
-            elif isinstance(event, StepSucceeded | ChildUndone | StepFailed):
+            elif isinstance(event, StepSucceeded | ChildUndone | StepFailed | StepStopped):
                 slot = slot_of(event.node, event.iteration, event.item)
                 if may_have_acted(event):
                     doubtful = (entry.version, slot_of(event.node, event.iteration, undo_item(event.item)))
@@ -288,4 +295,34 @@ async def finds_closed(world: World, *, start: Any, patiently: Any) -> str:
         wanted = CancelRequested(reason="it is open", by="", at=0, grace_ms=0, undo=True)
         await patiently(world, lambda service: service.rollback(saga, wanted, "key-r"))
         await _ended(world, saga, 2)
+    return saga
+
+
+STOPPED = """
+name: stopped
+on_failure: rollback
+nodes:
+  a: {value: 1}
+  b: {tool: mortgage, with: {what: "house ${loop.iteration}"}, after: a}
+  c: {tool: lend, with: {what: "hut ${loop.iteration}"}, after: a}
+  d: {value: 1, after: [b, c], join: {wait_for: any, rest: run}}
+  e: {value: 1, after: d, loop: {while: "loop.iteration < 1", back_to: a}}
+  f: {tool: refuses, after: e}
+"""
+
+
+async def stops_with_its_round(world: World, *, start: Any, patiently: Any) -> str:
+    """The end of a round stops what acts in it. People who are asked look at the books, and in the end nothing is in force."""
+    loans = world.books.loans
+    saga = str(await start(world, STOPPED, {}, "stopped"))
+    while world.end(saga) is None:
+        await asyncio.sleep(20)
+        for question in (await world.queries_without_faults().show(saga))["questions"]:
+            slot = question["id"].partition(".")[2].rpartition(".")[0]
+            number = str(node_of(slot)[1][0])
+            found = [one for one, what in loans.in_force.items() if what.endswith(f"house {number}")]
+            output = {"id": found[0]} if found else UNSET
+            answer = Answer(ask=question["id"], action=USE if found else TRY_AGAIN, output=output)
+            await world.service_without_faults().answer(saga, answer, "")
+    loans.strange.extend(f"in force, and no log knows of it: {what}" for what in loans.in_force.values())
     return saga

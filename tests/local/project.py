@@ -201,13 +201,14 @@ def handler(event, context):
     if event["rawPath"] == "/slow":
         time.sleep(0.5)
     if body.get("do") == "forward":
-        import boto3
+        import boto3, sys
 
         payload = json.dumps(body["payload"])
         answer = boto3.client("lambda").invoke(
             FunctionName=os.environ["WORKER"], InvocationType=body["type"], Payload=payload
         )
-        told = {"status": answer["StatusCode"], "error": answer.get("FunctionError"), "payload": answer["Payload"].read().decode()}
+        told = {"status": answer["StatusCode"], "error": answer.get("FunctionError"), "payload": answer["Payload"].read().decode(),
+            "loaded": sorted({"_awscrt", "OpenSSL"} & sys.modules.keys())}
         return {"statusCode": 200, "body": json.dumps(told)}
     act(body)
     return {"statusCode": 200, "headers": {"content-type": "application/json"}, "body": json.dumps({

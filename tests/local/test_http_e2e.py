@@ -119,6 +119,7 @@ def test_a_function_invokes_another_one_and_failed_events_are_repeated_as_the_te
             "status": 200,
             "error": None,
             "payload": '{"n": 1}',
+            "loaded": [],  # what is here and not on Lambda
         }
         told = await forward(run, "RequestResponse", {"do": "raise"})
         assert told["error"] == "Unhandled"

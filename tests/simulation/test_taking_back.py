@@ -7,14 +7,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 
 import pytest
 
-from tests.kit.corpus import CORPUS, Scenario
-from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, HANG, LATE, NO_ANSWER, scripted
+from baton.core.decide import late_items
+from tests.kit.bugs import replaced
+from tests.kit.corpus import CORPUS, Scenario, patiently, start
+from tests.kit.faults import (
+    CRASH_AFTER,
+    CRASH_BEFORE,
+    EVERYTHING,
+    HANG,
+    LATE,
+    NO_ANSWER,
+    Chaos,
+    Plan,
+    scripted,
+)
+from tests.kit.lending import stops_with_its_round
 from tests.kit.taking_back import Undone, run
 from tests.kit.undo_bugs import the_step_that_failed_is_undone_too
+from tests.kit.verdict import run as judge
 
 pytestmark = pytest.mark.simulation
 
@@ -83,3 +97,19 @@ def test_that_something_is_undone_that_never_happened_is_found() -> None:
     with the_step_that_failed_is_undone_too():
         found = run(scenario, whole(scenario).places)
     assert any(text.startswith("what never happened is undone") for text in found.broken)
+
+
+STOPPED = Scenario("stopped", partial(stops_with_its_round, start=start, patiently=patiently), "rolled_back")
+
+
+@pytest.mark.parametrize("seed", range(24 if IS_ALL else 3))
+def test_what_the_end_of_a_round_has_stopped_is_asked_about_and_undone(seed: int) -> None:
+    verdict = judge(STOPPED, Chaos(seed=seed, kinds=EVERYTHING) if seed else Plan())
+    assert (verdict.status, verdict.broken) == ("rolled_back", ())
+    assert seed or "step_stopped" in verdict.kinds
+
+
+def test_that_the_end_of_a_round_stops_steps_without_a_word_is_found() -> None:
+    with replaced(late_items, "told", lambda *_: iter(())):
+        verdict = judge(STOPPED, Plan())
+    assert any("in force, and no log knows of it" in text for text in verdict.broken), verdict.broken

@@ -19,8 +19,9 @@ from baton.core.decide.commands import StartHandler
 from baton.core.decide.decide import advance, decide
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
+from baton.core.decide.unknown_outcomes import doubt_notice
 from baton.core.documents.compile import compile_document
-from baton.core.effects.toolspec import Merits
+from baton.core.effects.toolspec import ONCE, Merits
 from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.fold import apply, fold
@@ -40,6 +41,7 @@ from tests.core.graphs.world import World
 TOOLS = {name: tool_spec(name) for name in ("work", "fetch", "fetch.other")}
 for spec in TOOLS.values():
     spec.parameters["additionalProperties"] = True
+TOOLS["work"] = replace(TOOLS["work"], effect=ONCE)
 TOOLS["fetch"] = replace(TOOLS["fetch"], fallbacks={"source": ("b", "c")})
 TOOLS["fetch.other"] = replace(TOOLS["fetch.other"], instead_of=("fetch",), merits=Merits(preference=0.9))
 
@@ -145,7 +147,9 @@ class Pair:
             )
             assert not step.decision.is_lacking
             if step.events:
+                before = self.state
                 self.put(*step.events, told={outcome.slot for outcome in left[: step.taken]})
+                self._check_stopped(before, {*busy, *(outcome.slot for outcome in left[step.taken :])})
             taken, left = left[: step.taken], left[step.taken :]
             self.running -= {outcome.slot for outcome in taken}
             asked, handler = cancels_of(step.decision), step.decision.of(StartHandler)
@@ -169,6 +173,17 @@ class Pair:
             self.running &= {slot_name(slot) for slot in self.world.at_work()}
             assert step.decision.due == self.world.due(self.now), "it is not looked at when something is due"
         self.compare()
+
+    def _check_stopped(self, before: State, at_work: set[str]) -> None:
+        """People are told of each step at work that the entry has stopped, where it may happen only once."""
+        if self.state.ended is not None:
+            return
+        entry = self.entries[-1].events
+        told = {event.notice.key for event in entry if isinstance(event, ev.NoticeDue)}
+        for slot in (at_work & before.tokens.keys()) - self.state.tokens.keys():
+            if self.program.node_at(before, slot).effect == ONCE:
+                key = doubt_notice(before, slot, self.now).key
+                assert key in told, f"{slot} is stopped while it acts, and no person is told"
 
     def _start(self, run: RunStep) -> None:
         name, slot, world = run.slot, slot_of(run.slot), self.world

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide import context, program, readiness, transitions
+from baton.core.decide import context, late_items, program, readiness, scheduling, stopped_steps, transitions
 from baton.core.decide.context import EvaluationContext
 from baton.core.decide.settlement import Settlement
 from baton.core.graph.graph import Graph, Node
@@ -65,6 +65,16 @@ def a_join_stops_nothing(patch: pytest.MonkeyPatch) -> None:
 
 def a_round_that_ends_leaves_its_rest_at_work(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(transitions, "_round", lambda *given: ())
+
+
+def steps_that_a_round_stops_are_not_told_of(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        late_items, "told", lambda at, *given: stopped_steps.told(at, *given) if "#" in at.slot else iter(())
+    )  # late items are told of
+
+
+def steps_that_a_join_stops_are_not_told_of(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(scheduling, "told", lambda *given: iter(()))
 
 
 def a_loop_goes_round_once_more(patch: pytest.MonkeyPatch) -> None:
@@ -187,6 +197,8 @@ BUGS: list[Patch] = [
     a_join_hears_what_comes_late,
     a_join_stops_nothing,
     a_round_that_ends_leaves_its_rest_at_work,
+    steps_that_a_round_stops_are_not_told_of,
+    steps_that_a_join_stops_are_not_told_of,
     a_loop_goes_round_once_more,
     the_previous_round_is_this_one,
     a_new_round_reads_what_the_last_one_gave,
@@ -196,6 +208,8 @@ BUGS: list[Patch] = [
 
 
 LATE = {
+    "steps_that_a_round_stops_are_not_told_of": 472,
+    "steps_that_a_join_stops_are_not_told_of": 196,
     "a_caught_failure_is_lost_to_no_join": 79,
     "anything_alive_rescues": 1377,
     "only_handlers_rescue_and_nothing_behind_them": 85,

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-import boto3
 from botocore.config import Config
+from botocore.loaders import Loader
+from botocore.session import Session
 
 from baton.local.ministack import CREDENTIALS, REGION
 
@@ -28,14 +29,20 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class _Descriptions(Loader):
+    """Does not look through those of all services to find out that there is one of these."""
+
+    def list_available_services(self, type_name: str) -> list[str]:
+        return ["dynamodb", "dynamodbstreams", "events", "s3", "sesv2", "sns", "sqs"]
+
+
 @functools.cache
-def _session() -> boto3.Session:
+def _session() -> Session:
     """One for all runs of a program: it keeps the service descriptions, which take long to read."""
-    return boto3.Session(
-        aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
-        region_name=REGION,
-    )
+    session = Session()
+    session.register_component("data_loader", _Descriptions())
+    session.set_credentials(CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"])
+    return session
 
 
 class Aws:
@@ -55,7 +62,9 @@ class Aws:
             max_pool_connections=64,
             proxies={},  # a proxy of the surrounding shell must not be asked about loopback
         )
-        client: Any = functools.partial(_session().client, endpoint_url=endpoint, config=config)
+        client: Any = functools.partial(
+            _session().create_client, region_name=REGION, endpoint_url=endpoint, config=config
+        )
         self._client = client
         self.dynamodb = client("dynamodb")
         self.streams = client("dynamodbstreams")

@@ -30,8 +30,8 @@ from baton.local.tasks import Tasks
 log = logging.getLogger("baton.local")
 _LONG_POLL_S = 2
 # MiniStack looks at a waiting request's queue every 100 ms; while there is traffic, asking is quicker.
-_BRISK_FOR_S = 2.0
-_BRISK_PAUSE_S = 0.02
+_BRISK_FOR_S = 0.5
+_BRISK_PAUSE_S = 0.05
 _MAX_EVENT_BYTES = 6 * 1024 * 1024
 _MOST_RECEIVED = 1_000
 _HOLD_S = 600

@@ -13,8 +13,7 @@ import msgspec
 
 from baton.core.decide.spending import day_of
 from baton.core.decide.spending import shown as shown_day
-from baton.core.documents.definition import WORKFLOW_NAME
-from baton.core.documents.schema import document_schema, node_types
+from baton.core.documents.parts.naming import WORKFLOW_NAME
 from baton.core.effects.grants import tools_for
 from baton.core.labels import read_labels
 from baton.core.log.codec import decode_entry
@@ -307,6 +306,8 @@ class Queries:
 
     async def node_types(self) -> dict[str, Any]:
         """The kinds of nodes, each with the schema of its fields and an example, and the whole document's schema."""
+        from baton.core.documents.schema import document_schema, node_types  # with all models of documents
+
         return {"node_types": node_types(self._engine.kinds), "schema": document_schema(self._engine.kinds)}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide.program import Program
-from baton.core.log.events import CancelRequested, Forked, StepFailed
+from baton.core.log.events import CancelRequested, Forked, StepFailed, StepStopped
 from baton.core.log.forks import lineage_to
 from baton.core.log.state import FORK_KEY, State, slot_of
 from baton.core.log.status import status_of
@@ -53,7 +53,10 @@ async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[
         async for version, event in _listed(history, back_to):
             if len(steps) >= LISTED:
                 break
-            slot, in_doubt = slot_of(event.node, event.iteration, event.item), isinstance(event, StepFailed)
+            slot, in_doubt = (
+                slot_of(event.node, event.iteration, event.item),
+                isinstance(event, StepFailed | StepStopped),
+            )
             if not in_doubt or version > undo.redone.get(slot, -1):
                 by = _by(program, event)
                 steps.append({"step": slot, "version": version, "by": by, "doubtful": in_doubt})

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from baton.core.documents.definition import WORKFLOW_NAME
+from baton.core.documents.parts.naming import WORKFLOW_NAME
 from baton.core.expressions.durations import lasting
 from baton.core.graph.schedule import Schedule
 from baton.core.schedules.record import (

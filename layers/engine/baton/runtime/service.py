@@ -61,7 +61,6 @@ from baton.runtime.incidents import IncidentDesk
 from baton.runtime.letter_desk import LetterDesk
 from baton.runtime.parts import Engine
 from baton.runtime.questions import QuestionDesk
-from baton.runtime.registering import register
 from baton.runtime.request import Caller, Opened, Request, accepted, check_signal, kept, standing
 from baton.runtime.start import Beginning, body_hash, refuse_another_body
 
@@ -87,6 +86,8 @@ class Service:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
         if len(text.encode()) > MAX_DOCUMENT:
             raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
+        from baton.runtime.registering import register  # the compiler, and all models of documents
+
         return await register(self._parts, self._engine, self._caller, text, json_only=json_only)
 
     async def start(

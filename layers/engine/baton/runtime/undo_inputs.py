@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.core.decide.undo_links import may_have_acted
+from baton.core.decide.unknown_outcomes import may_have_acted
 from baton.core.log.events import Failure, Value
 from baton.runtime.attempt import tool_called
 from baton.runtime.attempt_input import AttemptInput

@@ -23,12 +23,12 @@ from pydantic import (
     model_validator,
 )
 
-from baton.core.documents.parts.failing_schema import CODE_PATTERN
 from baton.core.documents.text import parse_document
 from baton.core.expressions import escape
 from baton.core.expressions.durations import LONGEST_S, PATTERN, SHORTEST_S, parse_duration
 from baton.core.expressions.spelling import nearest
 from baton.core.failures.classes import code_of
+from baton.core.failures.codes import CODE_PATTERN
 from baton.core.log.answers import ACTIONS, APPROVE, DONE, MAX_COMMENT, REJECT, SUBMIT, Answer
 from baton.core.log.callbacks import FAILURE, HEARTBEAT, SUCCESS, Said
 from baton.core.log.records import Failure, failed_with
@@ -95,7 +95,7 @@ _BUDGET_SCHEMA = {
 class Body(BaseModel):
     """Read strictly: a number is no text, and a text is no number."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)  # few are read by a process
 
 
 class StartBody(Body):

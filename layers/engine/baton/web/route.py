@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from baton.core.documents.definition import WORKFLOW_NAME
+from baton.core.documents.parts.naming import WORKFLOW_NAME
 from baton.runtime.queries import MAX_LIST
 from baton.web.ask import Ask
 from baton.web.parameters import Parameter, whole, words

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.documents.definition import ANY_WORKFLOW_NAME
+from baton.core.documents.parts.naming import ANY_WORKFLOW_NAME
 from baton.core.failures.breakers import NAME_PATTERN as BREAKER_NAME
 from baton.core.labels import MOST, NAME, VALUE
 from baton.core.log.status import LISTS

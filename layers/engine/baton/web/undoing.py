@@ -57,7 +57,8 @@ class Undoing(Answer):
         description="More steps that could not be undone; entries `undo_set_aside` of the log name them.",
     )
     more_doubtful: int = Field(
-        ge=0, description="More steps that may have happened; entries `step_failed` of the log name them."
+        ge=0,
+        description="More steps that may have happened; entries `step_failed` and `step_stopped` of the log name them.",
     )
     under_way: UnderWay | None
     done: WasUndone | None

@@ -94,6 +94,12 @@ def _passed(event: Event) -> Said:
     return f"stays, as nothing undoes it: {_place(event)}", _PLACED
 
 
+def _stopped(event: Event) -> Said:
+    said = f"`{event.get('tool')}` was stopped while it acted: it may have happened"
+    item = str(event.get("item") or "")
+    return f"{item_words(item)}: {said}" if item else said, frozenset(("item", "tool", "prior", "kept"))
+
+
 def _set_aside(event: Event) -> Said:
     count = counted(len(event.get("steps") or ()), "step")
     return f"{count} that could not be undone, for a later rollback", frozenset(["steps"])
@@ -133,6 +139,7 @@ _WORDS = {
     "undo_began": _began,
     "undo_step_began": _step_began,
     "undo_passed": _passed,
+    "step_stopped": _stopped,
     "child_undone": _child,
     "undo_set_aside": _set_aside,
     "undo_taken_up": _taken_up,

@@ -98,9 +98,9 @@ class DecisionBuilder(Struct):
     """What the steps that run, and those that are to, may cost, in micro-dollars; looked up when it matters."""
 
     def note(self, event: ev.Event) -> None:
-        """Record a fact; what follows in this decision is decided as if it were in the log."""
-        if self.program.has_late:
-            *first, event = ends_first(self.program, self.state, event, self.now, self.running)
+        """Record a fact; what follows in this decision is decided as if it were in the log. Raises `LackingError`."""
+        if self.program.has_rounds:
+            *first, event = ends_first(self.program, self.state, event, self.now, self.running, self.found)
             for one in first:
                 self.note(one)
         self.record.append(event)

@@ -146,6 +146,13 @@ def advance(
                 return Advance(tuple(entry.events), decision, taken, True, entry.state, rows)
         try:
             settled = list(settle(program, entry.state, outcome, found))
+            if program.has_rounds:
+                busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
+                settled = [
+                    one
+                    for event in settled
+                    for one in ends_first(program, entry.state, event, now, busy, found)
+                ]
         except LackingError as error:
             lacking.append(error)
             continue
@@ -153,9 +160,6 @@ def advance(
         if is_overtaken and not settled:
             # It ended just when the saga no longer needed it: only what it has spent counts.
             settled = list(settle(program, entry.state, replace(outcome, why=STOPPED, halt=None), found))
-        if program.has_late:
-            busy = {*running, *(outcome.slot for outcome in outcomes[taken:])}
-            settled = [one for event in settled for one in ends_first(program, entry.state, event, now, busy)]
         entry.room -= sum(map(_size, settled))
         has_room = not outcome.rows or (together and bounds.rows.takes(rows + outcome.rows))
         if entry.events and (entry.room < 0 or not has_room):

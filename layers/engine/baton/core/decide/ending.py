@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from baton.core.decide.builder import DecisionBuilder
 from baton.core.decide.late_items import doubts_of, ended
 from baton.core.decide.transitions import stopped
-from baton.core.decide.undo_links import in_doubt, may_have_acted
+from baton.core.decide.undo_links import in_doubt
+from baton.core.decide.unknown_outcomes import may_have_acted
 from baton.core.log import events as ev
 from baton.core.nodes.base import Activation
 
@@ -51,9 +52,11 @@ def fail(
 
 
 def leave(builder: DecisionBuilder, at: Activation) -> None:
-    """Tell of the items of a map that are stopped in the middle of what may happen only once."""
-    if at.node.each is not None:
-        for event in doubts_of(builder.program, builder.state, at.slot, builder.now, builder.running):
+    """Tell of the items of a node that are stopped with it while they act. Raises `LackingError`."""
+    if builder.state.items:
+        for event in doubts_of(
+            builder.program, builder.state, at.slot, builder.now, builder.running, builder.found
+        ):
             builder.note(event)
 
 
@@ -65,5 +68,7 @@ def is_late(builder: DecisionBuilder, at: Activation) -> bool:
 
 def stop_late(builder: DecisionBuilder, at: Activation, why: str) -> None:
     """The items that a map has left running are stopped. Nothing follows from that."""
-    for event in ended(builder.program, builder.state, at.slot, builder.now, builder.running, why):
+    for event in ended(
+        builder.program, builder.state, at.slot, builder.now, builder.running, builder.found, why
+    ):
         builder.note(event)

@@ -1,4 +1,4 @@
-"""The items that a map has left running: what is read for them, who is told of those that are stopped, and what stops them with a round.
+"""The items that a map has left running: what is read for them, and what stops them and other steps with a round.
 
 A map goes on without them, see core/nodes/map.py.
 """
@@ -9,14 +9,14 @@ from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
-from baton.core.decide.context import NOTHING, EvaluationContext
+from baton.core.decide.context import NOTHING, EvaluationContext, Found
 from baton.core.decide.program import Program
+from baton.core.decide.stopped_steps import told
 from baton.core.decide.transitions import forgotten
-from baton.core.decide.unknown_outcomes import doubt_notice, is_in_doubt
 from baton.core.log import events as ev
 from baton.core.log.fold import apply
 from baton.core.log.maps import Map, late_end
-from baton.core.log.state import State, node_of, owner_of
+from baton.core.log.state import State, node_of, owner_of, slot_of
 
 ROUND = "the end of its round"
 
@@ -35,44 +35,50 @@ def over(program: Program, state: State, event: ev.MapEnded, slot: str) -> ev.Ma
 
 
 def doubts_of(
-    program: Program, state: State, slot: str, now: int, running: Collection[str]
-) -> Iterator[ev.NoticeDue]:
-    """The notices about items of a map that are stopped in the middle of what may happen only once."""
+    program: Program, state: State, slot: str, now: int, running: Collection[str], found: Found
+) -> Iterator[ev.Event]:
+    """What is told of items of a node that are stopped while they act. Raises `LackingError`."""
     for item in state.items_of(slot):
         one = f"{slot}#{item}"
-        if one in state.tokens and is_in_doubt(program, state, one, running):
-            yield ev.NoticeDue(notice=doubt_notice(state, one, now))
+        if one in state.tokens:
+            yield from told(EvaluationContext(program, state, found, one), now, running)
 
 
 def ended(
-    program: Program, state: State, slot: str, now: int, running: Collection[str], why: str
+    program: Program, state: State, slot: str, now: int, running: Collection[str], found: Found, why: str
 ) -> list[ev.Event]:
-    """The items that a map has left running are stopped. Nothing follows from that."""
+    """The items that a map has left running are stopped. Nothing follows from that. Raises `LackingError`."""
     work, (name, iteration) = state.open[slot], node_of(slot)
     assert isinstance(work, Map), "the caller has looked"
-    told = doubts_of(program, state, slot, now, running)
+    doubts = doubts_of(program, state, slot, now, running, found)
     end = late_end(name, iteration, work, len(state.items_of(slot)), why)
-    return [*told, over(program, state, end, slot)]
+    return [*doubts, over(program, state, end, slot)]
 
 
 def ends_first(
-    program: Program, state: State, event: ev.Event, now: int, running: Collection[str]
+    program: Program, state: State, event: ev.Event, now: int, running: Collection[str], found: Found
 ) -> list[ev.Event]:
-    """The event behind the ends of the maps that have gone on in a round that is over with it.
+    """The event behind what is told of the steps that it stops, because their round is over with it. Raises `LackingError`.
 
-    The join of such a map, where its loop begins with it, goes on absorbing what comes from outside of the loop.
+    The maps that have gone on in that round end first. The join of such a map, where its loop begins with it, goes on absorbing
+    what comes from outside of the loop.
     """
     drops = getattr(event, "drops", ())
-    gone = state.late.intersection(drops) if drops else ()
-    if not gone:
+    if not drops:
         return [event]
-    found: list[ev.Event] = []
+    assert isinstance(event, ev.Settles), "no other event ends a round"
+    gone, own = state.late.intersection(drops), slot_of(event.node, event.iteration, event.item)
+    first: list[ev.Event] = []
+    for slot in drops:
+        if slot in state.tokens and owner_of(slot) not in gone and owner_of(slot) != own:
+            first += told(EvaluationContext(program, state, found, slot), now, running)
     for slot in sorted(gone):
-        its = ended(program, state, slot, now, running, ROUND)
-        found += its
+        its = ended(program, state, slot, now, running, found, ROUND)
+        first += its
         for one in its:
             state = apply(state, one)
-    assert isinstance(event, ev.Settles), "no other event ends a round"
+    if not gone:
+        return [*first, event]
     absorbs = {slot for slot in gone if node_of(slot)[0] in program.index.tails_of}
     left = tuple(slot for slot in drops if owner_of(slot) not in gone or slot in gone - absorbs)
-    return [*found, replace(event, drops=left)]
+    return [*first, replace(event, drops=left)]

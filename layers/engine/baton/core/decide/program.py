@@ -82,6 +82,8 @@ class Program:
         """Whether something undoes what one of its steps does."""
         self.has_late = any(node.each is not None and node.each.rest == "beside" for node in graph.nodes)
         """Whether one of its maps goes on while its items run."""
+        self.has_rounds = any(node.loop is not None for node in graph.nodes)
+        """Whether it has loops: the end of a round stops what still runs in it."""
         self.initials: dict[str, Template] = {
             node.name: compile_template(node.loop.initial)
             for node in graph.nodes

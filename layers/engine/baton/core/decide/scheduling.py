@@ -22,8 +22,9 @@ from baton.core.decide.outcomes import Outcome, settle
 from baton.core.decide.readiness import FAILS, SKIPPED, WAITS
 from baton.core.decide.retries import go_on, has_paused, may_try_again, next_attempt
 from baton.core.decide.settlement import RouteError
+from baton.core.decide.stopped_steps import told
 from baton.core.decide.transitions import caught, check_output, done, skipped
-from baton.core.decide.unknown_outcomes import doubt_notice, is_in_doubt
+from baton.core.decide.unknown_outcomes import is_in_doubt
 from baton.core.log import events as ev
 from baton.core.log.answers import tool_asked_about
 from baton.core.log.state import Failing, check_item, node_of, slot_of
@@ -152,8 +153,9 @@ def _skip(builder: DecisionBuilder, at: Activation, why: str = "") -> None:
     if is_late(builder, at):
         stop_late(builder, at, why)
         return
-    if is_in_doubt(builder.program, builder.state, at.slot, builder.running):
-        builder.note(ev.NoticeDue(notice=doubt_notice(builder.state, at.slot, builder.now)))
+    for event in list(told(builder.context(at.slot), builder.now, builder.running)):
+        builder.note(event)
+    leave(builder, at)
     settlement = skipped(builder.program, builder.state, at.slot, passes_on=not why)
     builder.note(
         settlement.on(ev.NodeSkipped(node=at.node.name, iteration=at.iteration, item=at.item, why=why))

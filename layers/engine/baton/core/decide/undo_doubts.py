@@ -43,15 +43,16 @@ REPEATING = [name for name, strategy in STRATEGIES.items() if strategy.repeats][
 
 def why(event: Any) -> str:
     """Why it is not known whether a step has happened; empty for one that has."""
-    if not isinstance(event, ev.StepFailed):
+    if isinstance(event, ev.StepFailed):
+        came_to = f"ended with {event.failure.code}: {event.failure.message[:500]}"
+    elif isinstance(event, ev.StepStopped):
+        came_to = "was stopped while it acted, because the saga went on without it"
+    else:
         return ""
-    slot, failure = slot_of(event.node, event.iteration, event.item), event.failure
-    said = (
-        f"`{event.tool}` at `{slot}` ended with {failure.code}: {failure.message[:500]}. "
-        "The saga undoes what it has done. Look whether this has happened"
-    )
+    slot = slot_of(event.node, event.iteration, event.item)
     return (
-        f"{said}: answer `use` with its output if it has, `retry` if it has not, `fail` to leave it as it is"
+        f"`{event.tool}` at `{slot}` {came_to}. The saga undoes what it has done. Look whether this has happened: "
+        "answer `use` with its output if it has, `retry` if it has not, `fail` to leave it as it is"
     )
 
 

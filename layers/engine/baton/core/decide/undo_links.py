@@ -5,12 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from baton.core.decide.program import Program
-from baton.core.decide.unknown_outcomes import unanswered
+from baton.core.decide.unknown_outcomes import may_have_acted, unanswered
 from baton.core.effects.toolspec import PURE
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.replans import Replanning
-from baton.core.log.state import UNKNOWN_OUTCOME, State, slot_of
+from baton.core.log.state import State, slot_of
 from baton.core.log.undos import is_undo
 
 STEP, SAGA = "step", "saga"  # which other one has done what an attempt was given
@@ -35,13 +35,6 @@ def linked(
     undo = None if done_by == SAGA or node.stays else node.undo.get(tool)
     return replace(
         succeeded, prior=state.undo.head, lasting=undo is None, kept=None if undo is None else kept
-    )
-
-
-def may_have_acted(node: Node, failure: ev.Failure) -> bool:
-    """Whether a step that has failed with this may have done something that is undone."""
-    return bool(node.undo) and (
-        failure.doubt or failure.code == UNKNOWN_OUTCOME or unanswered(node, failure).doubt
     )
 
 

@@ -133,7 +133,7 @@ def _next(
         "below": -1 if is_first else index,
     }
     by = _done_by(event)
-    if isinstance(event, ev.StepFailed):
+    if isinstance(event, ev.StepFailed | ev.StepStopped):
         if version <= state.undo.redone.get(slot_of(event.node, event.iteration, event.item), -1):
             return ev.UndoPassed(item=event.item, **by, **place, redone=True)
         doubt = undo_doubts.why(event)

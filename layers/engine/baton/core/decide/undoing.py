@@ -17,13 +17,12 @@ from baton.core.decide.parking import orphans_of
 from baton.core.decide.program import Program
 from baton.core.decide.retries import next_attempt
 from baton.core.decide.spending import is_told
-from baton.core.decide.undo_links import in_doubt, may_have_acted
-from baton.core.decide.unknown_outcomes import doubts, is_in_doubt
+from baton.core.decide.undo_links import in_doubt
+from baton.core.decide.unknown_outcomes import doubts, is_in_doubt, may_have_acted, may_stand
 from baton.core.effects.toolspec import ONCE, PURE
 from baton.core.expressions import ExpressionError
 from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
-from baton.core.log.callbacks import is_elsewhere
 from baton.core.log.opened import Child
 from baton.core.log.state import UNKNOWN_OUTCOME, State, node_of
 from baton.core.log.undos import NAMED
@@ -238,13 +237,5 @@ def _cut_off(builder: DecisionBuilder) -> Iterator[str]:
     """Steps that may have happened, and whose output did not come: there is nothing to undo them with."""
     program, state = builder.program, builder.state
     for slot in state.tokens:
-        if slot in state.undo.unsure:
-            continue
-        is_begun = is_elsewhere(state, slot) or (
-            slot in state.recovery.possibly_running and program.has_come(state, slot)
-        )
-        node, failing = program.node_at(state, slot), state.failing.get(slot)
-        # One that waits for its next attempt, or for an answer, is not tried again.
-        is_silent = failing is not None and may_have_acted(node, failing.failure)
-        if is_in_doubt(program, state, slot, ()) or is_silent or (is_begun and node.undo):
+        if slot not in state.undo.unsure and may_stand(program, state, slot, ()):
             yield slot

@@ -36,6 +36,27 @@ def is_in_doubt(program: Program, state: State, slot: str, running: Collection[s
     return failing.failure.doubt or failing.look or failing.failure.code == UNKNOWN_OUTCOME
 
 
+def may_stand(program: Program, state: State, slot: str, running: Collection[str]) -> bool:
+    """Whether a step may have happened whose output has not come: what may happen only once, or what something undoes."""
+    if is_in_doubt(program, state, slot, running):
+        return True
+    node, failing = program.node_at(state, slot), state.failing.get(slot)
+    if not node.undo:
+        return False
+    # One that waits for its next attempt, or for an answer, has acted if its last one has.
+    if failing is not None and may_have_acted(node, failing.failure):
+        return True
+    is_begun = slot in state.recovery.possibly_running and program.has_come(state, slot)
+    return slot in running or is_elsewhere(state, slot) or is_begun
+
+
+def may_have_acted(node: Node, failure: ev.Failure) -> bool:
+    """Whether a step that has failed with this may have done something that is undone."""
+    return bool(node.undo) and (
+        failure.doubt or failure.code == UNKNOWN_OUTCOME or unanswered(node, failure).doubt
+    )
+
+
 def unanswered(node: Node, failure: ev.Failure) -> ev.Failure:
     """The same failure, of a step that has failed for good; in doubt where something undoes the step, and its last call had no answer or
     one that says nothing, such as a status 5xx.

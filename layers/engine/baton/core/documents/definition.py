@@ -8,24 +8,16 @@ from baton.core.documents.nodes.model import KINDS, KINDS_TO_COME, NodeModel
 from baton.core.documents.parts.bounds import GuardrailsModel, LimitModel
 from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
 from baton.core.documents.parts.fields import (
-    ANY_WORKFLOW_NAME,
     DEFINED,
     MAX_NODES,
-    NODE_NAME,
-    WORKFLOW_NAME,
-    WORKFLOW_REFERENCE,
 )
 from baton.core.documents.read import as_written, read_definition
 
 __all__ = [
-    "ANY_WORKFLOW_NAME",
     "DEFINED",
     "KINDS",
     "KINDS_TO_COME",
     "MAX_NODES",
-    "NODE_NAME",
-    "WORKFLOW_NAME",
-    "WORKFLOW_REFERENCE",
     "BranchModel",
     "GuardrailsModel",
     "JoinModel",

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from baton.core.documents.nodes.model import BY_KEY, KINDS, RESERVED
 from baton.core.documents.nodes.own import AT_THE_BEGIN, AT_THE_END, FIELDS, OwnKind, OwnKinds
 from baton.core.documents.nodes.registry import HOLDER
-from baton.core.documents.parts.fields import NODE_NAME
+from baton.core.documents.parts.naming import NODE_NAME
 from baton.core.expressions import escape
 from baton.core.expressions.spelling import nearest
 from baton.errors import Problem

@@ -1,6 +1,6 @@
 """The words about a text that is no name: the rule, and the nearest valid name.
 
-The rules themselves are patterns in fields.py.
+The rules themselves are patterns in parts/naming.py.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from baton.core.documents.parts.fields import NODE_NAME, WORKFLOW_NAME, WORKFLOW_REFERENCE
+from baton.core.documents.parts.naming import NODE_NAME, WORKFLOW_NAME, WORKFLOW_REFERENCE
 
 _LONGEST = 64
 _OF_WORKFLOWS = "names of workflows have small letters, digits and `-`, begin with a letter, and have at most 64 characters"

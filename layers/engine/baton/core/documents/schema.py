@@ -27,7 +27,8 @@ from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.parts.bounds import LEAST_USD, MOST_USD, LimitsModel
 from baton.core.documents.parts.control import SHARE_PATTERN
 from baton.core.documents.parts.failing_schema import definitions
-from baton.core.documents.parts.fields import MAX_NODES, NODE_NAME
+from baton.core.documents.parts.fields import MAX_NODES
+from baton.core.documents.parts.naming import NODE_NAME
 from baton.core.documents.parts.patterns import EXPRESSION, TEMPLATE, TEXT, ref
 from baton.core.documents.places import BELOW, INSIDE, unshared
 from baton.core.expressions import SAGA_FIELDS

@@ -16,18 +16,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import yaml
-
 from baton.core.documents.parser_words import of_json, of_yaml
 from baton.core.expressions import escape
 from baton.errors import MalformedDocument, Problem
 
 MAX_VALUES = 100_000
 MAX_DEPTH = 100
-
-# The C parser when PyYAML was built with it. Only its events are used: composing a tree recurses in C
-# without a limit, so that a deep document would kill the process.
-_YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<fraction>(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)")
 _NOT_A_NUMBER = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
@@ -281,8 +275,14 @@ class _YamlReader(_Reader):
     def __init__(self, text: str) -> None:
         super().__init__()
         self._text = text.removeprefix("\ufeff")
+        import yaml  # here, because the API gets JSON nearly always
+
+        self._yaml = yaml
+        # The C parser when PyYAML was built with it. Only its events are used: composing a tree recurses in C
+        # without a limit, so that a deep document would kill the process.
+        loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         parse: Callable[..., Iterator[Any]] = yaml.parse
-        self._events = parse(self._text, Loader=_YamlLoader)
+        self._events = parse(self._text, Loader=loader)
 
     def document(self) -> Document:
         if found := _UNPRINTABLE.search(self._text):
@@ -291,7 +291,7 @@ class _YamlReader(_Reader):
             raise _malformed(f"the control character {found.group()!a} is not allowed", line, column)
         try:
             return self._document()
-        except yaml.YAMLError as error:
+        except self._yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
             message = getattr(error, "problem", None) or getattr(error, "context", None) or str(error)
             line, column = _of(mark) if mark else (1, 1)
@@ -302,26 +302,26 @@ class _YamlReader(_Reader):
 
     def _document(self) -> Document:
         next(self._events)  # the stream's start
-        if isinstance(next(self._events), yaml.StreamEndEvent):
+        if isinstance(next(self._events), self._yaml.StreamEndEvent):
             raise _malformed("the document is empty", 1, 1)
         value, place = self._value(next(self._events), 0)
         document = Document(value, lambda: place)
         next(self._events)  # the document's end
         after = next(self._events)
-        if not isinstance(after, yaml.StreamEndEvent):
+        if not isinstance(after, self._yaml.StreamEndEvent):
             raise _malformed("there is a second document", *_of(after.start_mark))
         return document
 
     def _value(self, event: Any, depth: int) -> tuple[Any, Place]:
         line, column = _of(event.start_mark)
         place = self._enter(depth, line, column)
-        if isinstance(event, yaml.AliasEvent):
+        if isinstance(event, self._yaml.AliasEvent):
             raise _malformed("aliases (*name) are not allowed; write the value out", line, column)
         if event.tag is not None:
             raise _malformed(f"tags are not allowed: {event.tag}", line, column, "quote the text")
-        if isinstance(event, yaml.MappingStartEvent):
+        if isinstance(event, self._yaml.MappingStartEvent):
             return self._mapping(place, depth), place
-        if isinstance(event, yaml.SequenceStartEvent):
+        if isinstance(event, self._yaml.SequenceStartEvent):
             return self._sequence(place, depth), place
         is_plain, _ = event.implicit
         if is_plain:
@@ -339,9 +339,9 @@ class _YamlReader(_Reader):
     def _mapping(self, place: Place, depth: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
         place.items = {}
-        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+        while not isinstance(event := next(self._events), self._yaml.MappingEndEvent):
             line, column = _of(event.start_mark)
-            if not isinstance(event, yaml.ScalarEvent) or event.tag is not None:
+            if not isinstance(event, self._yaml.ScalarEvent) or event.tag is not None:
                 raise _malformed("a key must be a string", line, column)
             key = self._new_key(event.value, result, line, column)
             result[key], place.items[escape(key)] = self._value(next(self._events), depth + 1)
@@ -350,7 +350,7 @@ class _YamlReader(_Reader):
     def _sequence(self, place: Place, depth: int) -> list[Any]:
         result: list[Any] = []
         place.items = {}
-        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+        while not isinstance(event := next(self._events), self._yaml.SequenceEndEvent):
             value, place.items[str(len(result))] = self._value(event, depth + 1)
             result.append(value)
         return result

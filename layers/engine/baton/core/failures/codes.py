@@ -21,6 +21,9 @@ CLASSES: Mapping[str, str] = {
 }
 """The six classes, each with what it means."""
 
+CODE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+"""Of any code, also one that is in no table."""
+
 
 class Code(NamedTuple):
     """One code: its class, what is told to a person, and what that person can do."""

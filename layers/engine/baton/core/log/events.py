@@ -52,6 +52,7 @@ from baton.core.log.replans import AlternativeBegan, ReplanEnded
 from baton.core.log.settling import Gives, Settles
 from baton.core.log.undo_events import (
     ChildUndone,
+    StepStopped,
     UndoBegan,
     UndoPassed,
     UndoSetAside,
@@ -111,6 +112,7 @@ __all__ = [  # what is declared in rooms of its own
     "Settles",
     "Shown",
     "StepHeld",
+    "StepStopped",
     "StrategyChosen",
     "Token",
     "TurnBegan",
@@ -370,6 +372,7 @@ Event = (
     | UndoSetAside
     | UndoTakenUp
     | ChildUndone
+    | StepStopped
     | Forked
     | SagaEnded
 )

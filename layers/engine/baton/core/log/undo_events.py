@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.core.log.records import About, Failure, Root
+from baton.core.log.records import About, Failure, Root, Value
 from baton.core.log.undos import NotUndone
 
 
@@ -76,3 +76,19 @@ class UndoTakenUp(Root, frozen=True, tag="undo_taken_up", omit_defaults=True, kw
 
     version: int
     steps: tuple[NotUndone, ...]
+
+
+class StepStopped(About, frozen=True, tag="step_stopped", omit_defaults=True, kw_only=True):
+    """A step of `tool` was stopped while it acted, because the saga goes on without it: whether it has happened is not known.
+
+    `prior` and `kept` are as those of a step that has succeeded: an undoing comes to it, and asks a person. Without `prior`, nothing undoes it.
+    """
+
+    tool: str
+    prior: int | None = None
+    kept: Value | None = None
+
+    @property
+    def leads_on(self) -> bool:
+        """Whether what has stopped it may come behind it: both are in the same entry."""
+        return True

@@ -33,11 +33,22 @@ def linked(state: State, e: ev.StepSucceeded | ev.ChildClosed) -> State:
 
 
 def doubtful(state: State, slot: str, e: ev.StepFailed) -> State:
-    """A step has failed that may have happened. One that an undoing comes to is in the list."""
+    """A step has failed that may have happened."""
+    return _unsure(state, slot, e, stays=not e.emits and not e.is_result)
+
+
+def step_stopped(state: State, e: ev.StepStopped) -> State:
+    """The event behind it removes the step."""
+    slot = slot_of(e.node, e.iteration, e.item)
+    return _unsure(state, slot, e, stays=False) if slot in state.tokens else state
+
+
+def _unsure(state: State, slot: str, e: ev.StepFailed | ev.StepStopped, *, stays: bool) -> State:
+    """With a step that may have happened. One that an undoing comes to is in the list. `stays`: it keeps its tokens."""
     undo = state.undo
     if e.prior is None:
         return replace(state, undo=_named(undo, (slot,)))
-    has_room, stays = len(undo.unsure) < NAMED, not e.emits and not e.is_result
+    has_room = len(undo.unsure) < NAMED
     undo = replace(
         undo,
         head=state.version + 1,
@@ -304,6 +315,7 @@ __all__ = [
     "linked",
     "question_closed",
     "set_aside",
+    "step_stopped",
     "taken_up",
     "undo_began",
     "undo_item",

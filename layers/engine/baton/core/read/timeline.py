@@ -32,7 +32,7 @@ _OfPlace = (
 )
 
 
-_OfUndoing = ev.UndoBegan | ev.UndoStepBegan | ev.UndoPassed | ev.ChildUndone
+_OfUndoing = ev.UndoBegan | ev.UndoStepBegan | ev.UndoPassed | ev.ChildUndone | ev.StepStopped
 
 
 class Story:

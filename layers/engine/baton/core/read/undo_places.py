@@ -9,12 +9,12 @@ from typing import Protocol, TypeAlias
 
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
-from baton.core.log.state import owner_of, slot_of
+from baton.core.log.state import UNKNOWN_OUTCOME, owner_of, slot_of
 from baton.core.log.undos import undone_item
-from baton.core.read.places import FAILED, RAN, Arrival, End, Moment, Place
+from baton.core.read.places import FAILED, RAN, Arrival, Attempt, End, Moment, Place
 from baton.core.read.wording import said
 
-Seen: TypeAlias = ev.UndoBegan | ev.UndoStepBegan | ev.UndoPassed | ev.ChildUndone
+Seen: TypeAlias = ev.UndoBegan | ev.UndoStepBegan | ev.UndoPassed | ev.ChildUndone | ev.StepStopped
 
 
 class Story(Protocol):
@@ -32,6 +32,7 @@ class Story(Protocol):
 
 
 STAYS = "nothing undoes it, so it stays"
+MAYBE = "it was stopped while it acted, and may have happened"
 
 
 def see(story: Story, event: Seen, when: Moment) -> None:
@@ -43,9 +44,9 @@ def see(story: Story, event: Seen, when: Moment) -> None:
         story.reopened = []
     elif isinstance(event, ev.UndoStepBegan):
         _begin(story, event, when)
-    elif isinstance(event, ev.UndoPassed):
+    elif isinstance(event, ev.UndoPassed | ev.StepStopped):
         if (place := story.places.get(slot_of(event.node, event.iteration, event.item))) is not None:
-            place.fate = STAYS
+            place.fate = STAYS if isinstance(event, ev.UndoPassed) else MAYBE
     else:
         settle(story, event, FAILED if event.failure else RAN, event.failure, when)
 
@@ -74,6 +75,9 @@ def _begin(story: Story, event: ev.UndoStepBegan, when: Moment) -> None:
     if place.end is not None:  # it had failed, and is tried again
         place.end = None
         story.ended.remove(slot)
+    if event.doubt:  # the failure that a person is asked about
+        failure = ev.Failure(UNKNOWN_OUTCOME, event.doubt, event.node)
+        place.attempts.append(Attempt(0, event.tool, failure, 0, 0, when))
     undone = _undone(story, event)
     if undone is not None:
         undone.fate = "is being undone"

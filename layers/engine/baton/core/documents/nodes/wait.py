@@ -10,7 +10,6 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from baton.core.documents.nodes.base import MAP, Compiler, Known, NodeDocument, Words
 from baton.core.documents.parts.fields import (
-    NODE_NAME,
     TIME_PATTERN,
     Duration,
     Given,
@@ -20,6 +19,7 @@ from baton.core.documents.parts.fields import (
     defined,
     refuse,
 )
+from baton.core.documents.parts.naming import NODE_NAME
 from baton.core.documents.parts.patterns import ref, template
 from baton.core.expressions import expressions_in
 from baton.core.expressions.durations import parse_duration

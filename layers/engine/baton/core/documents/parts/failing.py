@@ -14,7 +14,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 
 from baton.core.documents.parts.escalation import EscalationModel
 from baton.core.documents.parts.failing_schema import (
-    CODE_PATTERN,
     MOST_MULTIPLIER,
     MOST_PAUSES,
     MOST_POLICIES,
@@ -39,7 +38,7 @@ from baton.core.documents.parts.fields import (
     shown,
 )
 from baton.core.failures.classes import code_of
-from baton.core.failures.codes import CLASSES
+from baton.core.failures.codes import CLASSES, CODE_PATTERN
 from baton.core.failures.failover import DAYS, Action
 from baton.core.failures.misspelt import exception_meant
 from baton.core.failures.policy import ANY, ASK, DOMAINS, FAIL, QUESTIONS, SEVERITIES

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from baton.core.documents.parts.escalation import SO_MANY
-from baton.core.failures.codes import CLASSES, CODES
+from baton.core.failures.codes import CLASSES, CODE_PATTERN, CODES
 from baton.core.failures.failover import DAYS, Action
 from baton.core.failures.policy import ASK, DOMAINS, FAIL, HINTS, HOOKS, QUESTIONS, SEVERITIES
 from baton.core.failures.retry import BACKOFFS, CUSTOM, EXPONENTIAL, JITTERED, MOST_ATTEMPTS, PRESETS
@@ -18,7 +18,6 @@ from baton.core.failures.strategies.base import MOST_TIMES, Strategy
 from baton.core.failures.strategies.registry import STRATEGIES
 
 MOST_PAUSES, MOST_MULTIPLIER, MOST_POLICIES = 99, 100, 100
-CODE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 NAME_PATTERN = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$"
 TIME_OF_DAY_PATTERN = "^([01][0-9]|2[0-3]):[0-5][0-9]$"
 OFFSET_PATTERN = "^[+-](0[0-9]|1[0-4]):[0-5][0-9]$"

@@ -22,15 +22,11 @@ from pydantic import (
 from pydantic.types import JsonValue
 from pydantic_core import PydanticCustomError
 
+from baton.core.documents.parts.naming import NODE_NAME, WORKFLOW_NAME, WORKFLOW_REFERENCE
 from baton.core.expressions import SPACE
 from baton.core.expressions.durations import parse_duration, parse_time
 from baton.core.expressions.spelling import nearest
 
-NODE_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
-WORKFLOW_NAME = r"^[a-z][a-z0-9-]{0,63}$"
-ANY_WORKFLOW_NAME = WORKFLOW_NAME[:-1] + r"(\.[A-Za-z_][A-Za-z0-9_]{0,63})?$"
-"""Of a workflow, or of a graph in its document: `NAME.GRAPH`."""
-WORKFLOW_REFERENCE = r"^[a-z][a-z0-9-]{0,63}(@[0-9]{1,9})?$"
 MAX_NODES = 10_000
 DEFINED = "x-defined"
 NO_VALUE = "there is no value here; write one"

@@ -1,0 +1,47 @@
+"""Keeps botocore and httpx, in a function's process, from what Lambda has not: they try it and do without.
+
+The environment that a local run is started from has awscrt, pyOpenSSL and click for its own programs, and a function would
+load all of it, which takes a quarter of its start. Standard library only: lifeline.py loads this file by its path.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+# What is tried, by which package, and the word of a line of requirements.txt that ships it after all.
+_TRIED = {
+    "awscrt": ("botocore", "crt"),
+    "urllib3.contrib.pyopenssl": ("botocore", "pyopenssl"),
+    "httpx._main": ("httpx", "httpx["),
+}
+
+
+class NotShipped:
+    """Finds nothing itself. Imports of the same modules by anything else are left to the other finders."""
+
+    def __init__(self, folders: list[str]) -> None:
+        required = "".join(map(_required, folders)).lower()
+        self._hidden = {name: by for name, (by, word) in _TRIED.items() if word not in required}
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Raises `ModuleNotFoundError` where there would be no such module on Lambda."""
+        if name in self._hidden and _importer() == self._hidden[name]:
+            raise ModuleNotFoundError(f"{name} is in no layer", name=name)
+        return None
+
+
+def _required(folder: str) -> str:
+    try:
+        return Path(folder, "requirements.txt").read_text("utf-8")
+    except (OSError, ValueError):
+        return ""
+
+
+def _importer() -> str:
+    """The package whose import statement this is about."""
+    frame = sys._getframe(2)  # noqa: SLF001  # the import system does not say
+    while frame.f_code.co_filename.startswith("<frozen importlib") and frame.f_back is not None:
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]

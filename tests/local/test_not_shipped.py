@@ -1,0 +1,44 @@
+"""What a function's process does not find, although the environment of the local run has it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from baton.local.not_shipped import NotShipped
+
+
+@pytest.fixture(autouse=True)
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An `awscrt` in place of any that is here."""
+    (tmp_path / "awscrt").mkdir()
+    (tmp_path / "awscrt/__init__.py").touch()
+    (tmp_path / "awscrt/auth.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "awscrt"]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+def import_it(by: str, monkeypatch: pytest.MonkeyPatch, *layers: Path) -> None:
+    monkeypatch.setattr(sys, "meta_path", [NotShipped([str(layer) for layer in layers]), *sys.meta_path])
+    try:
+        exec("import awscrt.auth", {"__name__": by})
+    finally:
+        for name in ("awscrt", "awscrt.auth"):
+            sys.modules.pop(name, None)
+
+
+def test_botocore_does_not_find_it_and_a_tool_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModuleNotFoundError, match="awscrt is in no layer"):
+        import_it("botocore.compat", monkeypatch)
+    import_it("sagas.tools", monkeypatch)
+
+
+@pytest.mark.parametrize("line", ["awscrt", "boto3[CRT]>=1.43"])
+def test_botocore_finds_it_where_the_layer_of_the_application_ships_it(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "requirements.txt").write_text(f"stripe\n{line}\n")
+    import_it("botocore.compat", monkeypatch, tmp_path / "none", tmp_path)
