@@ -84,6 +84,16 @@ def test_where_all_have_ended_by_then_it_is_simply_done() -> None:
     assert (saga.state.late, [event.goes_on for event in events(saga, ev.MapClosed)]) == (set(), [False])
 
 
+def test_it_is_explained_that_the_others_run_on_and_when_they_are_over() -> None:
+    saga = begun()
+    settled(saga, done("m#0"))
+    assert story(saga).places["m"].fate == "its other items run on beside what follows"
+    settled(saga, done("n"))
+    settled(saga, done("m#1"), done("m#2"), done("m#3"))
+    settled(saga, done("m#4"))
+    assert story(saga).places["m"].fate == "the items that ran on beside what follows are over"
+
+
 def test_a_failure_is_told_when_all_items_are_done() -> None:
     saga = begun(FIRST % ("2, tolerated_failures: 0", ""))
     settled(saga, failed("m#0"))
@@ -120,6 +130,7 @@ k: {tool: t, after: j}
         slot for slot, place in story(saga).places.items() if place.end and place.end.became == "dropped"
     }
     assert dropped == {"m#1"}
+    assert story(saga).places["m"].fate.endswith("are over, stopped by join j")
     saga.go(done("j"))
     saga.go(done("k"))
     assert status_of(saga.state) == "completed"
