@@ -26,7 +26,7 @@ from baton.core.log import events as ev
 from baton.core.log.agents import is_turn, turn_item
 from baton.core.log.answers import WHOLE, asked
 from baton.core.log.callbacks import CALLBACK, callback_of, completed_with
-from baton.core.log.fold import apply, closed, fold
+from baton.core.log.fold import apply, closed
 from baton.core.log.forks import fork_to
 from baton.core.log.replans import PLAN
 from baton.core.log.state import ANSWER, Held, State, item_of, node_of
@@ -93,6 +93,7 @@ class Life:
     entries: Mapping[int, ev.Entry]
 
 
+Shape = tuple[object, ...]
 Transitions = Mapping[tuple[str, str], frozenset[str]]
 """(kind of event, status before it) to the statuses after it."""
 
@@ -116,7 +117,7 @@ def transitions_of(document: str) -> Transitions:
 def _explore(program: Program, found: dict[tuple[str, str], set[str]]) -> None:
     """What has gone on from a fork comes last: most of it is as what has gone on from no fork, and is known then."""
     lives, forked = [Life(State(), {}, {})], list[Life]()
-    known: set[str] = set()
+    known: set[Shape] = set()
     while lives or forked:
         if not lives:
             life = forked.pop()
@@ -129,7 +130,7 @@ def _explore(program: Program, found: dict[tuple[str, str], set[str]]) -> None:
             if entry in tried:  # a look later shows the same where nothing is to be waited for
                 continue
             tried.append(entry)
-            state, entries = life.state, {entry.version: entry}
+            state = life.state
             before = status_of(state, program)
             for event in entry.events:
                 state = _after(life, state, entry, event)
@@ -138,12 +139,10 @@ def _explore(program: Program, found: dict[tuple[str, str], set[str]]) -> None:
                 before = after
             if not isinstance(entry.events[-1], ev.Forked):
                 state = closed(life.state, entry, state)
-            while 0 < state.recovery.consecutive_crashes < DEFAULT.deaths - 1:  # one more is as one
-                entry = _death(state)
-                state, entries[entry.version] = fold(state, entry), entry
+            state = _on_the_brink(state)
             if (shape := _shape(state)) not in known:
                 past = {} if state.ended else {status_of(state, program): state}
-                next_ = Life(state, {**past, **life.past}, {**life.entries, **entries})
+                next_ = Life(state, {**past, **life.past}, {**life.entries, entry.version: entry})
                 if isinstance(entry.events[-1], ev.Forked):
                     forked.append(next_)
                 else:
@@ -164,29 +163,43 @@ def _at(life: Life, fork: ev.Forked) -> State:
     return next(state for state in life.past.values() if state.version == fork.cut)
 
 
-def _shape(state: State) -> str:
+def _on_the_brink(state: State) -> State:
+    """A death between the first and the last that a saga bears is as the first."""
+    recovery = state.recovery
+    if not (recovery.consecutive_crashes or recovery.interruptions):
+        return state
+    last = DEFAULT.deaths - 1
+    deaths = recovery.consecutive_crashes and max(last, recovery.consecutive_crashes)
+    interruptions = {slot: max(last, count) for slot, count in recovery.interruptions.items()}
+    return replace(state, recovery=replace(recovery, consecutive_crashes=deaths, interruptions=interruptions))
+
+
+def _shape(state: State) -> Shape:
     """What two lives must differ in for a different future: no times, no counters of the past, no number of a branch."""
-    shape = (
-        sorted((slot, sorted(arrived.items())) for slot, arrived in state.tokens.items()),
-        sorted(state.open),
-        sorted(state.held),
-        [(bool(ask.candidates), len(ask.escalate)) for _, ask in asked(state)],
-        sorted((slot, child.status) for slot, child in state.children.items()),
-        [signal.key for signal in state.signals],
-        state.keys,
+    recovery = state.recovery
+    return (
+        frozenset((slot, frozenset(arrived.items())) for slot, arrived in state.tokens.items()),
+        frozenset(state.open),
+        frozenset(state.held),
+        tuple((bool(ask.candidates), len(ask.escalate)) for _, ask in asked(state)),
+        frozenset((slot, child.status) for slot, child in state.children.items()),
+        tuple(signal.key for signal in state.signals),
+        frozenset(state.keys),
         state.cancel is None,
         state.failure is None,
         state.parked and state.parked.code,
-        [(slot, one.strategy, one.ask is None, one.history.used) for slot, one in state.failing.items()],
+        frozenset(
+            (slot, one.strategy, one.ask is None, frozenset(one.history.used.items()))
+            for slot, one in state.failing.items()
+        ),
         bool(state.outbox.due),  # their number grows with every answer of a person
         state.ended and state.ended.status,
-        (state.undo.head, len(state.undo.failed), state.undo.work and [*state.undo.work.steps]),
-        min(state.recovery.consecutive_crashes, DEFAULT.deaths),
-        sorted((slot, min(count, DEFAULT.deaths)) for slot, count in state.recovery.interruptions.items()),
-        bool(state.recovery.epoch) and state.recovery.epoch == state.epoch,
+        (state.undo.head, len(state.undo.failed), state.undo.work and tuple(state.undo.work.steps)),
+        min(recovery.consecutive_crashes, DEFAULT.deaths),
+        frozenset((slot, min(count, DEFAULT.deaths)) for slot, count in recovery.interruptions.items()),
+        bool(recovery.epoch) and recovery.epoch == state.epoch,
         bool(state.orphaned_children),
     )
-    return repr(shape)
 
 
 # ---- who may write what --------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ as in law.py.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -22,7 +22,8 @@ Needs = Mapping[str, Iterable[str]]
 def file_needs(package: Path) -> dict[str, set[str]]:
     """For each module below `package`, the modules of it that it imports."""
     files = {_module(file, package): file for file in sorted(package.rglob("*.py"))}
-    return {name: _imported(file, files.keys()) - {name} for name, file in files.items()}
+    known = frozenset(files)
+    return {name: _imported(file, known) - {name} for name, file in files.items()}
 
 
 def folder_needs(package: Path) -> dict[str, set[str]]:
@@ -72,12 +73,12 @@ def _folder(file: Path, package: Path) -> str:
     return (file.with_suffix("") if file.parent == package else file.parent).relative_to(package).as_posix()
 
 
-def _imported(file: Path, known: Iterable[str]) -> set[str]:
+def _imported(file: Path, known: Set[str]) -> set[str]:
     found = set()
     for node in nodes_of(file.read_text(encoding="utf-8")):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             inside = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= inside if inside <= set(known) else inside | {node.module}
-    return found & set(known)
+            found |= inside if inside <= known else inside | {node.module}
+    return found & known

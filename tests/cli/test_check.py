@@ -121,12 +121,28 @@ def test_the_graphs_of_a_document_and_its_failure_handler_are_drawn_under_their_
     assert drawn[drawn.index(["graph", "tell,", "the", "failure", "handler"]) + 1][1] == "mail"
     assert drawn[drawn.index(["graph", "judge"]) + 1][1] == "judge"
     chart = baton("check", "--mermaid", file).stdout
-    assert 'subgraph g0["graph one"]' in chart
-    assert "  n0 -.-> g0" in chart
-    assert "  failed -.-> g1" in chart
+    assert 'subgraph g1["graph one"]' in chart
+    assert "  n0 -.-> g1" in chart
+    assert "  failed -.-> g2" in chart
     (told,) = json.loads(baton("check", "--json", file).stdout)
-    assert [one["name"] for one in told["graphs"]] == ["one", "tell", "judge"]
+    assert [one["name"] for one in told["graphs"]] == ["judge", "one", "tell"], (
+        "as `baton workflows` has them"
+    )
     assert told["failure_handler"] == {"workflow": None, "graph": "tell", "on_cancel": True}
+
+
+def test_what_happens_when_a_step_fails_is_said_where_only_graphs_have_steps(
+    baton: Baton, tmp_path: Path
+) -> None:
+    text = """
+name: rounds
+on_failure: fail
+nodes: {visit: {graph: one}}
+graphs:
+  one: {nodes: {a: {tool: delivery.quote, with: {city: Wien, items: [cake], at: "2026-05-01T18:00:00Z"}, catch: b}, b: {value: 1}, c: {tool: delivery.quote, with: {city: Wien, items: [cake], at: "2026-05-01T18:00:00Z"}}}}
+"""
+    shown = baton("check", write(tmp_path, "rounds.yaml", text))
+    assert "if a step fails for good: fails\n`one/a`: goes on with `b`" in shown.stdout, shown.output
 
 
 def test_every_kind_of_node_says_what_it_does(baton: Baton, tmp_path: Path) -> None:

@@ -166,3 +166,17 @@ def test_a_discard_says_which_and_why(baton: Baton) -> None:
     assert "which dead letters?" in baton("dlq", "discard", "s1", "--all", "--reason", "a test").stderr
     assert "say it with --reason" in baton("dlq", "discard", "--all").stderr
     assert "--dry-run is for" in baton("dlq", "discard", "s1", "--dry-run").stderr
+
+
+def test_a_list_says_what_can_be_done_about_letters_with_a_saga_and_without(
+    api: FakeApi, baton: Baton
+) -> None:
+    stray = LETTER | {"id": "message~1", "saga": None}
+    for letters, redrives, discards in (
+        ([LETTER], True, False),
+        ([stray], False, True),
+        ([LETTER, stray], True, True),
+    ):
+        api.on("GET /dead-letters", (200, {"dead_letters": letters, "next": None}))
+        said = baton("dlq", "list").stderr
+        assert ("dlq redrive LETTER" in said, "dlq discard LETTER" in said) == (redrives, discards)

@@ -13,6 +13,7 @@ import pytest
 from baton.cli import main
 from baton.client import exits
 from tests.cli.conftest import Baton, FakeApi
+from tests.cli.test_show import SAGA
 from tests.kit.patience import PATIENCE_S
 
 BATON = [sys.executable, "-c", "from baton.cli import main; main(prog_name='baton')"]
@@ -124,3 +125,11 @@ def test_every_failure_leaves_standard_output_to_answers(api: FakeApi, baton: Ba
     for arguments in (("tools", "--json"), ("list", "--json"), ("cost", "s1", "--json")):
         result = baton(*arguments)
         assert (result.exit_code, result.stdout) == (3, "")
+
+
+def test_a_saga_that_has_ended_is_not_said_to_have_steps_left(api: FakeApi, baton: Baton) -> None:
+    ended = {"status": "completed", "ended_at": "2026-01-01T00:00:00.000Z", "steps": 2, "most_steps": 3}
+    api.on("GET /sagas/s1", (200, SAGA | ended | {"active": []}))
+    shown = " ".join(baton("show", "s1").stdout.split())
+    assert "2 steps done" in shown
+    assert "at most" not in shown

@@ -292,3 +292,10 @@ def test_the_inbox_of_one_saga_takes_the_beginning_of_its_id(api: FakeApi, baton
 def test_an_empty_inbox_says_so(api: FakeApi, baton: Baton, more: tuple[str, ...], said: str) -> None:
     api.on("GET /questions", (200, {"questions": [], "next": None}))
     assert baton("inbox", *more).stderr == said
+
+
+def test_an_output_that_is_missing_is_asked_for_by_its_option(api: FakeApi, baton: Baton) -> None:
+    result = baton("answer", "s1", "use")
+    assert result.exit_code != 0
+    assert "in place of the step's output: --output JSON" in result.stderr
+    assert not api.asked

@@ -14,9 +14,9 @@ import pytest
 from baton.core.documents import compile as compiler
 from baton.core.documents import parser_words as parserwords
 from baton.core.documents.familiar import WORDS, plainly
-from tests.core.messages import cases, main, told
+from tests.core import messages
 
-CASES = cases()
+CASES = messages.cases()
 CORE = Path(compiler.__file__).parents[2]
 FILES = [
     *CORE.glob("documents/compile/*.py"),
@@ -51,34 +51,43 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
 def test_what_is_told_stands_in_the_list(case: dict[str, Any]) -> None:
-    assert told(case) == case["told"], "run `python -m tests.core.messages` if the change is meant"
+    assert messages.told(case) == case["told"], "run `python -m tests.core.messages` if the change is meant"
+
+
+@pytest.fixture(scope="module")
+def written_anew(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[list[dict[str, Any]], set[tuple[str, int]]]:
+    """The list as `main` writes it, and the lines that were run for it."""
+    copy = tmp_path_factory.mktemp("messages") / "messages.yaml"
+    copy.write_bytes(messages.GOLDEN.read_bytes())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(messages, "GOLDEN", copy)
+        seen = _lines_run(messages.main)
+        return messages.cases(), seen
 
 
 @pytest.mark.no_cover
-def test_the_list_is_written_as_it_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from tests.core import messages
-
-    copy = tmp_path / "messages.yaml"
-    copy.write_text(messages.GOLDEN.read_text(encoding="utf-8"), encoding="utf-8")
-    monkeypatch.setattr(messages, "GOLDEN", copy)
-    main()
-    assert messages.cases() == CASES
+def test_the_list_is_written_as_it_is_read(written_anew: tuple[list[dict[str, Any]], object]) -> None:
+    assert written_anew[0] == CASES
 
 
 @pytest.mark.no_cover
-def test_every_place_that_tells_a_problem_has_a_case() -> None:
+def test_every_place_that_tells_a_problem_has_a_case(
+    written_anew: tuple[object, set[tuple[str, int]]],
+) -> None:
     lines = {(str(file), number): text for file in FILES for number, text in _telling(file)}
-    seen = _lines_run(lambda: [told(case) for case in CASES])
-    missing = [text for place, text in lines.items() if place not in seen]
+    missing = [text for place, text in lines.items() if place not in written_anew[1]]
     assert [text for text in missing if not any(part in text for part in ELSEWHERE)] == []
 
 
 def _telling(file: Path) -> list[tuple[int, str]]:
     """(line, source) of each call that makes a problem."""
     source = file.read_text(encoding="utf-8")
+    lines = source.splitlines()
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     return [
-        (call.lineno, (ast.get_source_segment(source, call) or "") + source.splitlines()[call.lineno - 1])
+        (call.lineno, "\n".join(lines[call.lineno - 1 : call.end_lineno]))
         for call in calls
         if getattr(call.func, "attr", getattr(call.func, "id", "")) in TELLING
     ]

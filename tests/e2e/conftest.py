@@ -21,6 +21,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         "WorkerTimeout": str(WORKER_TIMEOUT_S),
         "WakeVisibility": str(VISIBILITY_S),
         "LeaseGraceMs": str(GRACE_MS),
+        "Shards": "2",  # each is a process of the reconciler
         "ClockSkewMs": "200",  # one machine, one clock
         "MailFrom": "desk@lantern.example",
         "GroupMailTo": "{name}@lists.example",

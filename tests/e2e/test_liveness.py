@@ -103,6 +103,7 @@ def cast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cast]:
         "WakeVisibility": "6",
         "LeaseGraceMs": "200",
         "ClockSkewMs": "200",
+        "Shards": "2",  # each is a process of the reconciler
     }
     folder = tmp_path_factory.mktemp("reconciler-alone")
     off = frozenset({"stream", "queue"})

@@ -108,7 +108,7 @@ name: spin
 nodes:
   spin:
     value: '${loop.iteration}'
-    loop: {while: 'output < 9999', max_iterations: 10000, break_path: end}
+    loop: {while: 'output < 5999', max_iterations: 6000, break_path: end}
   end: {value: 1}
 output: '${ctx.spin.output}'
 """
@@ -117,8 +117,8 @@ output: '${ctx.spin.output}'
         saga = await start(world, document, {}, "spin")
         await world.settle()
         view = await world.queries().show(saga)
-        assert (view["status"], view["result"]) == ("completed", 9999)
-        assert sum(isinstance(event, NodePassed) for event in world.events(saga)) == 10_001
+        assert (view["status"], view["result"]) == ("completed", 5999)
+        assert sum(isinstance(event, NodePassed) for event in world.events(saga)) == 6_001
         assert max(len(entry.events) for entry in world.entries(saga)) < 5_000
 
     stage(story)

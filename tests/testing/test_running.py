@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from baton import Context, StepFailure, Workflow, tool
 from baton.errors import InvalidDefinition, InvalidInput, NotFound
-from baton.testing import Result, run
+from baton.testing import Result, loop, run
 from baton.tools.define import Registry, ToolError
 
 TOOLS = Registry()
@@ -353,8 +353,9 @@ def test_a_plain_function_may_have_an_event_loop_of_its_own_as_in_its_thread_on_
 
 
 def test_a_tool_that_runs_in_circles_is_told_and_leaves_nothing_behind(
-    recwarn: pytest.WarningsRecorder,
+    recwarn: pytest.WarningsRecorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(loop, "MAX_ROUNDS", 20_000)
     tools = Registry()
 
     @tool("shop.spins", registry=tools)

@@ -84,6 +84,16 @@ def test_where_all_have_ended_by_then_it_is_simply_done() -> None:
     assert (saga.state.late, [event.goes_on for event in events(saga, ev.MapClosed)]) == (set(), [False])
 
 
+def test_it_is_explained_that_the_others_run_on_and_when_they_are_over() -> None:
+    saga = begun()
+    settled(saga, done("m#0"))
+    assert story(saga).places["m"].fate == "its other items run on beside what follows"
+    settled(saga, done("n"))
+    settled(saga, done("m#1"), done("m#2"), done("m#3"))
+    settled(saga, done("m#4"))
+    assert story(saga).places["m"].fate == "the items that ran on beside what follows are over"
+
+
 def test_a_failure_is_told_when_all_items_are_done() -> None:
     saga = begun(FIRST % ("2, tolerated_failures: 0", ""))
     settled(saga, failed("m#0"))
@@ -120,6 +130,7 @@ k: {tool: t, after: j}
         slot for slot, place in story(saga).places.items() if place.end and place.end.became == "dropped"
     }
     assert dropped == {"m#1"}
+    assert story(saga).places["m"].fate.endswith("are over, stopped by join j")
     saga.go(done("j"))
     saga.go(done("k"))
     assert status_of(saga.state) == "completed"
@@ -275,6 +286,23 @@ def test_a_pass_that_ends_a_round_stops_them_too() -> None:
     saga.go(done("m@0#0"), running=["y", "m@0#1"])
     assert [(over.stopped, over.why) for over in events(saga, ev.MapEnded)] == [(2, "the end of its round")]
     assert saga.state.closed == {"m@0": ("y",)}
+
+
+def test_what_ends_a_round_does_not_name_a_map_again_that_has_ended_with_it() -> None:
+    saga = begun(
+        f"""
+a: {{tool: t}}
+m: {{{LATE}, tool: t, after: a}}
+b: {{tool: t, after: m, loop: {{while: "loop.iteration < 1", back_to: a}}}}
+"""
+    )
+    saga.go(done("a@0"))
+    saga.go(done("m@0#0"), running=["m@0#1"])
+    saga.go(done("b@0"), running=["m@0#1"])
+    over, end = saga.entries[-1].events
+    assert isinstance(over, ev.MapEnded)
+    assert isinstance(end, ev.StepSucceeded)
+    assert (end.drops, list(saga.state.tokens)) == ((), ["a@1"])
 
 
 def test_what_follows_gets_a_place_before_items_that_have_none_yet() -> None:

@@ -139,7 +139,7 @@ def _compiled(
     if graph is None:
         return Report(source.name, problems)
     off = tools_off(problems_of(source, without, known)[1]) if "std." in source.text else []
-    children = children_of(graph)
+    children, graphs = children_of(graph), {"": graph, **dict(sorted(graph.graphs.items()))}
     unknown = {
         child: no_such_child(child, known) for child in children if child.partition("@")[0] not in known
     }
@@ -151,10 +151,21 @@ def _compiled(
             *notes_of(graph, tools, invocation_ms=Limits().worker_timeout_s * 1_000, unknown=unknown),
             *([off_note(off)] if off else ()),
         ),
-        on_failure=foretold(Program(graph, KINDS)),
+        on_failure=_on_failure({name: foretold(Program(one, KINDS)) for name, one in graphs.items()}),
         starts=tuple(child.partition("@")[0] for child in children),
         models=tuple(asked(graph)),
     )
+
+
+def _on_failure(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What happens when a step fails for good, by the graphs of a document; its own nodes have no name in front."""
+    usual = next((one["steps"] for one in found.values() if one["steps"]), "")
+    nodes: dict[str, str] = {}
+    for graph, one in found.items():
+        if graph and one["steps"] not in ("", usual):
+            nodes[f"graph {graph}"] = one["steps"]
+        nodes |= {f"{graph}/{name}" if graph else name: words for name, words in one["nodes"].items()}
+    return {"steps": usual, "nodes": nodes}
 
 
 def drawing(workflow: Mapping[str, Any]) -> list[str]:

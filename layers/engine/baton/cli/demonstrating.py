@@ -75,6 +75,7 @@ async def run_demo(options: Options, console: Console) -> bool:
             "LeaseGraceMs": str(LEASE_GRACE_MS),
             "ClockSkewMs": str(CLOCK_SKEW_MS),
             "WorkerConcurrency": str(WORKERS),
+            "Shards": "1",  # or every look for what is due is four processes
             "TenantRateLimit": "0",  # all of it is one tenant, which looks at every saga every second
         }
         local = LocalRun(

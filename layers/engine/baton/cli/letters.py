@@ -91,7 +91,11 @@ def list_letters(
     if not found:
         click.echo(f"no dead letters are {status}", err=True)
     elif status == "pending":
-        click.echo("Mend the cause, then: " + typed("dlq redrive LETTER"), err=True)
+        if any(letter.get("saga") for letter in found):
+            click.echo("Mend the cause, then: " + typed("dlq redrive LETTER"), err=True)
+        if not all(letter.get("saga") for letter in found):
+            text = "A letter without a saga cannot be redriven. Take it off the list: "
+            click.echo(text + typed("dlq discard LETTER --reason TEXT"), err=True)
     if after:
         click.echo("There are more: --limit N or --all.", err=True)
 

@@ -70,6 +70,8 @@ def answer(
     ):
         if value is not None:
             body[name] = read_value(value, option)
+    if action == "use" and output is None:
+        raise click.UsageError("`use` needs what to take in place of the step's output: --output JSON")
     if comment is not None:
         body["comment"] = comment
 

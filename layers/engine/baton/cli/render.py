@@ -73,6 +73,7 @@ _USUAL = (
     ("budget", 0),
     ("look", False),
     ("lost", False),
+    ("fresh", False),
     ("recorded", False),
     ("ends", False),
     ("window", 0),
@@ -301,7 +302,7 @@ def _tokens(usage: Mapping[str, Any]) -> str:
 
 
 def _steps(saga: Mapping[str, Any]) -> str:
-    done, most = int(saga.get("steps") or 0), saga.get("most_steps")
+    done, most = int(saga.get("steps") or 0), None if saga.get("ended_at") else saga.get("most_steps")
     text = f"{done} of at most {counted(most, 'step')} done" if most else f"{counted(done, 'step')} done"
     active = _active(saga)
     return text + (f", at {', '.join(active)}" if active else "")

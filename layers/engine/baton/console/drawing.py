@@ -12,6 +12,7 @@ from markupsafe import Markup
 from baton.console.layout import HEIGHT, WIDTH, Edge, Line, lay_out
 from baton.console.rendering import label, part, words
 from baton.core.log.maps import is_index
+from baton.core.nodes.registry import KINDS
 
 _LETTERS: Final = 21
 _NOT_TAKEN: Final = frozenset({"skipped", "dropped", "joining"})
@@ -80,7 +81,7 @@ def draw(
     percent: of its size; None: as wide as there is room. page: whose `#node-NAME` it is, of a drawing below that of its document.
     """
     nodes = [str(node["name"]) for node in workflow["nodes"]]
-    kinds = {str(node["name"]): str(node["kind"]) for node in workflow["nodes"]}
+    kinds = {str(node["name"]): _shown(str(node["kind"])) for node in workflow["nodes"]}
     edges = [Edge(str(one["from"]), str(one["to"]), str(one["kind"])) for one in workflow["edges"]]
     loops = {str(node["name"]): [str(one) for one in node.get("loops", ())] for node in workflow["nodes"]}
     made = lay_out(nodes, edges, loops)
@@ -125,6 +126,12 @@ def _line(line: Line, taken: set[str]) -> Markup:
             path += f"C{x} {y + bend} {to_x} {to_y - bend} {to_x} {to_y}"
             x, y = to_x, to_y
     return Markup('<path class="edge {}" d="{}" marker-end="url(#tip)"/>').format(f"{kind}{went}", path)
+
+
+def _shown(kind: str) -> str:
+    """What documents call a kind."""
+    known = KINDS.get(kind)
+    return (known.shown if known else "") or kind
 
 
 def _node(

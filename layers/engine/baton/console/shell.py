@@ -8,17 +8,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
+_KEY = "$(uuidgen)"
+
 
 def commands(
     api: str, path: str, baton: Sequence[str], body: Mapping[str, Any] | None = None, *, has_key: bool = False
 ) -> str:
-    """A line for each. The token and the key of a request are the reader's own."""
+    """A line for each. The token is the reader's own, and each run of the command makes a new key of a request."""
     curl = ["curl", f"{api}{path}", "-H", "Authorization: Bearer $BATON_TOKEN"]
     if body is not None:
         curl[1:1] = ["-X", "POST"]
         curl += ["-H", "Content-Type: application/json"]
         if has_key:
-            curl += ["-H", "Idempotency-Key: $KEY"]
+            curl += ["-H", f"Idempotency-Key: {_KEY}"]
         curl += ["-d", json.dumps(body, ensure_ascii=False)]
     return f"{_line(['baton', *baton])}\n{_line(curl)}"
 
@@ -34,5 +36,5 @@ def printing(api: str, saga: str, after: str = "0", limit: str = "") -> str:
 def _line(words: Sequence[str]) -> str:
     """For a shell. What begins with a variable of the reader's is left to the shell to fill in."""
     return " ".join(
-        f'"{word}"' if word.endswith(("$BATON_TOKEN", "$KEY")) else shlex.quote(word) for word in words
+        f'"{word}"' if word.endswith(("$BATON_TOKEN", _KEY)) else shlex.quote(word) for word in words
     )

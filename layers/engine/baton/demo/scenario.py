@@ -35,7 +35,7 @@ GUESTS_CITY, HELD = "Vienna", "hold"
 # In which city the first effect of this kind is answered late, and its worker killed meanwhile. The deposit is the one effect
 # for which a second request would be a second one: its service takes no idempotency key.
 KILLS = (("Lisbon", "deposit"), ("Porto", "confirm"))
-LOOK_EVERY_TICKS, CANCEL_TICKS = 10, 3
+LOOK_EVERY_TICKS, ASK_TICKS = 10, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class Scenario:
         """The guest's other wish has its time, too: between the table that is held and the end of the evening's booking."""
         while not self.course.changed_ms:
             await self._guest.change(self._latest[self.course.planning])
-            await asyncio.sleep(self._plan.tick_s)
+            await asyncio.sleep(self._plan.tick_s * ASK_TICKS)
 
     async def _kill_one(self) -> None:
         """SIGKILL a worker at the worst moment: a service has acted for it, and it does not know yet."""
@@ -221,7 +221,7 @@ class Scenario:
                 self.course.cancelled, self.course.cancelled_ms = saga, _now_ms()
                 self._screen.say(f"cancelled saga {saga} after {seen['steps']} steps")
                 return True
-            await asyncio.sleep(self._plan.tick_s * CANCEL_TICKS)
+            await asyncio.sleep(self._plan.tick_s * ASK_TICKS)
         return False
 
 

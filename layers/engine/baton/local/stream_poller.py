@@ -22,7 +22,7 @@ log = logging.getLogger("baton.local")
 _PAUSE_S = 0.25  # as Lambda does
 # Where there was something lately, more is likely to come, and a saga waits for it.
 _BRISK_FOR_S = 1.0
-_BRISK_PAUSE_S = 0.05
+_BRISK_PAUSE_S = 0.1
 _LOOK_FOR_SHARDS_S = 10.0
 _PAGE = 1000
 

@@ -196,6 +196,8 @@ class Kind:
     """What a kind of node does. Stateless; `Node.kind` has its `name`."""
 
     name: ClassVar[str]
+    shown: ClassVar[str] = ""
+    """What drawings call it, where documents do not say `name`."""
     load: ClassVar[str] = ""
     """What it counts as while it is at work: a `STEP`, a `CHILD`, or nothing that limits have to hold back."""
     lasts: ClassVar[bool] = True

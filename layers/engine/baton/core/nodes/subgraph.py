@@ -19,6 +19,7 @@ class GraphKind(ChildKind):
     """A child workflow in all but its definition, which is that of its starter."""
 
     name = "subgraph"
+    shown = "graph"
 
     def given(
         self, at: Activation, desk: Desk, changes: Mapping[str, Any]

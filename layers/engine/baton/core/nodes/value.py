@@ -13,6 +13,7 @@ class ValueKind(Kind):
     """It runs nothing."""
 
     name = "pass"
+    shown = "value"
     lasts = False
 
     def template(self, node: Node) -> Any:

@@ -26,7 +26,7 @@ def graph_view(graph: Graph, kinds: Kinds = KINDS) -> dict[str, Any]:
         **_shape(graph, kinds),
         "limits": _limits(graph.limits),
         "risk": rules_of(graph),
-        "graphs": [{"name": name, **_shape(inner, kinds)} for name, inner in graph.graphs.items()],
+        "graphs": [{"name": name, **_shape(inner, kinds)} for name, inner in sorted(graph.graphs.items())],
         "failure_handler": None if graph.handler is None else _handler(graph.handler),
     }
 

@@ -200,6 +200,8 @@ class Story:
         if slot not in before.tokens or self.places[slot].end is not None:
             if isinstance(event, ev.MapEnded):
                 self._drop((one.slot for one in self.items.get(slot, ())), slot, when)
+                by = f", stopped by {event.why}" if event.why else ""
+                self.places[slot].fate = f"the items that ran on beside what follows are over{by}"
             return  # what fails the saga leaves its tokens
         failure = failure_of(event)
         if event.item and event.emits:  # it has failed its node, which ends with it
@@ -234,6 +236,8 @@ class Story:
         elif leaves:
             self.over[leaves, event.iteration[: level + 1]] = slot
         goes_on = isinstance(event, ev.MapClosed) and event.goes_on
+        if goes_on:
+            self.places[slot].fate = "its other items run on beside what follows"
         of_it = () if goes_on else (one.slot for one in self.items.get(slot, ()))
         self._drop((*event.drops, *of_it), slot, when)
 
