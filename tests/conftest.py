@@ -39,6 +39,13 @@ def pytest_collection_finish() -> None:
         vars(blocked)["LIMIT_MS"] = PATIENCE_S * 1_000
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure() -> None:
+    """What was never freed is looked at once more; pytest would do it twice, and Python once again."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """Real processes may be slow."""
     for item in items:

@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import httpx
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 
@@ -182,6 +181,8 @@ def announcement(response: str, status: str, at: int, secret: str = SECRET) -> t
 
 
 async def _post(url: str, body: bytes, headers: Mapping[str, str]) -> int:
+    import httpx  # few models answer by a webhook, and this is a fifth of the start
+
     async with httpx.AsyncClient(timeout=5) as client:
         try:
             return (await client.post(url, content=body, headers=dict(headers))).status_code

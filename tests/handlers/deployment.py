@@ -26,6 +26,8 @@ from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.table import Table
 from moto.sqs.models import sqs_backends
 
+from baton import wiring
+from baton.adapters.aws import Aws
 from baton.adapters.dynamo.log import DynamoLog
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import Entry
@@ -90,6 +92,12 @@ def _clients() -> tuple[DynamoDBClient, SQSClient, S3Client]:
 
 
 @cache
+def _aws() -> Aws:
+    """Of all functions: to create its clients would be most of what the loading of one takes."""
+    return Aws()
+
+
+@cache
 def _sns() -> SNSClient:
     return boto3.client("sns", region_name=REGION)
 
@@ -148,6 +156,7 @@ class Deployment:
         with pytest.MonkeyPatch.context() as patch:
             for variable, value in variables.items():
                 patch.setenv(variable, str(value))
+            patch.setattr(wiring, "Aws", _aws)
             spec.loader.exec_module(module)
             try:
                 yield module

@@ -1,4 +1,5 @@
-"""What the processes of a simulation derive from the same bytes, derived once: graphs of documents, programs of graphs.
+"""What the processes of a simulation derive from the same bytes, derived once: graphs of documents, programs of graphs,
+and of an engine's limits those of its accounts.
 
 Each process of a world is a cold start, and would compile and index the same documents anew. Both are values that depend
 on nothing else and that nothing changes; every request to a store is made as ever. A bug planted in how they are derived
@@ -13,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from baton.core.decide.spending import SpendingLimits
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import Graph
@@ -34,3 +36,4 @@ def _compiled(text: str, tools: Mapping[str, ToolSpec], *, has_time: Callable[[]
 # In place of the engine's own, for every world there is.
 registering.compile_document = _compiled  # type: ignore[assignment,attr-defined]
 catalog.program_of = lru_cache(512)(catalog.program_of)
+setattr(SpendingLimits, "of", lru_cache(64)(SpendingLimits.of))  # noqa: B010

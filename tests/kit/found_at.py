@@ -24,15 +24,19 @@ def first(name: str, runs: Sequence[T], shows: Callable[[T], bool]) -> int:
 
 def main() -> None:
     """Search for every bug from the beginning."""
+    from tests.kit.breaker_bugs import BREAKER_BUGS
+    from tests.kit.event_bugs import EVENT_BUGS
     from tests.kit.failure_bugs import FAILURE_BUGS
     from tests.kit.planted import PLANTED, found_in
     from tests.kit.schedule_bugs import SCHEDULE_BUGS
-    from tests.simulation import test_failures, test_schedules
+    from tests.simulation import test_breakers, test_events, test_failures, test_schedules
 
     FOUND_AT.clear()
     places = {name: len(found_in(planted)) - 1 for name, planted in PLANTED.items()}
     places |= {name: test_failures.found_by(name) for name in FAILURE_BUGS}
     places |= {bug.__name__: test_schedules.found_by(bug) for bug in SCHEDULE_BUGS}
+    places |= {bug.__name__: test_breakers.found_by(bug) for bug in BREAKER_BUGS}
+    places |= {bug.__name__: test_events.found_by(bug) for bug in EVENT_BUGS}
     PLACES.write_text(json.dumps(places, indent=1, sort_keys=True) + "\n", "utf-8")
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import boto3
 
@@ -18,6 +19,9 @@ from baton.adapters.aws import Aws
 from baton.adapters.dynamo.items import item_size
 from baton.core.read.usage import READ_BYTES, units
 from tests.kit.table import table_properties
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 Item = Mapping[str, Any]
 TABLE = "sagas"
@@ -35,6 +39,11 @@ class Spent(NamedTuple):
     rows: Mapping[tuple[str, str], int] = MappingProxyType({})
 
 
+@cache
+def _looking(region: str, address: str) -> DynamoDBClient:
+    return boto3.client("dynamodb", region_name=region, endpoint_url=address)
+
+
 class Meter:
     """Watches the table `TABLE` through the client of `aws`. Requests to the same item must not overlap."""
 
@@ -44,9 +53,7 @@ class Meter:
         self.client = aws.dynamodb
         there = self.client.meta
         # A client whose own reads are not watched.
-        self._looking = boto3.client(
-            "dynamodb", region_name=there.region_name, endpoint_url=there.endpoint_url
-        )
+        self._looking = _looking(there.region_name, there.endpoint_url)
         for operation in _WRITES:
             there.events.register(f"provide-client-params.dynamodb.{operation}", self._before)
             there.events.register(f"after-call.dynamodb.{operation}", self._after)

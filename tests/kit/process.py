@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ from tests.kit.faults import (
     Crash,
 )
 from tests.kit.telling import is_of_notices
-from tests.kit.virtual import VirtualClock, stand_still
+from tests.kit.virtual import VirtualClock, passes, stand_still
 
 if TYPE_CHECKING:
     from baton.runtime.parts import Engine
@@ -71,7 +71,8 @@ async def pause(seconds: float, *, stands_still: bool = True) -> None:
     What may happen only once does not stand still: its service cannot know that it is called too late, and nothing that
     Baton could do would keep it from acting (docs/effects.md says so).
     """
-    await asyncio.sleep(seconds)
+    if not passes(seconds):
+        await asyncio.sleep(seconds)
     process = RUNS_IN.get()
     if process is not None and stands_still:
         await process.thawed()
@@ -163,15 +164,20 @@ class Process:
         self.is_dead = True
         raise Crash
 
-    async def offload(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def offload(
+        self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, T]:
         """Every port call of the engine comes through here."""
-        name = function.__name__
-        if not is_of_notices(name, args):
-            return await self._called(function, *args, **kwargs)
+        if is_of_notices(function.__name__, args):
+            return self._telling(function, *args, **kwargs)
+        return self._called(function, *args, **kwargs)
+
+    async def _telling(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return await self._called(function, *args, **kwargs)
         except BaseException:
-            self.world.told.had_no_answer(self, name, _service(getattr(function, "__self__", None)), args)
+            service = _service(getattr(function, "__self__", None))
+            self.world.told.had_no_answer(self, function.__name__, service, args)
             raise
 
     async def _called(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -180,14 +186,28 @@ class Process:
             str(args[0]), FOREVER
         ):
             world.stale.append(f"{self.id} asked for an append when its lease was over")
-        await self.thawed()
-        await self._travels(name, args)
+        if self._thaws_at:
+            await self.thawed()
+        self.check()
+        # A reconciler whose runs take no time sends a timer twice for the same moment, and nothing is woken twice.
+        seconds = world.slow.get(name, 0 if self.role == "reconciler" else LATENCY_S)
+        if not passes(seconds):
+            await self._travels(seconds, name, args)
         service = _service(getattr(function, "__self__", None))
         if world.outages:
             await self._outage(service, name)
         fate = world.plan.next(name, self.role == "worker")
         if fate != FINE:
-            world.faults.append(f"{self.id}: {fate} at {name}")
+            return await self._meets(fate, service, function, *args, **kwargs)
+        result = function(*args, **kwargs)
+        self._note(name, service, args, result)
+        return result
+
+    async def _meets(
+        self, fate: str, service: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        world, name = self.world, function.__name__
+        world.faults.append(f"{self.id}: {fate} at {name}")
         if fate == CRASH_BEFORE:
             self.die()
         if fate == THROTTLE:
@@ -214,10 +234,8 @@ class Process:
             raise StoreUnavailable("no answer")
         return result
 
-    async def _travels(self, name: str, args: tuple[Any, ...]) -> None:
-        """Until a request has come to its service."""
-        # A reconciler whose runs take no time sends a timer twice for the same moment, and nothing is woken twice.
-        seconds = self.world.slow.get(name, 0 if self.role == "reconciler" else LATENCY_S)
+    async def _travels(self, seconds: float, name: str, args: tuple[Any, ...]) -> None:
+        """Until a request has come to its service, while other things happen."""
         try:
             await asyncio.sleep(seconds)
         except asyncio.CancelledError:

@@ -1,25 +1,31 @@
 """moto, in half the time: nothing of what it answers is changed, only how long it looks for it.
 
-Only the few inner parts of moto that cost most of a test's time are replaced. Of ours, descriptions of services are unpacked once.
+Only the few inner parts of moto and botocore that cost most of a test's time are replaced.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import msgspec
+import botocore.auth
+import moto.core.responses
+from botocore.awsrequest import AWSRequest
+from botocore.exceptions import NoCredentialsError
 from moto import backend_index
 from moto.core import models
 from moto.core.model import StructureShape
 from moto.core.serialize import BaseJSONSerializer
+from moto.core.utils import method_names_from_class
+from moto.dynamodb.parsing.ast_nodes import Node
 
-from baton.adapters import aws_models
+from baton.adapters import aws
+from baton.adapters.aws_models import Models
 
 OURS = frozenset({"dynamodb", "dynamodbstreams", "lambda", "sns", "sqs"})
-RULES = "endpoint-rule-set-1"
 _structure = BaseJSONSerializer._serialize_type_structure
+_names = cache(method_names_from_class)
+_models = cache(Models)
 
 
 def hasten() -> None:
@@ -29,31 +35,42 @@ def hasten() -> None:
     # Whose address it is, is looked for one service after the other.
     backend_index.backend_url_patterns.sort(key=lambda known: known[0] not in OURS)
     BaseJSONSerializer._serialize_type_structure = _of_what_is_there
-    # Each deployment has a session of its own, which would read what a service can do once more.
-    aws_models._Files.load_file = _unpack_once  # type: ignore[method-assign]
+    # Of the same class, at every request.
+    moto.core.responses.method_names_from_class = _names
+    Node.__deepcopy__ = _twin
+    # The descriptions of the services are the same for every session. The clients of one share them, too.
+    setattr(aws, "Models", _models)  # noqa: B010
+    # Not S3's, whose signature says how a body is encoded.
+    botocore.auth.AUTH_TYPE_MAPS["v4"] = _Unsigned
 
 
-def _unpack_once(self: aws_models._Files, file_path: str) -> object:
-    """Parsed each time, since botocore writes into some of them. Into the rules of endpoints, the largest, it does not."""
-    return _parsed_once(file_path) if Path(file_path).name == RULES else _parsed(file_path)
+class _Unsigned(botocore.auth.BaseSigner):
+    """Says who asks, and proves nothing: moto and MiniStack look for no proof."""
+
+    REQUIRES_REGION = True
+
+    def __init__(self, credentials: Any, service_name: str, region_name: str) -> None:
+        self._credentials = credentials
+        self._scope = f"20260101/{region_name}/{service_name}/aws4_request"
+
+    def add_auth(self, request: AWSRequest) -> None:
+        if self._credentials is None:
+            raise NoCredentialsError
+        who = f"Credential={self._credentials.access_key}/{self._scope}"
+        del request.headers["Authorization"]  # of an attempt before
+        request.headers["Authorization"] = f"AWS4-HMAC-SHA256 {who}, SignedHeaders=host, Signature=none"
 
 
-def _parsed(file_path: str) -> object:
-    content = _content(file_path)
-    return None if content is None else msgspec.json.decode(content)
-
-
-@cache
-def _parsed_once(file_path: str) -> object:
-    return _parsed(file_path)
-
-
-@cache
-def _content(file_path: str) -> bytes | None:
-    for suffix, unpack in aws_models._FORMS.items():
-        if (file := Path(file_path + suffix)).exists():
-            return unpack(file.read_bytes())
-    return None
+def _twin(self: Node, memo: dict[int, Any]) -> Node:
+    """A node of an expression has a type, children that are nodes or values, and a parent, which sets itself."""
+    twin = object.__new__(type(self))
+    vars(twin).update(vars(self), parent=None)
+    if self.children is not None:
+        twin.children = [_twin(child, memo) if isinstance(child, Node) else child for child in self.children]
+        for child in twin.children:
+            if isinstance(child, Node):
+                child.set_parent(twin)
+    return twin
 
 
 def _of_what_is_there(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from baton.core.log.events import Event
+from baton.core.log.events import Entry, Event
 from baton.errors import NotAllowedNow
+from baton.ports import Head
 from tests.kit.calling import after_the_end
 from tests.kit.corpus import Scenario
 from tests.kit.faults import Plan
@@ -38,13 +39,17 @@ class Verdict:
     broken: tuple[str, ...]
     faults: tuple[str, ...]
     kinds: frozenset[str]
-    story: tuple[str, ...] = ()
-    """Every log, entry by entry, where a promise was broken."""
+    logs: tuple[tuple[Head, Sequence[Entry]], ...] = ()
 
     @property
     def result(self) -> tuple[str, Any, tuple[str, ...]]:
         """What must be the same whatever went wrong on the way."""
         return self.status, self.output, self.done
+
+    @property
+    def story(self) -> tuple[str, ...]:
+        """Every log, entry by entry: for who asks why a promise was broken."""
+        return tuple(_story(self.logs))
 
 
 def run(scenario: Scenario, plan: Plan, setup: Callable[[World], None] | None = None) -> Verdict:
@@ -83,7 +88,7 @@ def run(scenario: Scenario, plan: Plan, setup: Callable[[World], None] | None = 
             broken=broken,
             faults=tuple(world.faults),
             kinds=frozenset(_kinds(world)),
-            story=tuple(_story(world)),
+            logs=_logs(world),
         )
 
     try:
@@ -106,7 +111,7 @@ async def _endless(world: World, why: str) -> Verdict:
         broken=(text,),
         faults=tuple(world.faults),
         kinds=frozenset(_kinds(world)),
-        story=tuple(_story(world)),
+        logs=_logs(world),
     )
 
 
@@ -122,10 +127,14 @@ def _kinds(world: World) -> set[str]:
     }
 
 
-def _story(world: World) -> Iterator[str]:
-    for head in world.log.heads():
+def _logs(world: World) -> tuple[tuple[Head, Sequence[Entry]], ...]:
+    return tuple((head, world.entries(head.ref.id)) for head in world.log.heads())
+
+
+def _story(logs: Sequence[tuple[Head, Sequence[Entry]]]) -> Iterator[str]:
+    for head, entries in logs:
         yield f"{head.ref.id}: {head.workflow}, {head.status}"
-        for entry in world.entries(head.ref.id):
+        for entry in entries:
             when = (entry.at - EPOCH) / 1_000
             yield f"  {entry.version:4} at {when:10.3f} s by {entry.invocation or '-'}, epoch {entry.epoch}"
             yield from (f"       {_told(event)}" for event in entry.events)

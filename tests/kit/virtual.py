@@ -9,6 +9,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context, copy_context
+from functools import cached_property
 from heapq import heappop, heappush
 from typing import Any, TypeVar, TypeVarTuple
 
@@ -22,6 +23,7 @@ MAX_ROUNDS = 100_000  # of the loop without any time passing
 RESOLUTION_S = (
     1e-6  # after half a year of seconds a float has no nanoseconds left, and a timer would never be due
 )
+ROUNDS_OF_A_SLEEP = 2  # in one its timer is due, in the next one its task goes on
 EPOCH = 1_790_000_000_000  # where virtual time begins, UTC epoch ms
 
 
@@ -67,6 +69,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     _stopping: bool
     _ready: deque[asyncio.Handle]
+
+    # asyncio asks for each task and future.
+    get_debug: Any = staticmethod(bool)
 
     def __init__(self, most_rounds: int = 0) -> None:
         """`most_rounds`: with more of them it is a livelock; 0: any number."""
@@ -144,12 +149,33 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """As when what runs in the loop does not give it back for so long."""
         self._passed += seconds
 
+    def passes(self, seconds: float) -> bool:
+        """Let so much time pass at once, where nothing else would happen meanwhile: what runs goes on as after a sleep.
+
+        False where something would; then the caller has to sleep. It counts for the rounds that the sleep would take.
+        """
+        timers, after = self._timers, self._passed + seconds
+        while timers and timers[0][2]._cancelled:
+            heappop(timers)
+        if self._ready or (timers and timers[0][0] < after + 2 * RESOLUTION_S):
+            return False
+        if self._rounds < self._most_rounds <= self._rounds + ROUNDS_OF_A_SLEEP:
+            return False
+        self._rounds, self._passed = self._rounds + ROUNDS_OF_A_SLEEP, after
+        return True
+
     def quiet_s(self) -> float:
         """How long nothing will happen; 0 while something does. What was given up in time happens no more."""
         timers = self._timers
         while timers and timers[0][2]._cancelled:
             heappop(timers)
         return 0 if self._ready or not timers else timers[0][0] - self._passed
+
+
+def passes(seconds: float) -> bool:
+    """`VirtualLoop.passes` of the running loop."""
+    loop = asyncio.get_running_loop()
+    return isinstance(loop, VirtualLoop) and loop.passes(seconds)
 
 
 async def until_something_happens(step_s: float) -> None:
@@ -201,7 +227,12 @@ class SeededEntropy:
     """Randomness that is the same in every run."""
 
     def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
+        self._seed = seed
+
+    @cached_property
+    def _random(self) -> random.Random:
+        """Made by the first that draws: most invocations need no randomness, and seeding takes as long as hundreds of draws."""
+        return random.Random(self._seed)
 
     def token(self, bits: int) -> str:
         return f"{self._random.getrandbits(bits):0{bits // 4}x}"

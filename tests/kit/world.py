@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import zip_longest
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -52,6 +53,7 @@ from tests.kit.thinking import Asked, ModelsOf
 from tests.kit.virtual import SeededEntropy, VirtualClock, until_something_happens
 from tests.kit.wakes import WakeQueue
 
+_version = attrgetter("version")
 _decoded = lru_cache(20_000)(decode_entry)  # onlookers read the same logs again and again
 SHARDS = 2
 PERIOD_MS = 60_000  # what the reconciler believes
@@ -144,7 +146,7 @@ class World:
         return None if self.models is None else ModelsOf(process, self.models)
 
     def _new_engine(self, process: Process) -> Engine:
-        engine = Engine.on(
+        return Engine.on(
             self.store,
             self.blobs,
             process.clock,
@@ -155,9 +157,6 @@ class World:
             sandbox=MontySandbox(inline),
             tools=self.tools,
             notices=(self.notices, *self.other_channels),
-        )
-        return replace(
-            engine,
             metrics=self.metrics,
             watch=self.watch,
             confirm_url=self.confirm_url,
@@ -341,9 +340,12 @@ class World:
     def entries(self, saga: str, tenant: str = TENANT) -> list[Entry]:
         """The log of a saga, all branches, in order of versions."""
         ref = SagaRef(tenant, saga)
-        branches = [branch for branch in range(20) if (ref, branch) in self.log._versions]
-        records = [record for branch in branches for record in self.log.read_tail(ref, branch, 0)]
-        return sorted((_decoded(record.data) for record in records), key=lambda entry: entry.version)
+        found: list[Entry] = []
+        for branch in itertools.count():
+            if (ref, branch) not in self.log._versions:
+                break
+            found.extend(_decoded(record.data) for record in self.log.read_tail(ref, branch, 0))
+        return sorted(found, key=_version)
 
     def tool_of(self, saga: str, node: str) -> str:
         """The tool that the log names for a node; empty when it did not succeed."""

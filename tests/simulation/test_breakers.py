@@ -17,6 +17,7 @@ from baton.core.failures.breakers import CLOSED, HALF_OPEN, OPEN
 from tests.kit.breaker_bugs import BREAKER_BUGS
 from tests.kit.breaking import CALLS, PROBES, STATE, OfBreakers, endure
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, NO_ANSWER, STALL, THROTTLE, Plan
+from tests.kit.found_at import first
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(240)]
 
@@ -82,9 +83,17 @@ def test_those_that_wait_do_not_come_in_one_second() -> None:
     assert STATE not in ordeal.oracles
 
 
-@pytest.mark.parametrize("bug", BREAKER_BUGS, ids=lambda bug: bug.__name__)
-def test_a_planted_bug_is_found(bug: Callable[[], AbstractContextManager[None]]) -> None:
-    runs = (Plan(), *(Plan({number: CRASH_AFTER}) for number in _writes()))
+Bug = Callable[[], AbstractContextManager[None]]
+
+
+def found_by(bug: Bug) -> int:
+    """The number of the run that shows a planted bug; -1 if none does."""
+    plans = [Plan(), *(Plan({number: CRASH_AFTER}) for number in _writes())]
     with bug():
-        found = (endure(SAGAS, DOWN_S, plan=plan).oracles for plan in runs)
-        assert any(BREAKER_BUGS[bug] in oracles for oracles in found)
+        shows = BREAKER_BUGS[bug]
+        return first(bug.__name__, plans, lambda plan: shows in endure(SAGAS, DOWN_S, plan=plan).oracles)
+
+
+@pytest.mark.parametrize("bug", BREAKER_BUGS, ids=lambda bug: bug.__name__)
+def test_a_planted_bug_is_found(bug: Bug) -> None:
+    assert found_by(bug) >= 0, bug.__doc__

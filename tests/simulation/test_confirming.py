@@ -6,7 +6,6 @@ What a link is good for, one rule after the other, is in tests/runtime/test_link
 from __future__ import annotations
 
 import os
-from collections import Counter
 from functools import cache
 from itertools import chain, cycle
 
@@ -39,13 +38,17 @@ def tried(turn: int, *faults: tuple[str, int, str], seed: int = 0) -> Trial:
 
 @pytest.mark.parametrize("turn", range(len(MOMENTS_S)), ids=["alone", "reminded", "handed on", "decided"])
 def test_whatever_happens_at_a_write_one_answer_counts_and_its_link_was_the_newest(turn: int) -> None:
-    """A crash at every second write, before and after it in turn; at the others the other fates take turns. `make soak`: all at all."""
+    """At every second write a crash and another fate in turn, in two of the races the first of each two, in the others the second.
+
+    `make soak`: all at all.
+    """
     fates = chain.from_iterable(
         zip(cycle(CRASHES), cycle(fate for fate in EVERYTHING if fate not in CRASHES))
     )
     if turn % 2:
         next(fates)  # what crashes in one race meets something else in the next
-    for number, write in enumerate(writes(turn), 1):
+    numbered = [*enumerate(writes(turn), 1)]
+    for number, write in numbered if IS_ALL else numbered[turn // 2 :: 2]:
         for fate in EVERYTHING if IS_ALL else (next(fates),):
             found = tried(turn, ("write", number, fate))
             assert found.broken == (), f"{fate} at write {number}, {write}"
@@ -53,14 +56,18 @@ def test_whatever_happens_at_a_write_one_answer_counts_and_its_link_was_the_newe
 
 def test_every_one_wins_in_some_race() -> None:
     """So that none of the races is over before it begins."""
-    won: dict[int, Counter[str]] = {turn: Counter() for turn in range(len(MOMENTS_S))}
-    for turn, counts in won.items():
+    wanted = {
+        ALONE: {"0.on link:group:hosts", "0.on ada", "0.by link:group:hosts", "0.by ada"},
+        REMINDED: {"0.on link:group:hosts", "0.on ada"},
+        HANDED_ON: {"0.on ada", "0.on c", "0.by expired", "0.by link:group:hosts"},
+        DECIDED: {"0.on c", "0.on link:group:leads", "0.by expired"},
+    }
+    for turn, missing in wanted.items():
         for seed in range(24):
-            counts.update(_winners(turn + len(MOMENTS_S) * seed))
-    assert won[ALONE].keys() >= {"0.on link:group:hosts", "0.on ada", "0.by link:group:hosts", "0.by ada"}
-    assert won[REMINDED].keys() >= {"0.on link:group:hosts", "0.on ada"}
-    assert won[HANDED_ON].keys() >= {"0.on ada", "0.on c", "0.by expired", "0.by link:group:hosts"}
-    assert won[DECIDED].keys() >= {"0.on c", "0.on link:group:leads", "0.by expired"}
+            missing -= _winners(turn + len(MOMENTS_S) * seed)
+            if not missing:
+                break
+        assert missing == set()
 
 
 def _winners(seed: int) -> set[str]:

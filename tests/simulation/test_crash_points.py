@@ -1,6 +1,7 @@
 """A fault at every single write of every shape of saga: a crash, a lost answer, a hang, a late landing, a freeze: same end, nothing lost.
 
-`make test` lets one write of each kind in each scenario meet a fate, another one in turn: the first of its kind or the last, in turn, too.
+`make test` lets one write of each kind in a scenario meet a fate, another one in turn: the first of its kind or the last, in turn, too. The kinds
+that every scenario has meet one in every second scenario.
 `make soak` begins with all fates at all writes.
 """
 
@@ -76,17 +77,23 @@ def points() -> Mapping[tuple[str, str], list[tuple[int, str]]]:
         [*enumerate(its, 1)] if IS_ALL else [*_one_of_a_kind(its, turn)]
         for turn, its in enumerate(all_writes)
     ]
-    is_rare = {
-        write
-        for write, count in Counter(write for _, write in chain(*places)).items()
-        if count < len(EVERYTHING)
-    }
-    turns = {write: cycle(EVERYTHING) for write in WRITES}
+    counts = Counter(write for _, write in chain(*places))
+    turns = {write: _fates_in_turn(count) for write, count in counts.items()}
     for scenario, its in zip(CORPUS, places, strict=True):
         for number, write in its:
-            for fate in EVERYTHING if IS_ALL or write in is_rare else (next(turns[write]),):
+            for fate in EVERYTHING if IS_ALL else next(turns[write]):
                 chosen[scenario.name, fate].append((number, write))
     return chosen
+
+
+def _fates_in_turn(count: int) -> Iterator[Sequence[str]]:
+    """What writes of a kind meet that so many scenarios have: rare ones share all the fates, others have one, of the commonest every second."""
+    if count < len(EVERYTHING):
+        return iter([EVERYTHING[first::count] for first in range(count)])
+    one_each = ((fate,) for fate in EVERYTHING)
+    return cycle(
+        one_each if count < 4 * len(EVERYTHING) else chain.from_iterable((one, ()) for one in one_each)
+    )
 
 
 def _one_of_a_kind(writes: Sequence[str], turn: int) -> Iterator[tuple[int, str]]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.kit.faults import Crash
 from tests.kit.schedule import Schedule, trial
-from tests.kit.virtual import run_virtual
+from tests.kit.virtual import Livelock, VirtualLoop, passes, run_virtual
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation
@@ -31,6 +31,49 @@ def test_a_sweep_that_finds_nothing_is_as_good_as_none(
     without = trial(schedule)
     monkeypatch.setattr(World, "_passes_quietly", lambda *_: False)
     assert trial(schedule) == without
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [Schedule("fan", 1), Schedule("mishaps", 4, is_warm=True), Schedule("kids", 2, skew_ms=3_000, budget=3)],
+    ids=lambda schedule: schedule.scenario,
+)
+def test_time_that_passes_at_once_is_as_good_as_a_sleep(
+    schedule: Schedule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = trial(schedule)
+    monkeypatch.setattr(VirtualLoop, "passes", lambda *_: False)
+    assert trial(schedule) == at_once
+
+
+def test_time_passes_at_once_only_where_nothing_would_happen_meanwhile() -> None:
+    async def story() -> list[tuple[bool, float]]:
+        loop, found = asyncio.get_running_loop(), list[tuple[bool, float]]()
+
+        def tried(seconds: float) -> None:
+            found.append((passes(seconds), loop.time()))
+
+        tried(2)
+        timer = loop.call_later(3, tried, 1)
+        tried(2)
+        tried(1)  # which would be the moment of the timer
+        timer.cancel()
+        tried(1)
+        loop.call_soon(int)
+        tried(1)
+        return found
+
+    assert run_virtual(story()) == [(True, 2), (True, 4), (False, 4), (True, 5), (False, 5)]
+
+
+def test_what_goes_round_and_sleeps_is_stopped() -> None:
+    async def story() -> None:
+        while True:
+            if not passes(1):
+                await asyncio.sleep(1)
+
+    with pytest.raises(Livelock):
+        run_virtual(story(), 100)
 
 
 def test_timers_of_one_moment_ring_in_the_order_in_which_they_were_set() -> None:

@@ -288,6 +288,23 @@ def test_a_pass_that_ends_a_round_stops_them_too() -> None:
     assert saga.state.closed == {"m@0": ("y",)}
 
 
+def test_what_ends_a_round_does_not_name_a_map_again_that_has_ended_with_it() -> None:
+    saga = begun(
+        f"""
+a: {{tool: t}}
+m: {{{LATE}, tool: t, after: a}}
+b: {{tool: t, after: m, loop: {{while: "loop.iteration < 1", back_to: a}}}}
+"""
+    )
+    saga.go(done("a@0"))
+    saga.go(done("m@0#0"), running=["m@0#1"])
+    saga.go(done("b@0"), running=["m@0#1"])
+    over, end = saga.entries[-1].events
+    assert isinstance(over, ev.MapEnded)
+    assert isinstance(end, ev.StepSucceeded)
+    assert (end.drops, list(saga.state.tokens)) == ((), ["a@1"])
+
+
 def test_what_follows_gets_a_place_before_items_that_have_none_yet() -> None:
     saga = begun()
     saga.go(done("m#0"))

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -107,8 +107,9 @@ class Engine:
         sandbox: Sandbox,
         tools: Mapping[str, ToolSpec],
         notices: Sequence[Notices],
+        **more: Any,
     ) -> Engine:
-        """On this store and within its limits, with nothing learned yet."""
+        """On this store and within its limits, with nothing learned yet. `more`: what is not as it is by default."""
         limits = limits.within(store.limits.item_bytes)
         return cls(
             store=store,
@@ -124,6 +125,7 @@ class Engine:
             limits=limits,
             notices=notices,
             ledger_cache=LedgerCache(store.budgets, SpendingLimits.of(limits)),
+            **more,
         )
 
     @property

@@ -226,8 +226,8 @@ class MemoryLog:
             versions = self._versions.get((ref, branch), [])
             start = bisect_right(versions, after)
             wanted = versions[start:] if limit is None else versions[start : start + limit]
-            found = [self._entries[ref, branch][version] for version in wanted]
-            return [record for record in found if not self._is_over(record)]
+            entries, now = self._entries.get((ref, branch), {}), self._clock.now() if self._clock else 0
+            return [entries[version] for version in wanted if not is_over(entries[version].expires, now)]
 
     def put_snapshot(self, ref: SagaRef, record: Record) -> None:
         record = _stored(ref, "SNAP", record)

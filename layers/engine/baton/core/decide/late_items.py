@@ -79,6 +79,8 @@ def ends_first(
             state = apply(state, one)
     if not gone:
         return [*first, event]
-    absorbs = {slot for slot in gone if node_of(slot)[0] in program.index.tails_of}
-    left = tuple(slot for slot in drops if owner_of(slot) not in gone or slot in gone - absorbs)
+    closed = {
+        slot for slot in gone if slot in state.closed and node_of(slot)[0] not in program.index.tails_of
+    }
+    left = tuple(slot for slot in drops if owner_of(slot) not in gone or slot in closed)
     return [*first, replace(event, drops=left)]
