@@ -19,9 +19,9 @@ from baton.core.models.usage import Price, Usage
 from baton.core.read.usage import Deployment as Assumed
 from baton.ports import Appended, Message, Record, SagaRef, Wake
 from baton.ports.models import CALLS, ModelAnswer, ModelCall, ModelRequest, Over
-from baton.runtime.deadline import Deadline
-from baton.runtime.history import History
-from baton.runtime.parts import Engine
+from baton.runtime.engine.parts import Engine
+from baton.runtime.invocation.deadline import Deadline
+from baton.runtime.log.history import History
 from baton.runtime.worker.runner import YIELDED, Runner
 from baton.tools.define import Registry
 from benchmarks.calls import calls_of

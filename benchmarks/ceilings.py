@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from baton.adapters.dynamo.items import DUE_INDEX, STATUS_INDEX
 from baton.core.read.usage import Deployment, units
-from baton.runtime import quota, reconcile
+from baton.runtime import reconcile
+from baton.runtime.starting import quota
 from benchmarks import quotas
 from benchmarks.cost import VCPU_MB
 from benchmarks.counts import TABLE_ITSELF, Counts, Use

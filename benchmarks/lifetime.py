@@ -18,11 +18,11 @@ from baton.adapters.dynamo.log import DynamoLog
 from baton.adapters.dynamo.store import DynamoStore
 from baton.adapters.sqs_queue import SqsQueue
 from baton.ports import Appended, Message, Record, Release, SagaRef, Wake
-from baton.runtime.deadline import Deadline
+from baton.runtime.engine.request import Caller
+from baton.runtime.invocation.deadline import Deadline
 from baton.runtime.queries import Queries
 from baton.runtime.rates import RateLimiter
 from baton.runtime.relay import Relay, StreamItem
-from baton.runtime.request import Caller
 from baton.runtime.service import Service
 from baton.runtime.worker.runner import YIELDED, Runner
 from benchmarks.stage import HOUR_MS, TENANT, USER, chain_of, engine_on, invocation

@@ -24,11 +24,11 @@ from baton.core.limits import Limits
 from baton.core.log.events import Event, Value
 from baton.core.read.usage import units
 from baton.ports import Appended, Head, Message, Record, Release, SagaRef, Wake
-from baton.runtime.context import Invocation
-from baton.runtime.history import History
-from baton.runtime.parts import Engine, Parts
+from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.engine.request import Caller
+from baton.runtime.invocation.context import Invocation
+from baton.runtime.log.history import History
 from baton.runtime.relay import Relay, StreamItem
-from baton.runtime.request import Caller
 from baton.runtime.service import Service
 from baton.runtime.worker.worker import Delivery, Worker
 from baton.tools.perform import ToolPerformer

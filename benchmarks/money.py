@@ -20,8 +20,8 @@ from baton.core.limits import Limits
 from baton.core.read.usage import units
 from baton.errors import Throttled
 from baton.ports import Account, Answer, Budgets, Change, Offload
-from baton.runtime.account_queue import AccountQueue
-from baton.runtime.store_retrier import StoreRetrier, Threads
+from baton.runtime.invocation.store_retrier import StoreRetrier, Threads
+from baton.runtime.money.account_queue import AccountQueue
 from benchmarks.figures import Bench, Figure, Sample
 from tests.kit import ministack
 from tests.kit.meter import TABLE

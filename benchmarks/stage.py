@@ -22,12 +22,12 @@ from baton.adapters.monty_sandbox import MontySandbox
 from baton.adapters.s3_blobs import S3Blobs
 from baton.core.limits import Limits
 from baton.ports import Blobs, Message, Offload, SagaRef, Store
-from baton.runtime.context import Invocation
-from baton.runtime.duration_estimator import DurationEstimator
-from baton.runtime.parts import Engine, Parts
-from baton.runtime.request import Caller
+from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.engine.request import Caller
+from baton.runtime.invocation.context import Invocation
+from baton.runtime.invocation.duration_estimator import DurationEstimator
+from baton.runtime.invocation.store_retrier import Threads, inline
 from baton.runtime.service import Service
-from baton.runtime.store_retrier import Threads, inline
 from baton.runtime.worker.runner import Runner
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer

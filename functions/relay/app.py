@@ -10,7 +10,7 @@ from baton.loading import loading
 
 with loading():
     from baton.errors import PoisonMessage
-    from baton.runtime.context import answer
+    from baton.runtime.invocation.context import answer
     from baton.runtime.relay import StreamItem
     from baton.wiring import image_wake, make_relay
 

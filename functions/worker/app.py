@@ -9,7 +9,7 @@ from typing import Any
 from baton.loading import loading
 
 with loading():
-    from baton.runtime.context import Invocation, answer
+    from baton.runtime.invocation.context import Invocation, answer
     from baton.runtime.worker.worker import Delivery
     from baton.wiring import make_worker
 

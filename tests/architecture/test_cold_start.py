@@ -60,10 +60,10 @@ SELDOM = {
     "baton.core.conditions.schemaplan",
     "baton.core.conditions.schemawork",
     "baton.core.log.snapshots",
-    "baton.runtime.quota",
-    "baton.runtime.start",
+    "baton.runtime.starting.quota",
+    "baton.runtime.starting.start",
 }
-CHILDREN = {"baton.runtime.children"}
+CHILDREN = {"baton.runtime.starting.children"}
 # What a deployment has not set up.
 CHANNELS = {f"baton.adapters.channels.{name}" for name in ("eventbridge", "mail", "webhook")}
 TELLING = {"baton.adapters.channels"}
@@ -81,8 +81,8 @@ SAGAS = {
     "baton.core.log.state",
     "baton.core.nodes",
     "baton.core.read",
-    "baton.runtime.history",
-    "baton.runtime.parts",
+    "baton.runtime.log.history",
+    "baton.runtime.engine.parts",
     "baton.runtime.worker",
 }
 WEB = {"aws_lambda_powertools", "baton.console", "baton.web", "jinja2"}

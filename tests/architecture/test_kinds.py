@@ -44,8 +44,8 @@ LEFT = {
     "core/read/claims.py": 1,
     "core/read/timeline.py": 3,
     "core/read/usage.py": 2,
-    "runtime/model_caller.py": 3,
-    "runtime/request_holds.py": 1,
+    "runtime/models/model_caller.py": 3,
+    "runtime/money/request_holds.py": 1,
     "runtime/performers/tend_children.py": 1,
 }
 # The literals of readers that have another meaning there.

@@ -14,8 +14,8 @@ from baton.core.letters import Letter
 from baton.core.log.answers import Answer
 from baton.core.log.references import SCHEME
 from baton.core.schedules.record import Outcome
+from baton.runtime.engine.request import Caller
 from baton.runtime.queries import Queries
-from baton.runtime.request import Caller
 from tests.browser.hostile import MEGABYTE, hostile, plain, url
 from tests.browser.kitchen import EVENING
 from tests.browser.site import Site

@@ -8,7 +8,7 @@ from typing import Any
 from baton.cli.breaker_lines import breaker_lines, breaker_rows
 from baton.cli.waiting import helping, waits
 from baton.core.failures.breakers import Breaker, BreakerTerms, Failed, forced_open, judged, probed, reported
-from baton.runtime.breaker_desk import breaker_view
+from baton.runtime.desks.breaker_desk import breaker_view
 from baton.words.event_words import EventWords
 from tests.cli.conftest import Baton, FakeApi
 

@@ -20,7 +20,7 @@ from baton.core.schedules.record import (
     Outcome,
     ScheduleRecord,
 )
-from baton.runtime.schedule_desk import schedule_view
+from baton.runtime.triggers.schedule_desk import schedule_view
 from tests.cli.conftest import Baton, FakeApi
 
 NOW = 1_790_000_000_000

@@ -19,8 +19,8 @@ from baton.core.limits import Limits
 from baton.core.log.events import Notice
 from baton.errors import ChannelRefused, StoreUnavailable, Throttled
 from baton.ports.notices import CLAIM_MS, WINDOW_MS, Notices, Telling, incident_of
-from baton.runtime.channels import send
-from baton.runtime.store_retrier import inline
+from baton.runtime.invocation.store_retrier import inline
+from baton.runtime.people.channels import send
 from tests.contract.stores import AwsStores, Stores
 
 NOW = 1_790_000_000_000

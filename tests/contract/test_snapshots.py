@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from baton.core.limits import Limits
 from baton.core.log.snapshots import encode_moved, encode_state
 from baton.ports import Head, Record
-from baton.runtime.history import History
-from baton.runtime.store_retrier import StoreRetrier, inline
+from baton.runtime.invocation.store_retrier import StoreRetrier, inline
+from baton.runtime.log.history import History
 from tests.contract.stores import SAGA, StillClock, Stores, a_head
 from tests.contract.test_entries import noise
 from tests.core.build import Saga, chain

@@ -13,7 +13,7 @@ from baton.core.log.events import Failure, Parked, SagaEnded, StepFailed
 from baton.core.read.metrics import NAMESPACE, Figures
 from baton.local.parameters import check_rules
 from baton.local.problems import TemplateProblem
-from baton.runtime.metrics import Metrics
+from baton.runtime.invocation.metrics import Metrics
 from tests.deploy.stack import ROOT, Stack, stack
 from tests.kit import emf
 

@@ -22,9 +22,9 @@ from baton.adapters.clock import SystemClock
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import Entry, Event
 from baton.ports import Clock, Head, Performer, SagaRef, StepContext
-from baton.runtime.context import Invocation
-from baton.runtime.parts import Engine
-from baton.runtime.request import Caller
+from baton.runtime.engine.parts import Engine
+from baton.runtime.engine.request import Caller
+from baton.runtime.invocation.context import Invocation
 from baton.runtime.service import Service
 from baton.runtime.worker.worker import Delivery, Worker
 from tests.kit.app.books import VARIABLE, Books

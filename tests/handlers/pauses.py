@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from baton.adapters.clock import SystemClock
-from baton.runtime import store_retrier
+from baton.runtime.invocation import store_retrier
 
 
 class Pauses:

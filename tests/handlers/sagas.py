@@ -10,12 +10,12 @@ from typing import Any
 
 from baton.core.log.events import Ask, AttemptFailed, Event, Failure, Notice, Parked, StrategyChosen
 from baton.ports import SagaRef
-from baton.runtime.context import Invocation
-from baton.runtime.history import History
-from baton.runtime.parts import Engine, Parts
-from baton.runtime.request import Caller
+from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.engine.request import Caller
+from baton.runtime.invocation.context import Invocation
+from baton.runtime.log.history import History
 from baton.runtime.service import Service
-from baton.runtime.start import Beginning, body_hash
+from baton.runtime.starting.start import Beginning, body_hash
 from tests.handlers.deployment import changed, payload
 
 ADA = SagaRef("acme", "dinner-for-ada")

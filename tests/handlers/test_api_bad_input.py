@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from baton.errors import InvalidDefinition, InvalidInput, Problem
-from baton.runtime.cursors import write_cursor
+from baton.runtime.engine.cursors import write_cursor
 from baton.web import problems
 from baton.web.requests import read_body
 from baton.web.routes import ROUTES

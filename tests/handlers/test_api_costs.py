@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from baton.errors import CorruptLog, TooLarge
-from baton.runtime import aws_costs
-from baton.runtime.cost import cost_of
+from baton.runtime.reads import aws_costs
+from baton.runtime.reads.cost import cost_of
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ALL, GRACE, SILENT, begin
 

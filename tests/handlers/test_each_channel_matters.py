@@ -12,8 +12,8 @@ import pytest
 from baton.core.log.events import Notice
 from baton.errors import ChannelRefused
 from baton.ports import Telling
-from baton.runtime.context import Invocation
-from baton.runtime.parts import Parts
+from baton.runtime.engine.parts import Parts
+from baton.runtime.invocation.context import Invocation
 from baton.settings import SettingsError, WorkerSettings, variable_of
 from tests.handlers.deployment import Deployment
 

@@ -28,8 +28,8 @@ from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Desk, Failed, Next
 from baton.core.nodes.child import ChildKind
 from baton.errors import NotFound
-from baton.runtime.catalog import Catalog
 from baton.runtime.service import Service
+from baton.runtime.starting.catalog import Catalog
 from tests.kit.bugs import replaced
 from tests.kit.lending import UNDOING, of_undoing
 from tests.kit.map_bugs import MAPS, of_maps, of_pauses

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from baton.core.decide import held
 from baton.core.failures.breakers import HALF_OPEN, Breaker, BreakerTerms
-from baton.runtime import breaking
+from baton.runtime.steps import breaking
 from tests.kit.breaking import ATTEMPTS, CALLS, ENDS, PROBES, STATE
 from tests.kit.bugs import replaced
 

@@ -22,15 +22,15 @@ from baton.core.log.events import Entry, NoticeDue, Parked, Revived
 from baton.core.log.state import State, slot_of
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Appended, Head, Record, Release, SagaRef, Wake
-from baton.runtime import history
-from baton.runtime import lease as lease_module
-from baton.runtime.children import Children
-from baton.runtime.history import History
-from baton.runtime.inflight import InFlight
-from baton.runtime.lease import Lease, Leases
-from baton.runtime.log_writer import LogWriter
+from baton.runtime.engine.log_writer import LogWriter
+from baton.runtime.invocation.store_retrier import StoreRetrier
+from baton.runtime.log import history
+from baton.runtime.log import lease as lease_module
+from baton.runtime.log.history import History
+from baton.runtime.log.lease import Lease, Leases
 from baton.runtime.service import Service
-from baton.runtime.store_retrier import StoreRetrier
+from baton.runtime.starting.children import Children
+from baton.runtime.steps.inflight import InFlight
 from baton.runtime.worker.runner import Runner
 
 

@@ -13,7 +13,7 @@ from baton.core.log import fold as folding
 from baton.core.log.callbacks import CALLBACK, completed_with, slot_in
 from baton.core.log.events import AttemptFailed, CallbackOpened, SignalReceived
 from baton.core.log.state import State, slot_of, without
-from baton.runtime import callbacks
+from baton.runtime.desks import callbacks
 from tests.kit.bugs import replaced
 
 

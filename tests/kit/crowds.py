@@ -20,8 +20,8 @@ from baton.adapters.memory.log import MemoryLog
 from baton.adapters.memory.store import MemoryStore
 from baton.core.limits import Limits
 from baton.ports import LANES, SWEEP, TIMER, WORK, Head, Message, Record, Release, SagaRef
-from baton.runtime.context import Invocation, InvocationContext
-from baton.runtime.lease import Lease, Leases
+from baton.runtime.invocation.context import Invocation, InvocationContext
+from baton.runtime.log.lease import Lease, Leases
 from baton.runtime.reconcile import Reconciler
 from tests.kit.virtual import SeededEntropy, VirtualClock, run_virtual
 

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from baton.adapters.memory.subscriptions import MemorySubscriptions
 from baton.core.outside.cloudevents import identity_of
-from baton.runtime import event_desk, registering, subscribing
-from baton.runtime.event_desk import EventDesk
+from baton.runtime.desks import registering
+from baton.runtime.triggers import event_desk, subscribing
+from baton.runtime.triggers.event_desk import EventDesk
 from tests.kit.bugs import replaced
 from tests.kit.eventing import EVERY, GONE, ONCE, SIGNAL
 

@@ -18,9 +18,10 @@ from baton.core.log import fold as folding
 from baton.core.log.events import NoticeDue, Revived, StepFailed
 from baton.core.log.state import State
 from baton.ports import StepFailure
-from baton.runtime import attempt_input, effect_claims
-from baton.runtime.effect_claims import EffectClaims
-from baton.runtime.lease import WithinLease
+from baton.runtime.attempts import attempt_input
+from baton.runtime.log.lease import WithinLease
+from baton.runtime.steps import effect_claims
+from baton.runtime.steps.effect_claims import EffectClaims
 from tests.kit.bugs import replaced
 
 

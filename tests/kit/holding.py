@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from baton import tool
-from baton.runtime.watch import Held, Watch
+from baton.runtime.invocation.watch import Held, Watch
 from baton.tools.define import Registry
 from tests.kit.virtual import VirtualLoop
 

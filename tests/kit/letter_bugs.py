@@ -13,7 +13,7 @@ from baton.core.letters import PENDING, REDRIVEN, DeadMessage, Letter
 from baton.ports import Wake
 from baton.runtime import dead_letters
 from baton.runtime.dead_letters import LetterCollector
-from baton.runtime.letter_desk import LetterDesk
+from baton.runtime.desks.letter_desk import LetterDesk
 from tests.kit.bugs import replaced
 
 

@@ -19,7 +19,7 @@ from baton.core.log.events import Entry, NoticeDue, SignalReceived
 from baton.core.log.fold import fold
 from baton.core.log.state import ANSWER, State
 from baton.errors import Forbidden, LinkOver, NotAllowedNow, NotFound
-from baton.runtime.links import seal_of
+from baton.runtime.people.links import seal_of
 from tests.kit.virtual import EPOCH
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ from baton.core.models import messages
 from baton.core.nodes import replanning, thinking
 from baton.ports import Head, StepContext
 from baton.ports.models import ModelAnswer, ModelRequest
-from baton.runtime import background, model_caller, model_request
-from baton.runtime.account_queue import AccountQueue
-from baton.runtime.billed import Left
-from baton.runtime.history import History
-from baton.runtime.ledger import Ledger
-from baton.runtime.model_request import Asking
-from baton.runtime.request_holds import RequestHolds
+from baton.runtime.log.history import History
+from baton.runtime.models import background, model_caller, model_request
+from baton.runtime.models.model_request import Asking
+from baton.runtime.money.account_queue import AccountQueue
+from baton.runtime.money.billed import Left
+from baton.runtime.money.ledger import Ledger
+from baton.runtime.money.request_holds import RequestHolds
 from tests.kit.bugs import replaced
 from tests.kit.faults import Crash
 from tests.kit.thinking import ModelsOf

@@ -12,13 +12,14 @@ from baton.adapters.memory.budgets import MemoryBudgets
 from baton.core.decide.builder import RunStep
 from baton.core.log.state import State
 from baton.ports import Account, Drawn, SagaRef, StepContext, Sums
-from baton.runtime import approvals, effect_claims, steps
-from baton.runtime.account_queue import AccountQueue
-from baton.runtime.effect_claims import EffectClaims
-from baton.runtime.inflight import InFlight
-from baton.runtime.ledger import Ledger
-from baton.runtime.slices import Slices
-from baton.runtime.steps import Steps
+from baton.runtime.attempts import approvals
+from baton.runtime.money.account_queue import AccountQueue
+from baton.runtime.money.ledger import Ledger
+from baton.runtime.money.slices import Slices
+from baton.runtime.steps import effect_claims, steps
+from baton.runtime.steps.effect_claims import EffectClaims
+from baton.runtime.steps.inflight import InFlight
+from baton.runtime.steps.steps import Steps
 from tests.kit.bugs import replaced
 
 

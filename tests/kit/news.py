@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from baton.core.log.events import SignalReceived, Value
 from baton.ports import SagaRef
-from baton.runtime.context import Invocation
-from baton.runtime.history import History
-from baton.runtime.parts import Engine, Parts
+from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.invocation.context import Invocation
+from baton.runtime.log.history import History
 
 
 async def add_news(engine: Engine, ref: SagaRef, entries: int) -> None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from baton.core.log.events import Notice
 from baton.errors import EngineFault, NotAllowedNow
 from baton.ports.notices import Incident
-from baton.runtime.incidents import IncidentDesk
-from baton.runtime.request import Caller, Request
+from baton.runtime.desks.incidents import IncidentDesk
+from baton.runtime.engine.request import Caller, Request
 from tests.kit import letters
 from tests.kit.faults import Crash
 from tests.kit.toolbox import Books, make_registry

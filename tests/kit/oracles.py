@@ -44,7 +44,7 @@ from baton.core.log.signal_folds import fingerprint
 from baton.core.log.state import ANSWER, slot_of
 from baton.core.money import micro_dollars
 from baton.ports import Account, SagaRef
-from baton.runtime.question_rows import PLACES_DAY
+from baton.runtime.people.question_rows import PLACES_DAY
 from tests.kit.again import undone_and_done_again
 from tests.kit.asking import of_questions
 from tests.kit.calling import of_callbacks, unheard

@@ -37,7 +37,7 @@ from tests.kit.telling import is_of_notices
 from tests.kit.virtual import VirtualClock, passes, stand_still
 
 if TYPE_CHECKING:
-    from baton.runtime.parts import Engine
+    from baton.runtime.engine.parts import Engine
     from tests.kit.world import World
 
 P = ParamSpec("P")

@@ -14,7 +14,9 @@ from baton.core.log.events import Ask
 from baton.core.log.state import State
 from baton.core.nodes.base import Activation
 from baton.core.nodes.human import HumanKind
-from baton.runtime import confirming, links, service
+from baton.runtime import service
+from baton.runtime.desks import confirming
+from baton.runtime.people import links
 from baton.runtime.service import Service
 from tests.kit.bugs import replaced
 

@@ -10,8 +10,8 @@ import msgspec
 
 from baton.adapters.memory.log import MemoryLog
 from baton.ports import Release, SagaRef, Wake
+from baton.runtime.invocation.store_retrier import StoreRetrier
 from baton.runtime.relay import Relay, StreamItem
-from baton.runtime.store_retrier import StoreRetrier
 from tests.kit.bugs import replaced
 
 

@@ -22,7 +22,7 @@ from baton.core.log.answers import Answer, answer_key
 from baton.core.log.callbacks import CALLBACK, Said
 from baton.errors import NotAllowedNow, Throttled
 from baton.ports import Message, SagaRef, StepContext
-from baton.runtime.context import Invocation
+from baton.runtime.invocation.context import Invocation
 from baton.runtime.service import Service
 from baton.runtime.worker.worker import Worker
 from baton.tools.define import Registry

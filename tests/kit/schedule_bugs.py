@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from baton.adapters.memory.schedules import MemorySchedules
 from baton.core.schedules.record import ScheduleRecord, opened
 from baton.ports import SagaRef
-from baton.runtime import ticking
-from baton.runtime.ticking import Ticker
+from baton.runtime.triggers import ticking
+from baton.runtime.triggers.ticking import Ticker
 from tests.kit.bugs import replaced
 from tests.kit.ticking import COUNTS, EVERY, ONCE, OVERLAP, TIME
 

@@ -21,7 +21,7 @@ from baton.local.sandbox import Result
 from baton.local.stream_batch import BatchRunner
 from baton.local.stream_record import Record, sequence_of
 from baton.ports import SagaRef, Wake
-from baton.runtime.context import answer
+from baton.runtime.invocation.context import answer
 from baton.runtime.relay import StreamItem
 from tests.kit.faults import Crash
 from tests.kit.virtual import VirtualClock

@@ -11,7 +11,7 @@ from typing import Any
 from baton.core.schedules.record import SKIPPED, STARTED, ScheduleRecord
 from baton.ports import Head, SagaRef
 from baton.runtime.service import Service
-from baton.runtime.ticking import saga_of
+from baton.runtime.triggers.ticking import saga_of
 from tests.kit.corpus import patiently
 from tests.kit.faults import Plan
 from tests.kit.toolbox import Books, make_registry

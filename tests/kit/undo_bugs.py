@@ -12,7 +12,7 @@ from baton.core.decide import decide, undo_steps, undoing
 from baton.core.log import fold, forks
 from baton.core.log.state import State
 from baton.core.log.undos import Undoable
-from baton.runtime import steps
+from baton.runtime.steps import steps
 from tests.kit.bugs import replaced
 
 

@@ -33,15 +33,15 @@ from baton.core.log.events import Entry, Event, SagaEnded, StepSucceeded
 from baton.errors import EngineFault
 from baton.ports import LANES, Message, SagaRef, Wake, Watch
 from baton.ports.models import Models
-from baton.runtime.context import Invocation
-from baton.runtime.metrics import Metrics
-from baton.runtime.parts import Engine
+from baton.runtime.engine.parts import Engine
+from baton.runtime.engine.request import Caller
+from baton.runtime.invocation.context import Invocation
+from baton.runtime.invocation.metrics import Metrics
+from baton.runtime.invocation.store_retrier import inline
 from baton.runtime.queries import Queries
 from baton.runtime.reconcile import PERIODS_AHEAD, Reconciler
 from baton.runtime.relay import Relay
-from baton.runtime.request import Caller
 from baton.runtime.service import Service
-from baton.runtime.store_retrier import inline
 from baton.runtime.worker.worker import Delivery
 from baton.tools.define import Registry
 from tests.kit.faults import Crash, Plan

@@ -17,10 +17,10 @@ from baton.core.limits import DAY_MS, Limits
 from baton.core.log.state import Money, Origin, State
 from baton.errors import StoreUnavailable
 from baton.ports import Account, Answer, Budgets, Change, Offload, Reservation, Sums
-from baton.runtime.context import Invocation, InvocationContext
-from baton.runtime.ledger import Ledger
-from baton.runtime.ledger_cache import LedgerCache
-from baton.runtime.store_retrier import StoreRetrier, inline
+from baton.runtime.invocation.context import Invocation, InvocationContext
+from baton.runtime.invocation.store_retrier import StoreRetrier, inline
+from baton.runtime.money.ledger import Ledger
+from baton.runtime.money.ledger_cache import LedgerCache
 from tests.kit.virtual import SeededEntropy, run_virtual
 
 DOLLAR = 1_000_000

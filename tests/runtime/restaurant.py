@@ -20,10 +20,10 @@ from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable
 from baton.ports import Effect, StepContext, StepFailure
-from baton.runtime import context
-from baton.runtime.claims import Done
-from baton.runtime.effect_claims import EffectClaims
-from baton.runtime.store_retrier import StoreRetrier
+from baton.runtime.invocation import context
+from baton.runtime.invocation.store_retrier import StoreRetrier
+from baton.runtime.steps.claims import Done
+from baton.runtime.steps.effect_claims import EffectClaims
 from tests.kit.virtual import SeededEntropy, VirtualClock, run_virtual
 
 P = ParamSpec("P")

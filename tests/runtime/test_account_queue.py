@@ -13,8 +13,8 @@ import pytest
 from baton.adapters.memory.budgets import MemoryBudgets
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import Account, Answer, Sums
-from baton.runtime.account_queue import AccountQueue
-from baton.runtime.store_retrier import StoreRetrier
+from baton.runtime.invocation.store_retrier import StoreRetrier
+from baton.runtime.money.account_queue import AccountQueue
 from tests.kit.bugs import replaced
 from tests.kit.money_bugs import a_change_that_is_made_again_counts_again
 from tests.kit.virtual import SeededEntropy

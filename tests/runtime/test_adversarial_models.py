@@ -14,7 +14,7 @@ from baton.core.log.answers import Answer
 from baton.core.log.events import AttemptFailed, CallsBegan, StepSucceeded
 from baton.core.models.messages import MOST_RESULT
 from baton.ports.models import ModelAnswer, ModelRequest
-from baton.runtime.model_caller import MOST_CALLS
+from baton.runtime.models.model_caller import MOST_CALLS
 from tests.kit.scripted import Scripted, asks_for, by_turn, in_turn, says
 from tests.kit.toolbox import Books
 from tests.kit.world import World

@@ -18,7 +18,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.log.answers import Answer
 from baton.core.log.events import StepSucceeded
 from baton.core.nodes.registry import KINDS
-from baton.runtime.parts import Engine
+from baton.runtime.engine.parts import Engine
 from baton.tools.define import Registry
 from tests.kit.corpus import start
 from tests.kit.process import Process

@@ -12,8 +12,8 @@ from baton.core.log.agents import Agent
 from baton.core.log.snapshots import encode_state
 from baton.ports import Head, Record, SagaRef
 from baton.ports.models import ModelAnswer, ModelRequest
-from baton.runtime.history import History
-from baton.runtime.store_retrier import StoreRetrier, inline
+from baton.runtime.invocation.store_retrier import StoreRetrier, inline
+from baton.runtime.log.history import History
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, says
 from tests.kit.toolbox import Books

@@ -11,7 +11,7 @@ from baton import StepFailure, tool
 from baton.core.log.answers import Answer
 from baton.core.log.events import AttemptFailed, QuestionClosed, QuestionOpened, StepSucceeded
 from baton.errors import NotAllowedNow
-from baton.runtime.question_rows import PLACES_DAY
+from baton.runtime.people.question_rows import PLACES_DAY
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.world import World

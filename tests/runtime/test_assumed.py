@@ -12,7 +12,7 @@ from baton.core.log.events import AttemptFailed, Revived, StepInterrupted, StepS
 from baton.core.models.usage import Usage
 from baton.ports import Account, SagaRef, Sums
 from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest
-from baton.runtime.ledger import Ledger
+from baton.runtime.money.ledger import Ledger
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Crash
 from tests.kit.scripted import Scripted, in_turn, says
 from tests.kit.toolbox import Books

@@ -11,8 +11,8 @@ import pytest
 
 from baton.core.failures.breakers import CLOSED, OPEN
 from baton.core.log.events import AttemptFailed, StepHeld, StepSucceeded
-from baton.runtime import breaking
-from baton.runtime.parts import Engine
+from baton.runtime.engine.parts import Engine
+from baton.runtime.steps import breaking
 from tests.kit.corpus import patiently
 from tests.kit.down import PAYMENTS, Target, add_down
 from tests.kit.process import Process

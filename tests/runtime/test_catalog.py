@@ -8,8 +8,8 @@ from baton.adapters.memory.blobs import MemoryBlobs
 from baton.adapters.memory.definitions import MemoryDefinitions
 from baton.core.limits import Limits
 from baton.ports import Definition
-from baton.runtime.catalog import NAMES_KEPT, Catalog
-from baton.runtime.store_retrier import StoreRetrier, inline
+from baton.runtime.invocation.store_retrier import StoreRetrier, inline
+from baton.runtime.starting.catalog import NAMES_KEPT, Catalog
 from tests.kit.virtual import SeededEntropy, VirtualClock, run_virtual
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from baton.core.read.usage import Deployment
 from baton.errors import NotFound, TooLarge
-from baton.runtime import cost
+from baton.runtime.reads import cost
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
 from tests.kit.toolbox import Books

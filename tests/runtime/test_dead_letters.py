@@ -16,8 +16,8 @@ from baton.errors import NotAllowedNow, StoreUnavailable, Throttled
 from baton.ports import Cause, Wake
 from baton.runtime import dead_letters
 from baton.runtime.dead_letters import Collected, LetterCollector
-from baton.runtime.letter_desk import Wanted
-from baton.runtime.request import SAGA_ID
+from baton.runtime.desks.letter_desk import Wanted
+from baton.runtime.engine.request import SAGA_ID
 from baton.web import identity
 from tests.kit.letters import Mortuary
 from tests.kit.toolbox import Books

@@ -10,9 +10,9 @@ import pytest
 from baton.core.limits import Limits
 from baton.core.read.views import entry_view
 from baton.errors import InvalidDefinition, KeyReused, TooManyRequests, UserError
-from baton.runtime import subscribing
-from baton.runtime.metrics import Metrics
-from baton.runtime.quota import Quota
+from baton.runtime.invocation.metrics import Metrics
+from baton.runtime.starting.quota import Quota
+from baton.runtime.triggers import subscribing
 from baton.words.event_words import EventWords
 from tests.kit import emf
 from tests.kit.bugs import replaced

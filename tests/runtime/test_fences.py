@@ -9,8 +9,8 @@ from baton import Context, tool
 from baton.core.log.codec import encode_entry
 from baton.core.log.events import Entry, Revived, SignalReceived, StepInterrupted, StepSucceeded, Value
 from baton.ports import Appended, Message, Record, SagaRef, Wake
-from baton.runtime.context import Invocation
-from baton.runtime.parts import Parts
+from baton.runtime.engine.parts import Parts
+from baton.runtime.invocation.context import Invocation
 from baton.runtime.worker.runner import SUPERSEDED, Runner
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of

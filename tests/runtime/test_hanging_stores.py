@@ -12,8 +12,8 @@ from baton import Context, tool
 from baton.core.log.events import Revived, StepInterrupted, StepSucceeded
 from baton.errors import EngineFault, StoreUnavailable
 from baton.ports import Message, SagaRef, Sums
-from baton.runtime.context import Invocation
-from baton.runtime.parts import Parts
+from baton.runtime.engine.parts import Parts
+from baton.runtime.invocation.context import Invocation
 from baton.runtime.worker.runner import Runner
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books

@@ -17,8 +17,8 @@ from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.errors import CorruptLog
 from baton.ports import Head, Record, SagaRef
-from baton.runtime.history import PAGE, History
-from baton.runtime.store_retrier import StoreRetrier, inline
+from baton.runtime.invocation.store_retrier import StoreRetrier, inline
+from baton.runtime.log.history import PAGE, History
 from tests.core.build import chain, program, replay, started, task
 from tests.kit.virtual import EPOCH, SeededEntropy
 

@@ -9,7 +9,7 @@ import pytest
 
 from baton import Context, Key, StepFailure, tool
 from baton.core.log.answers import Answer
-from baton.runtime.attempt_input import Doubt
+from baton.runtime.attempts.attempt_input import Doubt
 from tests.kit.corpus import start
 from tests.kit.faults import Crash
 from tests.kit.toolbox import Books

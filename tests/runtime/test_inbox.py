@@ -12,7 +12,7 @@ from baton.core.log.answers import Answer
 from baton.core.log.events import NoticesSent
 from baton.errors import UserError
 from baton.ports import Account, QuestionRow
-from baton.runtime.question_rows import PLACES_DAY
+from baton.runtime.people.question_rows import PLACES_DAY
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, USER, World

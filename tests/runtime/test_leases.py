@@ -11,9 +11,9 @@ from baton.core.limits import Limits
 from baton.core.log.events import StepSucceeded
 from baton.errors import CorruptLog
 from baton.ports import Head, Message, SagaRef
-from baton.runtime.context import Invocation
-from baton.runtime.lease import HELD, Lease
-from baton.runtime.parts import Parts
+from baton.runtime.engine.parts import Parts
+from baton.runtime.invocation.context import Invocation
+from baton.runtime.log.lease import HELD, Lease
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
 from tests.kit.toolbox import Books

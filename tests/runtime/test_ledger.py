@@ -14,7 +14,7 @@ from baton.core.log import events as ev
 from baton.core.log.state import Outbox
 from baton.errors import BudgetSpent
 from baton.ports import NoRoom, SagaRef, Sums
-from baton.runtime.halting import Halted
+from baton.runtime.money.halting import Halted
 from tests.runtime.desk import DAY, DOLLAR, LIMITS, NOON, Desk, Failing, graph, run, state, step
 
 

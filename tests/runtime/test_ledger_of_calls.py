@@ -8,7 +8,7 @@ import pytest
 
 from baton.core.log.state import Outbox
 from baton.ports import NoRoom, SagaRef, Sums
-from baton.runtime.halting import Halted
+from baton.runtime.money.halting import Halted
 from tests.runtime.desk import DAY, DOLLAR, Desk, run, state, step
 
 # ---- several calls in one attempt

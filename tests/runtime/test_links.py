@@ -15,8 +15,8 @@ from baton.core.log.answers import Answer
 from baton.core.log.events import SignalReceived
 from baton.errors import InvalidInput, LinkOver, NotAllowedNow, NotFound, UserError
 from baton.ports import SagaRef
-from baton.runtime.links import LASTS_MS
-from baton.runtime.parts import Engine
+from baton.runtime.engine.parts import Engine
+from baton.runtime.people.links import LASTS_MS
 from baton.runtime.service import Service
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books

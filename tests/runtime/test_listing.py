@@ -14,8 +14,8 @@ from baton.adapters.memory.log import MemoryLog
 from baton.core.limits import Limits
 from baton.errors import UserError
 from baton.ports import Head, Listed, Release, SagaRef
-from baton.runtime.listing import Listing
-from baton.runtime.store_retrier import StoreRetrier, inline
+from baton.runtime.invocation.store_retrier import StoreRetrier, inline
+from baton.runtime.reads.listing import Listing
 from baton.web.route import MAX_CURSOR
 
 NOON = 1_795_000_000_000

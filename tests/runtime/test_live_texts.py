@@ -12,7 +12,7 @@ from baton.core.log.events import Revived
 from baton.errors import NotFound, StoreUnavailable
 from baton.ports import SagaRef
 from baton.ports.models import Draft, ModelAnswer, ModelRequest
-from baton.runtime.live import EVERY_S, MOST_BYTES, shown, texts_of
+from baton.runtime.invocation.live import EVERY_S, MOST_BYTES, shown, texts_of
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
 from tests.kit.toolbox import Books

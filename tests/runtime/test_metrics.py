@@ -9,7 +9,7 @@ import pytest
 
 from baton import tool
 from baton.ports import StepFailure
-from baton.runtime.metrics import Metrics
+from baton.runtime.invocation.metrics import Metrics
 from tests.core.test_metrics import succeeded
 from tests.kit import emf
 from tests.kit.corpus import start

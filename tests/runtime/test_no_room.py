@@ -12,7 +12,7 @@ import pytest
 
 from baton.core.log.events import StepInterrupted, StepSucceeded
 from baton.ports import NoRoom, Performer, SagaRef, StepContext
-from baton.runtime.parts import Engine
+from baton.runtime.engine.parts import Engine
 from baton.tools.places import Places, whose
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of

@@ -10,11 +10,11 @@ from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import SagaEnded
 from baton.ports import Message, SagaRef
-from baton.runtime.context import Invocation
-from baton.runtime.parts import Engine, Parts
-from baton.runtime.request import Caller
+from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.engine.request import Caller
+from baton.runtime.invocation.context import Invocation
+from baton.runtime.invocation.store_retrier import inline
 from baton.runtime.service import Service
-from baton.runtime.store_retrier import inline
 from baton.runtime.worker.runner import Runner
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer

@@ -14,7 +14,7 @@ from baton.core.failures.doubts import leaves_doubt
 from baton.core.log.events import Value
 from baton.ports import NoRoom, StepContext, StepFailure
 from baton.ports.effects import COMPLETED, FAILED, FREED, IN_PROGRESS
-from baton.runtime.claims import OfClaim
+from baton.runtime.steps.claims import OfClaim
 from tests.runtime.restaurant import (
     DAY,
     SPEC,

@@ -13,9 +13,9 @@ from baton.core.limits import Limits
 from baton.core.log.events import SagaStarted, Value
 from baton.errors import CorruptLog
 from baton.ports import Head, SagaRef
-from baton.runtime.context import Invocation
-from baton.runtime.history import History
-from baton.runtime.parts import Parts
+from baton.runtime.engine.parts import Parts
+from baton.runtime.invocation.context import Invocation
+from baton.runtime.log.history import History
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.virtual import VirtualClock

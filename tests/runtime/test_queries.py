@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from baton.errors import NotFound, UserError
-from baton.runtime import catalog, listing
+from baton.runtime.reads import listing
+from baton.runtime.starting import catalog
 from tests.kit.documents import chain_of
 from tests.kit.toolbox import Books
 from tests.kit.world import World

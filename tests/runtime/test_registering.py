@@ -11,7 +11,7 @@ import pytest
 
 from baton.errors import InvalidDefinition
 from baton.ports import Meter
-from baton.runtime.parts import Engine
+from baton.runtime.engine.parts import Engine
 from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import VirtualLoop, run_virtual
 from tests.kit.world import World

@@ -10,9 +10,9 @@ import pytest
 from baton.core.limits import Limits
 from baton.core.log.events import StepSucceeded
 from baton.ports import Message, NoRoom, SagaRef, StepContext
-from baton.runtime.context import Invocation
-from baton.runtime.lease import HELD, NOTHING_NEW, WAKE_LEFT, Lease, WithinLease
-from baton.runtime.parts import Parts
+from baton.runtime.engine.parts import Parts
+from baton.runtime.invocation.context import Invocation
+from baton.runtime.log.lease import HELD, NOTHING_NEW, WAKE_LEFT, Lease, WithinLease
 from baton.runtime.worker.runner import SUPERSEDED, Runner
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of

@@ -12,7 +12,7 @@ import pytest
 from baton import StepFailure, tool
 from baton.adapters.discreet import Discreet, add_to
 from baton.core.log.answers import Answer
-from baton.runtime.metrics import Metrics
+from baton.runtime.invocation.metrics import Metrics
 from tests.kit.corpus import start
 from tests.kit.leaks import LEAKS
 from tests.kit.secrets import SHAPED, X

@@ -7,7 +7,7 @@ from dataclasses import replace
 from baton.adapters.models.profiles import Profiles
 from baton.adapters.spans.traced import TracedModels, TracedPerformer, Tracer
 from baton.core.tracing import Span
-from baton.runtime.parts import Engine
+from baton.runtime.engine.parts import Engine
 from baton.runtime.worker.worker import SPANS_MS
 from tests.kit.process import Process
 from tests.kit.scripted import Scripted, asks_for, by_turn, says

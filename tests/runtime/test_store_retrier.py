@@ -10,10 +10,10 @@ import pytest
 from baton import Context, tool
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Message, SagaRef, Wake
-from baton.runtime.context import Invocation
-from baton.runtime.parts import Parts
+from baton.runtime.engine.parts import Parts
+from baton.runtime.invocation.context import Invocation
+from baton.runtime.invocation.store_retrier import StoreRetrier
 from baton.runtime.relay import StreamItem
-from baton.runtime.store_retrier import StoreRetrier
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.virtual import SeededEntropy, VirtualClock

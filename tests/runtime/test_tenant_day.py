@@ -14,7 +14,7 @@ from baton.core.log.state import Origin, State
 from baton.core.money import micro_dollars
 from baton.errors import BudgetSpent, TenantBudgetSpent
 from baton.ports import Account, NoRoom, SagaRef, Sums
-from baton.runtime.halting import Halted
+from baton.runtime.money.halting import Halted
 from tests.kit.documents import chain_of
 from tests.kit.faults import Plan
 from tests.kit.toolbox import Books

@@ -11,7 +11,7 @@ import pytest
 
 from baton import tool
 from baton.ports import StepContext
-from baton.runtime.watch import Call, Held
+from baton.runtime.invocation.watch import Call, Held
 from baton.testing import LoopBlocked, blocked, run
 from baton.testing.blocked import Blockers
 from baton.tools.define import Registry

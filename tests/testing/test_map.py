@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from baton import Context, StepFailure, tool
-from baton.runtime import step_keys
+from baton.runtime.steps import step_keys
 from baton.testing import Result, run
 from baton.tools.define import Registry
 

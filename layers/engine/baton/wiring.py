@@ -31,13 +31,13 @@ from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.ports import Notices, Performer, Rates, StepContext, StepFailure
 from baton.ports.outside import HttpClient
-from baton.runtime.store_retrier import Threads
+from baton.runtime.invocation.store_retrier import Threads
 
 if TYPE_CHECKING:
     from baton.adapters.credentials import Credentials
     from baton.ports.models import Models
     from baton.runtime.dead_letters import LetterCollector
-    from baton.runtime.parts import Engine
+    from baton.runtime.engine.parts import Engine
     from baton.runtime.reconcile import Reconciler
     from baton.runtime.relay import Relay
     from baton.runtime.worker.worker import Worker
@@ -72,7 +72,7 @@ def _engine(
 ) -> Engine:
     # Relay and reconciler open no saga: what only a log needs is not for them.
     from baton.adapters.monty_sandbox import MontySandbox
-    from baton.runtime.parts import Engine
+    from baton.runtime.engine.parts import Engine
 
     _log_to_stdout(config.log_level)
     engine = Engine.on(
@@ -180,7 +180,7 @@ def _log_to_stdout(level: str) -> None:
 
 
 def _line_to_stdout(line: str) -> None:
-    """A whole line at once, past the logging of Lambda's runtime: see runtime/metrics.py."""
+    """A whole line at once, past the logging of Lambda's runtime: see runtime/invocation/metrics.py."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()  # what blocks the loop may take the process with it
 
@@ -218,8 +218,8 @@ def _standard(aws: Aws, store: DynamoStore, config: settings.WorkerSettings) -> 
 
 def make_worker() -> tuple[Worker, Engine]:
     """The worker, with the tools of the app module."""
-    from baton.runtime.metrics import Metrics
-    from baton.runtime.watch import Watch, to_log
+    from baton.runtime.invocation.metrics import Metrics
+    from baton.runtime.invocation.watch import Watch, to_log
     from baton.runtime.worker.worker import Worker
     from baton.tools.perform import ToolPerformer
     from baton.tools.processes.pool import Helpers
@@ -256,7 +256,7 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates, HttpClient, Credent
 
     Client and credentials are for the console, which asks its issuer who has signed in. They cost nothing before.
     """
-    from baton.runtime.metrics import Metrics
+    from baton.runtime.invocation.metrics import Metrics
     from baton.tools.kinds import NODE_KINDS
     from baton.tools.standard import with_standard
     from baton.tools.standard.loading import load_app
@@ -328,7 +328,7 @@ def make_reconciler() -> tuple[Reconciler, LetterCollector]:
 
 def _letter_figures(deployment: str) -> Callable[[int, int, int, int], None]:
     def tell(moved: int, pending: int, age: int, now: int) -> None:
-        from baton.runtime.metrics import Metrics  # only when something is dead
+        from baton.runtime.invocation.metrics import Metrics  # only when something is dead
 
         Metrics(_line_to_stdout, deployment).dead_letters(moved, pending, age, now)
 

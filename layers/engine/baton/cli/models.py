@@ -35,7 +35,7 @@ def _asked(graph: Graph, node: Node, step: Node) -> dict[str, Any]:
     from baton.core.models.tool import REFUSED
     from baton.core.models.usage import Price, most_of
     from baton.core.money import MICRO
-    from baton.runtime.model_request import USUAL_OUTPUT
+    from baton.runtime.models.model_request import USUAL_OUTPUT
 
     given: Mapping[str, Any] = node.arguments if node.replan is None else step.arguments
     found: dict[str, Any] = {"node": node.name, "model": given["model"]}

@@ -1,7 +1,7 @@
 """The money that users have spent on a day or hold for calls under way: one item for each user and day, and one of their tenant.
 
 Amounts are whole micro-dollars, times UTC epoch milliseconds. What a limit is, and what follows from a refusal, is
-not decided here (core/decide/spending.py, runtime/ledger.py).
+not decided here (core/decide/spending.py, runtime/money/ledger.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The record of an effect that may happen only once, and the port to it.
 
 Three calls, each of one item. Which attempt may claim what, and what an old claim means, is in
-runtime/effect_claims.py.
+runtime/steps/effect_claims.py.
 """
 
 from __future__ import annotations

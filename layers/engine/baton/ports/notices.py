@@ -83,7 +83,7 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notices(Protocol):
-    """A channel by which people are told. What is told once and what again is decided in runtime/notices.py."""
+    """A channel by which people are told. What is told once and what again is decided in runtime/people/notices.py."""
 
     @property
     def name(self) -> str:

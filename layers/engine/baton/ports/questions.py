@@ -1,6 +1,6 @@
 """The port to the inbox of questions: one row for each open question, found by whom it is for.
 
-The log decides what is asked. A row follows it, so that lists need no log; what a row says is made in runtime/question_rows.py.
+The log decides what is asked. A row follows it, so that lists need no log; what a row says is made in runtime/people/question_rows.py.
 """
 
 from __future__ import annotations

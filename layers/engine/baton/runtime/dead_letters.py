@@ -30,7 +30,7 @@ from baton.core.letters import (
 from baton.errors import EngineFault, PoisonMessage, StoreUnavailable
 from baton.ports import Clock, Offload, SagaRef
 from baton.ports.letters import MOST_COUNTED, DeadQueue, Letters, Outstanding
-from baton.runtime.wakes import read_message
+from baton.runtime.invocation.wakes import read_message
 
 logger = logging.getLogger("baton.reconciler")
 

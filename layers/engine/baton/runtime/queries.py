@@ -29,20 +29,20 @@ from baton.core.times import iso
 from baton.errors import UserError
 from baton.ports import Definition, Listed, Sums
 from baton.ports.log import NO_LABELS
-from baton.runtime.cost import cost_of
-from baton.runtime.cursors import foreign_cursor, read_cursor, write_cursor
-from baton.runtime.explaining import story_of
-from baton.runtime.history import records_of
-from baton.runtime.incidents import IncidentDesk
-from baton.runtime.listing import Listing
-from baton.runtime.parts import Engine
-from baton.runtime.request import Caller, Opened, Request
-from baton.runtime.stored import find_value, shown
+from baton.runtime.desks.incidents import IncidentDesk
+from baton.runtime.engine.cursors import foreign_cursor, read_cursor, write_cursor
+from baton.runtime.engine.parts import Engine
+from baton.runtime.engine.request import Caller, Opened, Request
+from baton.runtime.log.history import records_of
+from baton.runtime.reads.cost import cost_of
+from baton.runtime.reads.explaining import story_of
+from baton.runtime.reads.listing import Listing
+from baton.runtime.reads.stored import find_value, shown
 
 if TYPE_CHECKING:
-    from baton.runtime.breaker_desk import BreakerDesk
-    from baton.runtime.event_desk import EventDesk, Signal
-    from baton.runtime.schedule_desk import ScheduleDesk
+    from baton.runtime.desks.breaker_desk import BreakerDesk
+    from baton.runtime.triggers.event_desk import EventDesk, Signal
+    from baton.runtime.triggers.schedule_desk import ScheduleDesk
 
 MAX_EVENTS = 1_000
 MAX_LIST = 100
@@ -80,8 +80,8 @@ class Queries:
         for what AWS has cost by model.
         """
         from baton.core.read.day_costs import AWS, BY, MODELS  # few requests ask for it
-        from baton.runtime.aws_costs import aws_costs
-        from baton.runtime.day_costs import answer_of, day_costs
+        from baton.runtime.reads.aws_costs import aws_costs
+        from baton.runtime.reads.day_costs import answer_of, day_costs
 
         number, by = day_of(day or self._engine.clock.now()), by or BY[0]
         if of == AWS:
@@ -97,7 +97,7 @@ class Queries:
     async def error_budgets(self, *, day: int = 0, cursor: str = "") -> dict[str, Any]:
         """How many sagas have failed on a day (epoch ms; 0: today), and how many more may, in pages whose sums add up."""
         from baton.core.read.error_budgets import ErrorBudgets  # few requests ask for it
-        from baton.runtime.day_costs import rows_of_day
+        from baton.runtime.reads.day_costs import rows_of_day
 
         number, percent = (
             day_of(day or self._engine.clock.now()),
@@ -117,20 +117,20 @@ class Queries:
     @property
     def breakers(self) -> BreakerDesk:
         """Circuit breakers of the tenant. What an operator does about one is there, too."""
-        from baton.runtime.breaker_desk import BreakerDesk  # few requests ask for it
+        from baton.runtime.desks.breaker_desk import BreakerDesk  # few requests ask for it
 
         return BreakerDesk(self._request)
 
     @property
     def schedules(self) -> ScheduleDesk:
         """Schedules of the tenant. What is done about one is there, too."""
-        from baton.runtime.schedule_desk import ScheduleDesk  # few requests ask for it
+        from baton.runtime.triggers.schedule_desk import ScheduleDesk  # few requests ask for it
 
         return ScheduleDesk(self._request)
 
     def event_desk(self, signal: Signal) -> EventDesk:
         """What takes in events from outside. `signal`: that of the caller's `Service`."""
-        from baton.runtime.event_desk import EventDesk  # few deployments have any
+        from baton.runtime.triggers.event_desk import EventDesk  # few deployments have any
 
         return EventDesk(self._request, signal)
 
@@ -138,7 +138,7 @@ class Queries:
 
     async def show(self, saga: str) -> dict[str, Any]:
         """The saga's view, folded from its log. Raises `NotFound`."""
-        from baton.runtime.related import related  # a cold start of the API does not wait for it
+        from baton.runtime.reads.related import related  # a cold start of the API does not wait for it
 
         opened = await self._request.open(saga)
         state = opened.history.state
@@ -153,7 +153,7 @@ class Queries:
 
     async def live(self, saga: str) -> dict[str, Any]:
         """What the models of a saga are writing just now. Raises `NotFound`."""
-        from baton.runtime.viewing import live_texts
+        from baton.runtime.reads.viewing import live_texts
 
         return await live_texts(self._engine, self._parts, self._request.ref_of(saga))
 
@@ -266,7 +266,7 @@ class Queries:
 
         With a `saga`, the first of its questions, whomever they are for, as its log has them. Raises `NotFound`.
         """
-        from baton.runtime.question_lists import Inboxes, of_saga  # few requests ask for it
+        from baton.runtime.reads.question_lists import Inboxes, of_saga  # few requests ask for it
 
         _check_limit(limit)
         engine = self._engine

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from baton.core.limits import Limits
 from baton.errors import EngineFault, StoreUnavailable
 from baton.ports import LANES, TIMER, Clock, Due, Invoker, Log, Message, Offload, Queue
-from baton.runtime.turns import by_turns
+from baton.runtime.invocation.turns import by_turns
 
 logger = logging.getLogger("baton.reconciler")
 

@@ -54,15 +54,15 @@ from baton.errors import (
 )
 from baton.ports import Head, SagaRef, Wake
 from baton.ports.log import NO_LABELS
-from baton.runtime.catalog import Registered
-from baton.runtime.history import History
-from baton.runtime.ids import id_of_start, new_trace
-from baton.runtime.incidents import IncidentDesk
-from baton.runtime.letter_desk import LetterDesk
-from baton.runtime.parts import Engine
-from baton.runtime.questions import QuestionDesk
-from baton.runtime.request import Caller, Opened, Request, accepted, check_signal, kept, standing
-from baton.runtime.start import Beginning, body_hash, refuse_another_body
+from baton.runtime.desks.incidents import IncidentDesk
+from baton.runtime.desks.letter_desk import LetterDesk
+from baton.runtime.desks.questions import QuestionDesk
+from baton.runtime.engine.ids import id_of_start, new_trace
+from baton.runtime.engine.parts import Engine
+from baton.runtime.engine.request import Caller, Opened, Request, accepted, check_signal, kept, standing
+from baton.runtime.log.history import History
+from baton.runtime.starting.catalog import Registered
+from baton.runtime.starting.start import Beginning, body_hash, refuse_another_body
 
 MAX_DOCUMENT = 1_048_576
 
@@ -86,7 +86,7 @@ class Service:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
         if len(text.encode()) > MAX_DOCUMENT:
             raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
-        from baton.runtime.registering import register  # the compiler, and all models of documents
+        from baton.runtime.desks.registering import register  # the compiler, and all models of documents
 
         return await register(self._parts, self._engine, self._caller, text, json_only=json_only)
 
@@ -323,7 +323,7 @@ class Service:
         self, saga: str, wanted: CancelRequested, key: str = "", step: str = ""
     ) -> dict[str, Any]:
         """Undo what the saga has done since version `wanted.back_to`, or since a step was done. What runs is stopped; what has ended goes on in a new branch."""
-        from baton.runtime.rolling_back import roll_back  # few sagas are undone by hand
+        from baton.runtime.desks.rolling_back import roll_back  # few sagas are undone by hand
 
         by_caller = msgspec.structs.replace(wanted, by=self._caller.by)
         done = await roll_back(self._request, await self._request.open(saga), self._arm, by_caller, key, step)
@@ -332,7 +332,7 @@ class Service:
 
     async def rollback_plan(self, saga: str, back_to: int, step: str = "") -> dict[str, Any]:
         """What a rollback would undo. Nothing is done."""
-        from baton.runtime.rolling_back import plan_to
+        from baton.runtime.desks.rolling_back import plan_to
 
         opened = await self._request.open(saga)
         return standing(opened) | {"plan": await plan_to(opened.history, opened.program, back_to, step)}
@@ -344,7 +344,7 @@ class Service:
         at_cut = await history.state_at(cut)
         is_undone = at_cut.undo.work is not None or (at_cut.cancel is not None and at_cut.cancel.undo)
         if history.state.undo.spans or history.state.undo.is_crowded or is_undone:
-            from baton.runtime.rolling_back import check_cut
+            from baton.runtime.desks.rolling_back import check_cut
 
             check_cut(history.state, at_cut)
         if at_cut.ended is not None:
@@ -365,7 +365,7 @@ class Service:
         Raises `NotFound` for a token that is none, `CallbackOver` where it does not count any more, `NotAllowedNow` where
         something else was said before, `InvalidInput` for an output that the node's schema does not allow.
         """
-        from baton.runtime.callbacks import take  # few deployments have any
+        from baton.runtime.desks.callbacks import take  # few deployments have any
 
         return await take(self._request, token, said)
 
@@ -374,7 +374,7 @@ class Service:
 
         Raises `Unauthenticated` for what the provider has not signed.
         """
-        from baton.runtime.callbacks import announced  # few deployments have any
+        from baton.runtime.desks.callbacks import announced  # few deployments have any
 
         return await announced(self._request, profile, headers, body)
 
@@ -384,7 +384,7 @@ class Service:
         Raises `NotFound` for a token that is none, `LinkOver` for one that does not count any more, and as `answer`; the
         second answer by a token is one to a question that has been answered.
         """
-        from baton.runtime.confirming import answer_by  # few deployments have any
+        from baton.runtime.desks.confirming import answer_by  # few deployments have any
 
         return await answer_by(self.answer, self._request, token, answer)
 

@@ -1,6 +1,6 @@
 """A test run in which an `async` tool holds the event loop fails: deployed, all sagas of the invocation would stand still.
 
-How it is noticed is in runtime/watch.py.
+How it is noticed is in runtime/invocation/watch.py.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from baton.adapters.clock import SystemMeter
 from baton.adapters.pulse import thread_pulse
 from baton.core.expressions.durations import lasting
-from baton.runtime.watch import Held, Watch, own_ms
+from baton.runtime.invocation.watch import Held, Watch, own_ms
 
 LIMIT_MS = 1_000  # by the machine's clock: a thousand times what a tool needs between two awaits, also on a slow machine
 SHOWN = 3

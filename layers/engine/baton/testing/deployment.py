@@ -31,16 +31,16 @@ from baton.core.read.timeline import tell
 from baton.core.read.views import entry_view, saga_view
 from baton.errors import CallbackOver, NotAllowedNow, UserError
 from baton.ports import Head, Message, Offload, StepContext, StepFailure, Watch
-from baton.runtime.context import Invocation
-from baton.runtime.metrics import Metrics
-from baton.runtime.parts import Engine
+from baton.runtime.engine.parts import Engine
+from baton.runtime.engine.request import Caller, Request
+from baton.runtime.invocation.context import Invocation
+from baton.runtime.invocation.metrics import Metrics
+from baton.runtime.invocation.store_retrier import inline
+from baton.runtime.invocation.watch import to_log
+from baton.runtime.people.tokens import Holder, token_for
 from baton.runtime.reconcile import Reconciler
 from baton.runtime.relay import Relay, StreamItem
-from baton.runtime.request import Caller, Request
 from baton.runtime.service import Service
-from baton.runtime.store_retrier import inline
-from baton.runtime.tokens import Holder, token_for
-from baton.runtime.watch import to_log
 from baton.runtime.worker.worker import Delivery, Worker
 from baton.testing.blocked import Blockers
 from baton.testing.elsewhere import Handovers, Plans

@@ -9,7 +9,7 @@ from baton.adapters.http_client import LazyHttpClient
 from baton.adapters.memory.outside import MemoryEntities, MemoryMailer, MemoryObjects
 from baton.ports import Clock
 from baton.ports.outside import HttpAnswer, HttpClient, HttpRequest
-from baton.runtime.store_retrier import inline
+from baton.runtime.invocation.store_retrier import inline
 from baton.tools.standard import Services
 
 # Any host, and whatever a test starts on its own machine.

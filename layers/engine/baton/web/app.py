@@ -22,10 +22,10 @@ from baton.core.expressions.spelling import hinted, nearest
 from baton.errors import EngineFault, Unauthenticated, Unreadable, UserError
 from baton.ports import Rates
 from baton.ports.outside import Credentials, HttpClient
-from baton.runtime.parts import Engine
+from baton.runtime.engine.parts import Engine
+from baton.runtime.engine.request import Caller, Request
 from baton.runtime.queries import Queries
 from baton.runtime.rates import RateLimiter
-from baton.runtime.request import Caller, Request
 from baton.runtime.service import Service
 from baton.settings import ApiSettings
 from baton.web import problems, replies
@@ -144,9 +144,9 @@ class Api:
         """
         # Few deployments have any.
         if route.by_token == CALLBACKS:
-            from baton.runtime.callbacks import caller_with
+            from baton.runtime.desks.callbacks import caller_with
         else:
-            from baton.runtime.confirming import caller_with
+            from baton.runtime.desks.confirming import caller_with
 
         event = self._app.current_event
         context = event.raw_event.get("requestContext") or {}

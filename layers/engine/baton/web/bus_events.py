@@ -10,11 +10,11 @@ from typing import Any
 
 from baton.core.outside.cloudevents import VERSION, problems_of
 from baton.errors import EngineFault
-from baton.runtime.event_desk import LATER, REFUSED
-from baton.runtime.parts import Engine
+from baton.runtime.engine.parts import Engine
+from baton.runtime.engine.request import Caller
 from baton.runtime.queries import Queries
-from baton.runtime.request import Caller
 from baton.runtime.service import Service
+from baton.runtime.triggers.event_desk import LATER, REFUSED
 
 USER = "eventbridge"
 """Who signals, in the log."""

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from baton.core.log.events import CancelRequested
 from baton.errors import NotFound
-from baton.runtime.letter_desk import Wanted
+from baton.runtime.desks.letter_desk import Wanted
 from baton.web.ask import Ask
 from baton.web.incident_requests import AcknowledgeBody
 from baton.web.letter_requests import DiscardAllBody, DiscardBody, RedriveAllBody, RedriveBody

@@ -1,6 +1,6 @@
 """Events as CloudEvents 1.0 sends them by HTTP: structured, as a batch, or in headers (binary mode); and what is answered.
 
-What is wrong with an event is in core/outside/cloudevents.py, what becomes of it in runtime/event_desk.py.
+What is wrong with an event is in core/outside/cloudevents.py, what becomes of it in runtime/triggers/event_desk.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from baton.core.documents.text import parse_document
 from baton.core.outside.cloudevents import problems_of
 from baton.errors import InvalidInput, Problem, TooManyRequests
-from baton.runtime.event_desk import LATER, EventDesk
+from baton.runtime.triggers.event_desk import LATER, EventDesk
 
 MOST_EVENTS = 100
 STRUCTURED = "application/cloudevents+json"

@@ -1,6 +1,6 @@
 """Attempts that failed, what is done about them, questions to people, and incidents, as models.
 
-The values are made in core/read/views.py, core/read/attempt_history.py and runtime/incidents.py.
+The values are made in core/read/views.py, core/read/attempt_history.py and runtime/desks/incidents.py.
 Imported only where the OpenAPI document is made: see answers.py.
 """
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from baton.errors import Forbidden, Unauthenticated
-from baton.runtime.request import Caller
+from baton.runtime.engine.request import Caller
 from baton.settings import ROLES, ApiSettings
 
 _TRACEPARENT = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from baton.runtime.incidents import MOST_NOTE
+from baton.runtime.desks.incidents import MOST_NOTE
 from baton.web.requests import Body
 
 

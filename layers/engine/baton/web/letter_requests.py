@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from baton.runtime.letter_desk import MOST_REDRIVEN
-from baton.runtime.request import SAGA_ID
+from baton.runtime.desks.letter_desk import MOST_REDRIVEN
+from baton.runtime.engine.request import SAGA_ID
 from baton.web.requests import Body
 
 _MAX_REASON = 500

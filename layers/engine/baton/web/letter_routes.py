@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from baton.core.letters import STATUSES
-from baton.runtime.letter_desk import LETTER_ID
-from baton.runtime.request import SAGA_ID
+from baton.runtime.desks.letter_desk import LETTER_ID
+from baton.runtime.engine.request import SAGA_ID
 from baton.web import commands, reads
 from baton.web.letter_requests import DiscardAllBody, DiscardBody, RedriveAllBody, RedriveBody
 from baton.web.parameters import one_of, words

@@ -1,4 +1,4 @@
-"""Dead letters as models of answers. The values are made in runtime/letter_desk.py."""
+"""Dead letters as models of answers. The values are made in runtime/desks/letter_desk.py."""
 
 from __future__ import annotations
 

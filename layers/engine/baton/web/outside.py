@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
 from baton.core.outside.cloudevents import LONGEST_ID, LONGEST_SOURCE, LONGEST_TYPE
-from baton.runtime.event_desk import DEEDS
+from baton.runtime.triggers.event_desk import DEEDS
 from baton.web.answers import ProblemError
 from baton.web.event_bodies import MOST_EVENTS
 from baton.web.models import Answer

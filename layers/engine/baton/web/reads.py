@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from baton.runtime.letter_desk import Wanted
+from baton.runtime.desks.letter_desk import Wanted
 from baton.web.ask import Ask
 from baton.web.replies import Reply
 

@@ -12,9 +12,9 @@ from baton.core.failures.breakers import NAME_PATTERN as BREAKER_NAME
 from baton.core.labels import MOST, NAME, VALUE
 from baton.core.log.status import LISTS
 from baton.core.read.day_costs import BY, OF
-from baton.runtime.incidents import INCIDENT_ID, STATUSES
+from baton.runtime.desks.incidents import INCIDENT_ID, STATUSES
+from baton.runtime.engine.request import SAGA_ID
 from baton.runtime.queries import MAX_EVENTS
-from baton.runtime.request import SAGA_ID
 from baton.web import commands, reads
 from baton.web.event_routes import EVENTS
 from baton.web.incident_requests import AcknowledgeBody

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from baton.runtime.parts import Engine
+from baton.runtime.engine.parts import Engine
 from baton.runtime.queries import Queries
 from baton.runtime.rates import RateLimiter
 from baton.runtime.service import Service

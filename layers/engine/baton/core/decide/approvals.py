@@ -1,6 +1,6 @@
 """An attempt whose call a person has to approve first: the events with which its step asks.
 
-The attempt has done nothing. It is told that by runtime/approvals.py, right before the call; what an answer comes to is in
+The attempt has done nothing. It is told that by runtime/attempts/approvals.py, right before the call; what an answer comes to is in
 core/nodes/task.py. Loaded with the first such attempt.
 """
 

@@ -1,6 +1,6 @@
 """Effects that may happen only once and may have happened: which steps are in doubt, and who is told when no `verify` looks.
 
-Claims are made in runtime/effect_claims.py. Which failures leave a doubt: core/failures/doubts.py.
+Claims are made in runtime/steps/effect_claims.py. Which failures leave a doubt: core/failures/doubts.py.
 """
 
 from __future__ import annotations

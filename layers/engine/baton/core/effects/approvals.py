@@ -1,7 +1,7 @@
 """Which calls a person has to approve, and what exactly is approved: one tool with these arguments, byte for byte.
 
 How risky a call is: risk.py. How the question is asked: core/log/approvals.py; the last check before a call:
-runtime/approvals.py.
+runtime/attempts/approvals.py.
 """
 
 from __future__ import annotations

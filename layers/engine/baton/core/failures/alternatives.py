@@ -1,6 +1,6 @@
 """Alternatives to a tool: what tools say of themselves makes them (`ways_of`), and which is next (`choose`).
 
-When an alternative is taken is in strategies/, how it is carried out in runtime/attempt.py.
+When an alternative is taken is in strategies/, how it is carried out in runtime/attempts/attempt.py.
 """
 
 from __future__ import annotations

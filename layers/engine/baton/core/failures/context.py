@@ -1,7 +1,7 @@
 """A context that is too long: a shorter one, its parts, and what the results for the parts come to.
 
 Contexts are texts, lists, and lists of messages (objects with a `role`), as plain JSON. Whose parameter one is, is in
-alternatives.py; tools are called with it in runtime/attempt.py.
+alternatives.py; tools are called with it in runtime/attempts/attempt.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whether the effect of a failed attempt may have happened.
 
-What is done about a doubt is in runtime/effect_claims.py.
+What is done about a doubt is in runtime/steps/effect_claims.py.
 
 It matters to tools that may act only once. A failure that leaves a doubt is not tried again before `verify` or a
 person has looked. So what is unknown is a doubt; a tool that knows says so (`StepFailure(..., happened=False)`).

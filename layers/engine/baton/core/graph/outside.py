@@ -1,6 +1,6 @@
 """What events from outside do to a workflow, as its compiled document says it.
 
-How they are taken in is in runtime/event_desk.py.
+How they are taken in is in runtime/triggers/event_desk.py.
 """
 
 from __future__ import annotations

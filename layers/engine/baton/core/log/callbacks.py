@@ -1,6 +1,6 @@
 """Callbacks in a state: their ids, what was said of them, and what is left when one is over.
 
-Tokens are in runtime/callbacks.py. What a task does about its callback is in core/nodes/task.py.
+Tokens are in runtime/desks/callbacks.py. What a task does about its callback is in core/nodes/task.py.
 """
 
 from __future__ import annotations

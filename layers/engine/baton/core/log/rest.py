@@ -1,6 +1,6 @@
 """When an unfinished saga is looked at again, should what wakes it be lost.
 
-The look takes the lease only where it may find more than an entry; what it does is in runtime/sweep.py.
+The look takes the lease only where it may find more than an entry; what it does is in runtime/log/sweep.py.
 """
 
 from __future__ import annotations

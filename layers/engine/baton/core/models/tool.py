@@ -1,4 +1,4 @@
-"""The tool by which a model is called: of the engine's own, in no registry, performed by runtime/model_caller.py."""
+"""The tool by which a model is called: of the engine's own, in no registry, performed by runtime/models/model_caller.py."""
 
 from __future__ import annotations
 

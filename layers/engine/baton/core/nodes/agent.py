@@ -1,7 +1,7 @@
 """An agent: it asks a model, makes the calls that the answer asks for, and asks again, until an answer asks for none.
 
 Turns and calls are steps at slots of items, with nodes of their own that the compiler has made. How a turn is
-performed is in runtime/model_caller.py; what the agent keeps, and its events, in core/log/agents.py.
+performed is in runtime/models/model_caller.py; what the agent keeps, and its events, in core/log/agents.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A request that a provider of models works on while no worker runs: when a worker looks at it.
 
 Its end is announced by a callback, or is found by a look. Both lead to the same attempt, which fetches the answer; that is
-runtime/background.py's. A look that finds it at work still writes nothing: moments are computed, and a worker remembers only
+runtime/models/background.py's. A look that finds it at work still writes nothing: moments are computed, and a worker remembers only
 its own looks.
 """
 

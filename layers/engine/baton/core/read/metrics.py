@@ -1,7 +1,7 @@
 """From the events of a log to figures of its attempts: retries by tool, errors by code, time lost; and their documents.
 
 What is counted, and the form in which CloudWatch reads it out of a log line. When and where it is written is in
-runtime/metrics.py.
+runtime/invocation/metrics.py.
 
 The form is the "Embedded metric format" of the CloudWatch user guide: the line is one JSON object and nothing else; its
 `_aws` has a `Timestamp` (epoch ms) and `CloudWatchMetrics`, a list of namespace, sets of dimensions (30 keys in one at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, TypeVar
 
 from baton.core.decide.commands import Command
-from baton.runtime.run import Run
+from baton.runtime.engine.run import Run
 
 C_contra = TypeVar("C_contra", bound=Command, contravariant=True)
 

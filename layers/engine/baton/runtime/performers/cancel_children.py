@@ -13,9 +13,9 @@ from baton.core.log.opened import Child
 from baton.core.log.state import Signal, State, node_of
 from baton.errors import UserError
 from baton.ports import Head, SagaRef, Wake
-from baton.runtime.history import History
-from baton.runtime.parts import Parts
-from baton.runtime.run import Run
+from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.run import Run
+from baton.runtime.log.history import History
 
 
 class ChildCanceller:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from baton.core.log.events import Event
 from baton.core.log.work import Callback, Open, responses_left
-from baton.runtime.parts import Parts
-from baton.runtime.run import Run
+from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.run import Run
 
 
 class ResponseCanceller:
@@ -23,6 +23,6 @@ class ResponseCanceller:
         ended = {getattr(event, "callback", "") for event in events}
         left = responses_left(before, run.history.state.open, ended)
         if left and (models := self._p.models) is not None:
-            from baton.runtime.background import cancel
+            from baton.runtime.models.background import cancel
 
             await cancel(models, left)

@@ -6,8 +6,8 @@ import msgspec
 
 from baton.core.decide.commands import FetchValues
 from baton.errors import CorruptLog
-from baton.runtime.parts import Parts
-from baton.runtime.run import Run
+from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.run import Run
 
 
 class ValueFetcher:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from baton.core.decide.commands import JudgeConditions
-from baton.runtime.parts import Parts
-from baton.runtime.run import Run
+from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.run import Run
 
 
 class ConditionJudge:

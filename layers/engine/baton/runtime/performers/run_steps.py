@@ -5,8 +5,8 @@ from __future__ import annotations
 from baton.core.decide.commands import RunSteps
 from baton.core.log.callbacks import said_of
 from baton.core.log.work import Callback
-from baton.runtime.parts import Parts
-from baton.runtime.run import Run
+from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.run import Run
 
 
 class StepStarter:

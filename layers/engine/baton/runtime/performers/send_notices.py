@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from baton.core.decide.commands import SendNotices
-from baton.runtime.log_writer import LogWriter
-from baton.runtime.run import Run
+from baton.runtime.engine.log_writer import LogWriter
+from baton.runtime.engine.run import Run
 
 
 class NoticeSender:

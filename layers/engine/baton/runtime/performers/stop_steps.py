@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baton.core.decide.commands import StopSteps
-from baton.runtime.run import Run
+from baton.runtime.engine.run import Run
 
 
 class StepStopper:

@@ -18,11 +18,11 @@ from baton.core.log.signal_folds import call_off
 from baton.core.log.state import State, node_of
 from baton.errors import UserError
 from baton.ports import SagaRef
-from baton.runtime.history import History
-from baton.runtime.log_writer import LogWriter
-from baton.runtime.parts import Parts
+from baton.runtime.engine.log_writer import LogWriter
+from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.run import Run
+from baton.runtime.log.history import History
 from baton.runtime.performers.cancel_children import ChildCanceller
-from baton.runtime.run import Run
 
 GOLDEN_RATIO = (
     0.618034  # of beginnings that are so far apart each next one is in the widest gap between the others
@@ -115,7 +115,7 @@ class ChildTender:
 
     async def _report(self, run: Run, found: Sequence[Answer]) -> bool:
         """Append the ends. True when there are any."""
-        from baton.runtime.children import cut, is_news  # not every saga has children
+        from baton.runtime.starting.children import cut, is_news  # not every saga has children
 
         reports = [one for one in found if isinstance(one, ChildReported)]
         told = bool(reports)
@@ -147,7 +147,7 @@ class ChildTender:
             return True
         history = History(self._p.log, self._p.blobs, self._p.call, ref)
         await history.load(head)
-        from baton.runtime.children import report_of
+        from baton.runtime.starting.children import report_of
 
         return report_of(history.state, slot)
 

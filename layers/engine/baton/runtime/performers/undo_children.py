@@ -6,10 +6,10 @@ from baton.core.decide.commands import UndoChildren
 from baton.core.log.events import CancelRequested, ChildUndone, Event, Failure, Forked
 from baton.core.log.state import FORK_KEY, State, item_of, node_of
 from baton.ports import Head, SagaRef, Wake
-from baton.runtime.history import History
-from baton.runtime.log_writer import LogWriter
-from baton.runtime.parts import Parts
-from baton.runtime.run import Run
+from baton.runtime.engine.log_writer import LogWriter
+from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.run import Run
+from baton.runtime.log.history import History
 
 WHY = "its parent is undone"
 

@@ -31,13 +31,13 @@ from baton.core.log import events as ev
 from baton.core.log.inbox import before_the_end
 from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
 from baton.ports import Head, Message, SagaRef
-from baton.runtime.billed import Left
-from baton.runtime.deadline import Deadline
-from baton.runtime.history import History
-from baton.runtime.inflight import InFlight, spent_by, undecided
-from baton.runtime.lease import Lease
-from baton.runtime.log_writer import LogWriter, Superseded
-from baton.runtime.parts import Parts
+from baton.runtime.engine.log_writer import LogWriter, Superseded
+from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.run import Run
+from baton.runtime.invocation.deadline import Deadline
+from baton.runtime.log.history import History
+from baton.runtime.log.lease import Lease
+from baton.runtime.money.billed import Left
 from baton.runtime.performers.base import CommandPerformer
 from baton.runtime.performers.cancel_children import ChildCanceller
 from baton.runtime.performers.cancel_responses import ResponseCanceller
@@ -47,7 +47,7 @@ from baton.runtime.performers.run_steps import StepStarter
 from baton.runtime.performers.send_notices import NoticeSender
 from baton.runtime.performers.stop_steps import StepStopper
 from baton.runtime.performers.tend_children import ChildTender
-from baton.runtime.run import Run
+from baton.runtime.steps.inflight import InFlight, spent_by, undecided
 
 logger = logging.getLogger("baton.worker")
 

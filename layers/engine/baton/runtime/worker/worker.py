@@ -16,12 +16,12 @@ from msgspec import Struct
 
 from baton.errors import EngineFault, PoisonMessage, Unreadable
 from baton.ports import Cause, DeadLetters, Invoker, Message, Queue, SagaRef
-from baton.runtime.context import Invocation
-from baton.runtime.deadline import Turn
-from baton.runtime.lease import EXPIRED, HELD, WAKE_LEFT
-from baton.runtime.parts import Engine, Parts
-from baton.runtime.turns import end_in_turn
-from baton.runtime.wakes import read_message
+from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.invocation.context import Invocation
+from baton.runtime.invocation.deadline import Turn
+from baton.runtime.invocation.turns import end_in_turn
+from baton.runtime.invocation.wakes import read_message
+from baton.runtime.log.lease import EXPIRED, HELD, WAKE_LEFT
 from baton.runtime.worker.runner import Runner
 
 logger = logging.getLogger("baton.worker")
@@ -160,7 +160,7 @@ class Worker:
     async def _carry(self, parts: Parts, runner: Runner, message: Message, *, alone: bool) -> str:
         ref = SagaRef.parse(message.saga)
         if ref.is_schedule:
-            from baton.runtime.ticking import Ticker  # few deployments have schedules
+            from baton.runtime.triggers.ticking import Ticker  # few deployments have schedules
 
             return await Ticker(self._engine, parts).run(ref)
         return await runner.run(message, alone=alone)

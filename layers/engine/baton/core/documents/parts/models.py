@@ -1,6 +1,6 @@
 """What `model` and `agent` nodes say alike of the model that they ask.
 
-What becomes of it is in core/nodes/agent.py and runtime/model_caller.py.
+What becomes of it is in core/nodes/agent.py and runtime/models/model_caller.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What makes two calls of a tool the same one: the strategies, as data, and the key that each of them gives.
 
 When two values are the same is in canonical.py, what a tool's author writes in author.py, what is done with a key in
-runtime/effect_claims.py.
+runtime/steps/effect_claims.py.
 """
 
 from __future__ import annotations

@@ -1,0 +1,256 @@
+"""Undoing by hand: what would be undone, and the entry that sets it going.
+
+A saga that runs is cancelled, and undoes what it has done before it ends. One that has ended goes on in a new branch, from its end. What
+is decided then is in core/decide/undoing.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.decide.program import Program
+from baton.core.log.events import CancelRequested, Forked, StepFailed, StepStopped
+from baton.core.log.forks import lineage_to
+from baton.core.log.state import FORK_KEY, State, slot_of
+from baton.core.log.status import status_of
+from baton.core.log.undos import NAMED, Undoable
+from baton.errors import KeyReused, NotAllowedNow, UserError
+from baton.ports import Head, SagaRef, Wake
+from baton.runtime.engine.request import Opened, Request, accepted
+from baton.runtime.log.history import History
+
+LISTED = 100
+"""The most steps that a plan names."""
+MOST_WALKED = 10_000
+"""The most steps among which one is looked for by its name."""
+Arm = Callable[[Head], Awaitable[int]]
+
+
+async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[str, Any]:
+    """What a rollback would undo, what it would ask about, and what nothing undoes; the newest of the steps by name.
+
+    What is counted is in the states at the two ends, so that only the entries are read whose steps are named.
+    Raises `UserError` for a version that is not in the log.
+    """
+    undo = history.state.undo
+    _check_version(history.state, back_to)
+    steps: list[dict[str, Any]] = []
+    failed = [one for one in undo.failed if one.version > back_to]
+    steps += (
+        {"step": one.slot, "version": one.version, "by": one.tool or None, "doubtful": one.doubt}
+        for one in failed
+    )
+    doubtful = sum(one.doubt for one in failed)
+    can, cannot = len(failed) - doubtful + undo.set_aside, 0
+    if undo.head > back_to:
+        before = (await history.state_at(back_to)).undo if back_to else Undoable()
+        can += undo.can - before.can
+        cannot += undo.cannot - before.cannot
+        doubtful += max(undo.doubts - before.doubts, 0)
+        async for version, event in _listed(history, back_to):
+            if len(steps) >= LISTED:
+                break
+            slot, in_doubt = (
+                slot_of(event.node, event.iteration, event.item),
+                isinstance(event, StepFailed | StepStopped),
+            )
+            if not in_doubt or version > undo.redone.get(slot, -1):
+                by = _by(program, event)
+                steps.append({"step": slot, "version": version, "by": by, "doubtful": in_doubt})
+    parent = SagaRef.parse(of).id if (of := history.state.origin.parent) else None
+    return {
+        "parent": parent,
+        "undoable": can,
+        "doubtful": doubtful,
+        "lasting": cannot,
+        "steps": steps[:LISTED],
+    }
+
+
+async def _listed(history: History, back_to: int) -> AsyncIterator[tuple[int, Any]]:
+    """The steps that an undoing comes to, the newest first, with their versions. Reads a page at a time, as far as it is asked for."""
+    known: dict[int, Any] = {}
+    version, below = history.state.undo.head, history.state.undo.below
+    while version > back_to:
+        if version not in known:
+            known = {one.version: one for one in await history.entries_to(version)}
+        events = known[version].events if below < 0 else known[version].events[:below]
+        links = [event for event in events if getattr(event, "prior", None) is not None]
+        for event in reversed(links):
+            yield version, event
+        version, below = links[0].prior, -1
+
+
+def _by(program: Program, event: Any) -> str | None:
+    """The tool that undoes it; None: nothing does."""
+    node = program.nodes.get(event.node)
+    if node is None or getattr(event, "lasting", False):
+        return None
+    if hasattr(event, "child"):
+        return str(event.child)
+    undo = node.inverse(event.tool, event.item)
+    return None if undo is None else undo.step.tool
+
+
+async def plan_to(history: History, program: Program, back_to: int, step: str) -> dict[str, Any]:
+    """The plan of a rollback to a version, or to a `step` where one is named. Raises `UserError`."""
+    return await plan_of(history, program, await version_of(history, step) if step else back_to)
+
+
+async def version_of(history: History, step: str) -> int:
+    """The version at which a step was done last, of those that a rollback comes to. A loop's node has the round behind it, `NODE@ROUND`.
+
+    Raises `UserError`.
+    """
+    names: dict[str, None] = {}
+    walked = 0
+    async for version, event in _listed(history, 0):
+        slot = slot_of(event.node, event.iteration, event.item)
+        if step in (slot, event.node):
+            return version
+        walked += 1
+        if len(names) < NAMED:
+            names[slot] = None
+        if walked >= MOST_WALKED:
+            raise UserError(
+                f"no step `{step[:80]}` is among the last {MOST_WALKED} that can be undone; name its version"
+            )
+    known = f"the last that are left are {', '.join(names)}" if names else "nothing is left to undo"
+    raise UserError(f"no step `{step[:80]}` is among what can be undone; {known}")
+
+
+async def roll_back(
+    request: Request, opened: Opened, arm: Arm, wanted: CancelRequested, key: str = "", step: str = ""
+) -> dict[str, Any]:
+    """Have the saga undo what it has done; where a `step` is named, since that was done. Repeated with the same key, a no-op.
+
+    Raises `NotAllowedNow` where nothing is left to undo, or it is being undone.
+    """
+    history = opened.history
+    remembered = FORK_KEY + key
+    armed = 0
+    while True:
+        state, now = history.state, request.engine.clock.now()
+        is_known = bool(key) and remembered in state.keys
+        if step and not is_known:
+            wanted = replace(wanted, back_to=await version_of(history, step))
+        # Anew: another rollback may have come before.
+        plan = await plan_of(history, opened.program, wanted.back_to)
+        if is_known:
+            if not step:  # a step that was undone is not in the list any more
+                await _check_key(history, int(state.keys[remembered]), wanted)
+            return accepted(opened, changed=False) | {"plan": plan}
+        _check_possible(state, plan, wanted)
+        is_asked = state.ended is None and _is_asked(state)
+        if is_asked and not key:
+            return accepted(opened, changed=False) | {"plan": plan}
+        if state.ended is not None and now >= armed:
+            armed = await arm(opened.head)
+        entry = request.entry(history, _event(state, wanted, key, now), now)
+        if await history.append(entry, wake=Wake(v=entry.version)):
+            return accepted(opened, changed=not is_asked) | {"plan": plan}
+        await history.catch_up()
+
+
+def _event(state: State, wanted: CancelRequested, key: str, now: int) -> CancelRequested | Forked:
+    """What sets it going. Where another request has done so, it is there for its key only."""
+    if state.ended is None:
+        return replace(wanted, at=now, key=key)
+    return Forked(
+        cut=state.version,
+        branch=state.lineage.branch + 1,
+        by=wanted.by,
+        at=now,
+        reason=wanted.reason,
+        key=key,
+        undo=True,
+        back_to=wanted.back_to,
+        together=wanted.together,
+    )
+
+
+def check_cut(state: State, at_cut: State) -> None:
+    """Raises `UserError` for a version from which no saga goes on: what was done there is undone, or was being undone."""
+    cut = at_cut.version
+    if state.undo.is_crowded:
+        raise UserError(
+            "so many steps of it could not be undone that it is not known of each whether its effect still stands; "
+            "roll it back again, or start another saga"
+        )
+    for first, last in state.undo.spans:
+        if first <= cut <= last:
+            raise UserError(
+                f"what was done from version {first} on is undone; the last version to go on from is {first - 1}"
+            )
+    cancel, begins = at_cut.cancel, at_cut.lineage.first == cut + 1
+    is_about_to = any(not one.code for one in at_cut.undo.failed)
+    if at_cut.undo.work is not None or is_about_to or (begins and cancel is not None and cancel.undo):
+        raise UserError(
+            f"at version {cut} the saga undoes what it has done; go on from a version before that"
+        )
+
+
+def _is_asked(state: State) -> bool:
+    return state.undo.work is not None or (state.cancel is not None and state.cancel.undo)
+
+
+def _check_version(state: State, back_to: int) -> None:
+    if not 0 <= back_to < max(state.version, 1):
+        raise UserError(
+            f"version {back_to} is not in the log, or is its last; it goes back to one before {state.version}"
+        )
+
+
+def _back_to(state: State) -> int | None:
+    """How far back it is asked to undo, or is undone; None: it is not."""
+    if state.undo.work is not None:
+        return state.undo.work.back_to
+    return state.cancel.back_to if state.cancel is not None and state.cancel.undo else None
+
+
+async def _check_key(history: History, cut: int, wanted: CancelRequested) -> None:
+    """Raises `KeyReused` unless the fork at version `cut`, which has used the key, is the rollback that is wanted.
+
+    Only a rollback goes on from the end of a saga. A negative `cut` is the version at which a running saga was asked to roll back.
+    """
+    state = history.state
+    if cut < 0:
+        if not any(one.first <= -cut <= one.last for one in lineage_to(state)):
+            raise KeyReused("this key was used for a rollback, and the saga was forked since")
+        _check_same(_back_to(await history.state_at(-cut)), wanted)
+        return
+    if (await history.state_at(cut)).ended is None:
+        raise KeyReused("this key was used for a fork")
+    first = cut + 2  # of the new branch: the fork's own entry is in neither
+    if first not in {state.lineage.first, *(segment.first for segment in state.lineage.closed)}:
+        raise KeyReused("this key was used for a rollback, and the saga was forked since")
+    _check_same(_back_to(state if state.version < first else await history.state_at(first)), wanted)
+
+
+def _check_same(known: int | None, wanted: CancelRequested) -> None:
+    if known is not None and known != wanted.back_to:
+        raise KeyReused(f"with this key the saga was rolled back {_until(known)}")
+
+
+def _until(version: int) -> str:
+    return f"to version {version}" if version else "as a whole"
+
+
+def _check_possible(state: State, plan: dict[str, Any], wanted: CancelRequested) -> None:
+    known = None if state.ended is not None else _back_to(state)
+    if known is not None and known != wanted.back_to:
+        raise NotAllowedNow(f"the saga is being rolled back {_until(known)}; ask again once that is over")
+    if state.undo.work is not None:
+        raise NotAllowedNow("the saga undoes what it has done already")
+    if wanted.back_to and state.undo.set_aside:
+        count = len(state.undo.failed) + state.undo.set_aside
+        raise NotAllowedNow(
+            f"{count} steps could not be undone; so many are taken up again only by a rollback as a whole"
+        )
+    if plan["undoable"] or plan["doubtful"] or (state.ended is None and not state.undo.cannot):
+        return
+    lasting = f"; nothing undoes what {plan['lasting']} of its steps have done" if plan["lasting"] else ""
+    raise NotAllowedNow(f"nothing that can be undone is left: the saga is {status_of(state)}{lasting}")

@@ -1,0 +1,275 @@
+"""The collaborators of one invocation's runner, put together once per invocation."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from baton.core.decide.bounds import Bounds
+from baton.core.decide.spending import SpendingLimits
+from baton.core.effects.toolspec import ToolSpec
+from baton.core.limits import Limits
+from baton.core.log.events import Event, Gives, Value
+from baton.core.log.state import Origin
+from baton.ports import (
+    Blobs,
+    Clock,
+    Entropy,
+    Log,
+    Meter,
+    Notices,
+    Offload,
+    Performer,
+    Sandbox,
+    Store,
+    Watch,
+)
+from baton.runtime.attempts.values import Values
+from baton.runtime.invocation.context import Invocation, InvocationContext
+from baton.runtime.invocation.deadline import Deadline
+from baton.runtime.invocation.duration_estimator import DurationEstimator
+from baton.runtime.invocation.live import LiveShow
+from baton.runtime.invocation.metrics import Metrics
+from baton.runtime.invocation.store_retrier import StoreRetrier
+from baton.runtime.log.lease import Leases, WithinLease
+from baton.runtime.money.ledger import Ledger
+from baton.runtime.money.ledger_cache import LedgerCache
+from baton.runtime.people.channels import Channels
+from baton.runtime.people.notices import Teller
+from baton.runtime.starting.catalog import Catalog
+from baton.runtime.steps.effect_claims import EffectClaims
+from baton.runtime.steps.steps import Steps
+
+if TYPE_CHECKING:
+    from baton.core.documents.nodes.own import OwnKinds
+    from baton.ports.models import Models
+    from baton.ports.spans import Spans
+    from baton.runtime.people.links import Links
+    from baton.runtime.starting.children import Children
+    from baton.runtime.starting.quota import Quota, Room
+    from baton.runtime.starting.start import Starter
+    from baton.runtime.steps.breaking import Breaking, Known
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """Lives as long as a process: ports, and what was learned or cached."""
+
+    store: Store
+    blobs: Blobs
+    clock: Clock
+    entropy: Entropy
+    offload: Offload
+    performer: Performer
+    sandbox: Sandbox
+    tools: Mapping[str, ToolSpec]
+    catalog: Catalog
+    durations: DurationEstimator
+    limits: Limits
+    notices: Sequence[Notices]
+    ledger_cache: LedgerCache
+    metrics: Metrics = field(default_factory=Metrics)
+    watch: Watch | None = None
+    meter: Meter | None = None
+    """Tells the processor time that checking a document takes; None: the clock does."""
+    models: Models | None = None
+    """The models that may be called; None: none."""
+    spans: Spans | None = None
+    """Where spans go; None: nowhere."""
+    kinds: OwnKinds = field(default_factory=dict)
+    """The application's own kinds of node, where documents are read."""
+    rooms: dict[str, Room] = field(default_factory=dict)
+    breakers: dict[tuple[str, str], Known] = field(default_factory=dict)
+    """What is known of circuit breakers, by tenant and target."""
+    secrets: dict[str, bytes] = field(default_factory=dict, repr=False)
+    """The keys of runtime/people/tokens.py that were read."""
+    api_url: str = ""
+    """Where the deployment's own API is, without a slash at the end; empty where that is not known."""
+    confirm_url: str = ""
+    """The page to which links in messages lead; empty: messages have none."""
+
+    @classmethod
+    def on(
+        cls,
+        store: Store,
+        blobs: Blobs,
+        clock: Clock,
+        limits: Limits,
+        *,
+        entropy: Entropy,
+        offload: Offload,
+        performer: Performer,
+        sandbox: Sandbox,
+        tools: Mapping[str, ToolSpec],
+        notices: Sequence[Notices],
+        **more: Any,
+    ) -> Engine:
+        """On this store and within its limits, with nothing learned yet. `more`: what is not as it is by default."""
+        limits = limits.within(store.limits.item_bytes)
+        return cls(
+            store=store,
+            blobs=blobs,
+            clock=clock,
+            entropy=entropy,
+            offload=offload,
+            performer=performer,
+            sandbox=sandbox,
+            tools=tools,
+            catalog=Catalog(store.definitions, blobs, clock, limits=limits),
+            durations=DurationEstimator(limits.step_estimate_ms),
+            limits=limits,
+            notices=notices,
+            ledger_cache=LedgerCache(store.budgets, SpendingLimits.of(limits)),
+            **more,
+        )
+
+    @property
+    def log(self) -> Log:
+        """The log of its store."""
+        return self.store.log
+
+
+_SAID_FIRST_MS = 20
+"""So long before the cut-off a call that hangs is ended: its step fails by the store, not by the end of its time."""
+
+
+class Parts:
+    """What one invocation works with. `deadline`: of its steps; without one, that of a worker."""
+
+    def __init__(self, engine: Engine, invocation: Invocation, deadline: Deadline | None = None) -> None:
+        self._engine, self.invocation = engine, invocation
+        self.deadline = deadline or Deadline.of(invocation, engine.limits)
+        self.log, self.blobs, self.clock, self.limits = engine.log, engine.blobs, engine.clock, engine.limits
+        self.inbox = engine.store.inbox
+        self.durations, self.sandbox, self.metrics = engine.durations, engine.sandbox, engine.metrics
+        self.models = engine.models
+        self.bounds = Bounds(
+            entry_bytes=engine.limits.entry_bytes,
+            value_bytes=engine.limits.result_bytes,
+            deaths=engine.limits.max_deaths,
+            money=engine.ledger_cache.terms,
+            rows=engine.store.limits.rows,
+        )
+        give_up = invocation.deadline - engine.limits.answer_ms
+        self.call = StoreRetrier(
+            engine.offload,
+            engine.clock,
+            engine.entropy,
+            engine.limits,
+            give_up,
+            self.deadline.cut_off - _SAID_FIRST_MS,
+        )
+        self.context = context = InvocationContext(
+            invocation, engine.store, engine.blobs, engine.clock, engine.entropy, engine.limits, self.call
+        )
+        self.ledger = Ledger(context, engine.ledger_cache)
+        self.catalog = engine.catalog.through(self.call)
+        self.leases = Leases(context)
+        performer = WithinLease(engine.performer, engine.clock, engine.limits, invocation)
+        self.values = Values(context)
+        claims, self.live = EffectClaims(context), LiveShow(context)
+        self.steps = Steps(
+            context,
+            performer,
+            engine.tools,
+            self.ledger,
+            claims,
+            self.values,
+            engine.secrets,
+            engine.api_url,
+            engine.models,
+            self.live,
+            lambda: self.breaking,
+        )
+
+    # What begins sagas is loaded when one is begun, what guards calls with the first that is to be guarded.
+
+    @cached_property
+    def breaking(self) -> Breaking:
+        from baton.core.failures.breakers import BreakerTerms
+        from baton.runtime.steps.breaking import Breaking
+
+        limits = self.limits
+        terms = BreakerTerms(failures=limits.breaker_failures, pause_ms=limits.breaker_pause_ms)
+        return Breaking(self.context, self._engine.breakers, terms, self.metrics)
+
+    @cached_property
+    def starter(self) -> Starter:
+        from baton.runtime.starting.start import Starter
+
+        return Starter(self.context)
+
+    @cached_property
+    def quota(self) -> Quota:
+        from baton.runtime.starting.quota import Quota
+
+        return Quota(self.context, self._engine.rooms)
+
+    @cached_property
+    def children(self) -> Children:
+        from baton.runtime.starting.children import Children
+
+        return Children(self.context, self.catalog, self.starter)
+
+    def teller(self) -> Teller:
+        """For the notices of one saga."""
+        until = (self.deadline.cut_off + self.call.deadline) // 2  # that they were told has to be appended
+        links = self._links if self._engine.confirm_url else None
+        return Teller(self.context, Channels(self.context, self._engine.notices, links), until)
+
+    def _links(self) -> Links:
+        from baton.runtime.people.links import Links
+
+        return Links(self.context, self._engine.secrets, self._engine.confirm_url)
+
+    async def slim(self, owner: Origin, events: Sequence[Event]) -> Sequence[Event]:
+        """Events with large values of the engine's own making moved to blobs; the same events where there is none."""
+        for event in events:
+            if event.made or getattr(event, "full", None):
+                stored = dict[int, Value]()
+                return [await self._slim(owner, event, stored) for event in events]
+        return events
+
+    async def _slim(self, owner: Origin, event: Event, stored: dict[int, Value]) -> Event:
+        """The event with a large value of the engine's own making moved to a blob: once, where several events have it.
+
+        Also a value that no node reads: the log holds it all the same, and an entry has only so much room. None is too
+        large: the decision would have been another (core/sizes.py).
+        """
+        for name in event.made:
+            field: Value | dict[str, Value] | None = getattr(event, name)
+            if isinstance(field, dict):
+                if field:
+                    kept = {key: await self._stored(owner, value, stored) for key, value in field.items()}
+                    event = replace(event, **{name: kept})
+            elif field is not None and not field.ref:
+                event = replace(event, **{name: await self._stored(owner, field, stored)})
+        if isinstance(event, Gives) and event.full is not None and not event.full.ref:
+            # The full output of a summary is stored before the log refers to it.
+            event = replace(event, full=await self.values.blob(owner, event.full.v))
+        return event
+
+    async def _stored(self, owner: Origin, value: Value, stored: dict[int, Value]) -> Value:
+        if value.ref:
+            return value
+        if (known := stored.get(id(value.v))) is None:
+            known = stored[id(value.v)] = await self.values.inline_or_blob(owner, value.v)
+        return known
+
+    def traceparent(self, started_with: str) -> str:
+        """W3C trace context: the saga's trace, with this invocation as the span."""
+        return _span_of(self.invocation.id, started_with)
+
+
+@lru_cache(maxsize=256)
+def _span_of(invocation: str, started_with: str) -> str:
+    fields = started_with.split("-")
+    if len(fields) != 4:
+        return ""
+    span = hashlib.sha256(invocation.encode()).hexdigest()[:16]
+    return f"{fields[0]}-{fields[1]}-{span}-{fields[3]}"

@@ -1,0 +1,201 @@
+"""One request: who asks, until when, and the saga that is asked about.
+
+What can be asked for is in `service` (what changes something) and `queries` (what only looks).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from baton.core.conditions.schema import violations
+from baton.core.decide.program import Program
+from baton.core.expressions.spelling import hinted, nearest
+from baton.core.log.events import Entry, Event, SignalReceived, Value
+from baton.core.log.references import PERIOD
+from baton.core.log.state import LONGEST_ID, State
+from baton.core.log.status import status_of
+from baton.errors import InvalidInput, NotAllowedNow, NotFound, Problem, TooLarge
+from baton.ports import Head, SagaRef, Wake
+from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.invocation.context import Invocation
+from baton.runtime.invocation.deadline import Deadline
+from baton.runtime.log.history import History
+
+Make = Callable[[State, int], Event | Sequence[Event] | None]
+"""What a caller says of a state at a time."""
+SAGA_ID = rf"[A-Za-z0-9._-]{{1,{LONGEST_ID}}}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks: taken from the verified identity, never from the request's own words.
+
+    `user` is who pays. `session` tells apart those who share it, by a name that they may choose: it is for the log only.
+    `roles` and `groups`: what decides beyond the routes that roles open, such as whose questions the caller may answer.
+    """
+
+    tenant: str
+    user: str
+    request: str
+    traceparent: str = ""
+    session: str = ""
+    roles: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+
+    @property
+    def by(self) -> str:
+        """The name for the log."""
+        return f"{self.user}/{self.session}" if self.session else self.user
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A saga of the caller's tenant, with its log folded."""
+
+    head: Head
+    history: History
+    program: Program
+
+
+class Request:
+    """A caller with what it may use, until `deadline` (epoch ms). A caller sees its own tenant's sagas only."""
+
+    def __init__(self, engine: Engine, caller: Caller, deadline: int) -> None:
+        # Unique even where a request id is repeated: entries are recognised as one's own by it.
+        self.caller = replace(caller, request=f"{caller.request}.{engine.entropy.token(24)}")
+        self.engine = engine
+        invocation = Invocation(self.caller.request, engine.clock.now(), deadline)
+        self.parts = Parts(engine, invocation, Deadline.without_reserve(invocation))
+
+    async def open(self, saga: str) -> Opened:
+        """Load a saga with its program. Raises `NotFound`."""
+        head, history = await self.read(saga)
+        return Opened(head, history, await self.program_of(history))
+
+    async def program_of(self, history: History) -> Program:
+        """The program that a saga runs."""
+        return await self.parts.catalog.program(history.ref.tenant, history.state.origin.graph)
+
+    async def read(self, saga: str) -> tuple[Head, History]:
+        """Load a saga without its program, which a new process would read from the bucket. Raises `NotFound`."""
+        ref = self.ref_of(saga)
+        head = await self.parts.call(self.engine.log.read_head, ref)
+        if head is None:
+            raise NotFound(f"there is no saga `{saga}`")
+        history = History(self.engine.log, self.engine.blobs, self.parts.call, ref)
+        await history.load(head)
+        if history.state.version == 0:
+            await self.parts.starter.put_entry_one(head)
+            await history.catch_up()
+        return head, history
+
+    def ref_of(self, saga: str) -> SagaRef:
+        """Of a saga of the caller's tenant. Raises `NotFound` for what is no id of one."""
+        if not re.fullmatch(SAGA_ID, saga):
+            raise NotFound(f"there is no saga `{saga[:80]}`")
+        return SagaRef(self.caller.tenant, saga)
+
+    def unstored(self, history: History, said: Any, what: str) -> tuple[Value, bytes]:
+        """What the entry holds of it, and its blob, which is written once it is accepted. Raises `TooLarge`."""
+        found = self.parts.values.unstored(history.state.origin, said)
+        if found is None:
+            raise TooLarge(f"{what} has at most {self.engine.limits.result_bytes} bytes")
+        return found
+
+    async def append(self, opened: Opened, make: Make, *more: Any) -> dict[str, Any]:
+        """`put` it. Returns where the saga then is."""
+        return accepted(opened, changed=await self.put(opened.history, make, *more))
+
+    async def put(
+        self,
+        history: History,
+        make: Make,
+        is_known: Callable[[State], bool] = lambda _: False,
+        blob: bytes = b"",
+        ref: str = "",
+        *,
+        wakes: bool = True,
+    ) -> bool:
+        """Fold, not ended, put with a wake; on conflict read and decide again. False if `make` gives nothing: a no-op.
+
+        What `is_known` has been done already: a repetition is answered so, even by a saga that has ended. `blob` is what
+        the entry refers to by `ref`, and goes where that says. It is written once, after the checks: a caller that is
+        refused stores nothing. `wakes`: a worker
+        has to look. Not where the entry makes nothing ready, nothing due earlier, and nothing to be told.
+        """
+        while True:
+            if is_known(history.state):
+                return False
+            if history.state.ended is not None:
+                raise NotAllowedNow(f"the saga has ended: {status_of(history.state)}")
+            now = self.engine.clock.now()
+            events = make(history.state, now)
+            if not events:
+                return False
+            if blob:
+                period = ref.partition(PERIOD)[2]
+                await self.parts.call(self.engine.blobs.put, self.caller.tenant, blob, period)
+                blob = b""
+            entry = self.entry(history, events, now)
+            if await history.append(entry, wake=Wake(v=entry.version) if wakes else None):
+                return True
+            await history.catch_up()
+
+    def entry(self, history: History, said: Event | Sequence[Event], now: int) -> Entry:
+        """What this caller appends, in its own trace if it has one, else in the saga's."""
+        events = said if isinstance(said, Sequence) else (said,)
+        trace = self.caller.traceparent or self.parts.traceparent(history.state.origin.traceparent)
+        return history.next_entry(events, at=now, invocation=self.caller.request, trace=trace)
+
+
+def accepted(opened: Opened, *, changed: bool) -> dict[str, Any]:
+    """The answer to a caller who has changed a saga, or (not `changed`) who has said nothing new."""
+    return standing(opened) | {"changed": changed}
+
+
+def standing(opened: Opened) -> dict[str, Any]:
+    """Where a saga is, in short."""
+    state = opened.history.state
+    return {"id": state.origin.saga, "status": status_of(state, opened.program), "version": state.version}
+
+
+def check_signal(opened: Opened, name: str) -> None:
+    """Raises `NotFound` where no node of the workflow, and nothing that is open, waits for a signal of this name."""
+    waits = (*opened.program.graph.nodes, *opened.history.state.open.values())
+    expected = {one.signal for one in waits if one.signal}
+    if name not in expected:
+        hint = nearest(name, expected) or ("it waits for none" if not expected else "")
+        workflow = opened.history.state.origin.workflow
+        raise NotFound(hinted(f"workflow `{workflow}` waits for no signal `{name}`", hint))
+
+
+def kept(program: Program, state: State, signal: SignalReceived, payload: Any, most: int) -> SignalReceived:
+    """A signal as the log takes it in. Raises `InvalidInput`, and `NotAllowedNow` where no more are kept."""
+    if signal.failure is None:
+        check_payload(program, state, signal.name, payload)
+    if program.loses(state, signal.name):
+        return msgspec.structs.replace(signal, lost=True)
+    if len(state.signals) >= most:
+        raise NotAllowedNow(f"{len(state.signals)} signals wait to be taken; no more are kept")
+    return signal
+
+
+def check_payload(program: Program, state: State, signal: str, payload: Any) -> None:
+    """Raises `InvalidInput` where every wait that can still take the signal has a schema that the payload does not fit."""
+    problems: list[Problem] = []
+    blamed = ""
+    for node in program.takers(state, signal):
+        # That of an agent is for its answer, and that of a child for its result.
+        schema = None if node.agent is not None or node.workflow else node.work.output_schema
+        found = violations(schema, payload, "/payload") if schema is not None else ()
+        if not found:
+            return
+        blamed = blamed or f"`{node.name}`: at {found[0].path}: {found[0].message}"
+        problems += found
+    if problems:
+        raise InvalidInput(f"no wait for `{signal}` takes this payload; {blamed}", tuple(problems))

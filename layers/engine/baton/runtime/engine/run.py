@@ -1,0 +1,57 @@
+"""What one saga's run in one invocation holds in memory. What is done with it is the runner's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct, field
+
+from baton.core.conditions import Answer
+from baton.core.decide.outcomes import Outcome
+from baton.core.decide.program import Program
+from baton.core.log.events import Entry
+from baton.runtime.invocation.deadline import Deadline
+from baton.runtime.log.history import History
+from baton.runtime.log.lease import Lease
+from baton.runtime.people.notices import Teller
+from baton.runtime.steps.inflight import InFlight
+
+
+class Run(Struct):
+    """The saga as this invocation knows it, and the work under way.
+
+    `absent`: blobs that cannot be had, with why. `entries`: of its log, by version, while it undoes something. `asked`: children that this invocation has looked at, or need not. `looked`: by slot, when it has
+    looked at work elsewhere (core/decide/context.py). `heard`: the count of the inbox that was taken in. `looked_at`: when the head was read last. `looks_at`: when it is to be read
+    again; None while no child is open. `outcomes`: those
+    that the log does not have yet, with the costs of stopped steps. `sent`: so many of them are in the entry that is
+    being appended. `cancelled`: children that this invocation has asked to stop. `in_turn`: there is time for what comes
+    before an outcome. `put_off`: until when children wait because their tenant has no room. `wants_more`: a step is
+    ready that only another invocation has time for.
+    """
+
+    lease: Lease
+    history: History
+    program: Program
+    steps: InFlight
+    teller: Teller
+    deadline: Deadline
+    blobs: dict[str, Any] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+    entries: dict[int, Entry] = field(default_factory=dict)
+    answers: dict[str, Answer] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
+    looked: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    heard: int = 0
+    looked_at: int = 0
+    looks_at: int | None = None
+    outcomes: list[Outcome] = field(default_factory=list)
+    sent: int = 0
+    cancelled: set[str] = field(default_factory=set)
+    in_turn: bool = True
+    put_off: int | None = None
+    wants_more: bool = False
+
+    @property
+    def end(self) -> int:
+        """Until when something may begin."""
+        return min(self.deadline.cut_off, self.lease.until)

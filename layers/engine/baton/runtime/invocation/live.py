@@ -1,0 +1,153 @@
+"""What models are writing, shown to viewers while it is written: at most one write a second for a saga, and none without a viewer.
+
+A worker hears of a viewer by its take and by its appends (`Live.leave_word`), and that there is none any more by a write that is refused.
+Nothing here is waited for: an answer is neither late nor lost because of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct, field
+
+from baton.core.failures import LONGEST, sanitised
+from baton.errors import EngineFault
+from baton.ports import SagaRef
+from baton.ports.models import Draft
+from baton.runtime.invocation.context import InvocationContext
+
+EVERY_S = 1.0
+AGAIN_MS = 5_000
+"""What has not changed is written again after so long: a text that is older than that was left by a dead worker."""
+MOST_BYTES = 8_192
+MOST_TEXTS = 64
+_LEAST_MS = 2_000  # of an invocation, for a write to be worth it
+
+logger = logging.getLogger("baton.worker")
+
+
+class LiveText(NamedTuple):
+    """What has come of one answer. `slot`: of its step; `since`: when it was asked for, in epoch ms."""
+
+    slot: str
+    since: int
+    text: str
+
+
+class _Saga(Struct, eq=False):
+    """A saga that this invocation holds. `last`: what viewers are shown, since `at`."""
+
+    ref: SagaRef
+    epoch: int
+    drafts: dict[str, tuple[int, Draft]] = field(default_factory=dict)
+    is_watched: bool = False
+    last: list[LiveText] = field(default_factory=list)
+    at: int = 0
+    task: asyncio.Task[None] | None = None
+
+
+class LiveShow:
+    """Of the sagas of one invocation."""
+
+    def __init__(self, context: InvocationContext) -> None:
+        self._context = context
+        self._sagas: dict[str, _Saga] = {}
+
+    def hold(self, ref: SagaRef, epoch: int, watched: int) -> None:
+        """From now on this invocation holds the saga. `watched`: until when a viewer watched, as its head said."""
+        self._sagas[str(ref)] = _Saga(ref, epoch)
+        self.heard(ref, watched)
+
+    def heard(self, ref: SagaRef, watched: int) -> None:
+        """A viewer watches until then."""
+        if watched <= self._context.clock.now():
+            return
+        if (saga := self._sagas.get(str(ref))) is not None:
+            saga.is_watched = True
+            self._begin(saga)
+
+    def drop(self, ref: SagaRef) -> None:
+        """This invocation does not hold the saga any more. A write that is under way may land; another holder's replaces it."""
+        saga = self._sagas.pop(str(ref), None)
+        if saga is not None and saga.task is not None:
+            saga.task.cancel()
+
+    @contextmanager
+    def draft(self, ref: SagaRef, slot: str) -> Iterator[Draft]:
+        """An answer is being written; what has come of it is shown until the end of the block."""
+        draft, saga = Draft(), self._sagas.get(str(ref))
+        if saga is None:
+            yield draft
+            return
+        saga.drafts[slot] = self._context.clock.now(), draft
+        self._begin(saga)
+        try:
+            yield draft
+        finally:
+            saga.drafts.pop(slot, None)
+
+    def _begin(self, saga: _Saga) -> None:
+        if saga.is_watched and saga.drafts and saga.task is None:
+            saga.task = asyncio.create_task(self._show(saga), name=f"live {saga.ref}")
+            saga.task.add_done_callback(lambda task: self._ended(saga, task))
+
+    def _ended(self, saga: _Saga, task: asyncio.Task[None]) -> None:
+        saga.task = None
+        if not task.cancelled() and task.exception() is None:
+            self._begin(saga)  # an answer may have begun after the last look
+
+    async def _show(self, saga: _Saga) -> None:
+        """Until all answers have ended, and that is written, or no viewer watches."""
+        while saga.is_watched and (saga.drafts or saga.last):
+            now = self._context.clock.now()
+            if (pause := saga.at + EVERY_S * 1_000 - now) > 0:
+                await asyncio.sleep(pause / 1_000)
+            elif self._context.call.deadline - now < _LEAST_MS:
+                saga.is_watched = False  # the next invocation hears of viewers itself
+            else:
+                await self._write(saga, now)
+
+    async def _write(self, saga: _Saga, now: int) -> None:
+        texts = texts_of(saga.drafts)
+        if texts == saga.last and now - saga.at < AGAIN_MS:
+            await asyncio.sleep(EVERY_S)
+            return
+        context = self._context
+        put, data = context.store.live.put_texts, msgspec.json.encode(texts)
+        try:
+            saga.is_watched = await context.call.within(_LEAST_MS)(put, saga.ref, saga.epoch, now, data)
+            saga.last, saga.at = texts, now
+        except EngineFault as error:
+            saga.at = now  # it may be there; the next one says so in any case
+            logger.info("viewers wait: %r", error, extra={"saga": saga.ref.id})
+        except Exception:
+            # Whatever it is, no answer is to fail because of it.
+            saga.is_watched = False
+            logger.warning("viewers are shown nothing", exc_info=True, extra={"saga": saga.ref.id})
+
+
+def texts_of(drafts: dict[str, tuple[int, Draft]]) -> list[LiveText]:
+    """The end of each text, so that together they have so many bytes at most; those that began last, where there are too many."""
+    some = sorted(drafts.items(), key=lambda one: one[1][0])[-MOST_TEXTS:]
+    return [
+        LiveText(slot, since, shown(draft.read(), MOST_BYTES // len(some))) for slot, (since, draft) in some
+    ]
+
+
+def shown(text: str, most: int) -> str:
+    """The end of a text that is still being written, without half characters and without what may be a secret.
+
+    The beginning of what is left and the word that is being written are withheld: half a secret is not recognised.
+    """
+    cut = LONGEST if len(text) > most + LONGEST else 0
+    text = sanitised(text[-most - LONGEST :])[cut:]
+    end = len(text)
+    while end and len(text) - end < LONGEST and "!" <= text[end - 1] <= "~":
+        end -= 1
+    whole = text[:end].encode(errors="ignore")
+    return whole[-most:].decode(errors="ignore")

@@ -1,0 +1,1 @@
+"""A saga's log and its lease: loading, appending, taking and releasing."""

@@ -1,0 +1,258 @@
+"""One saga's log, folded as far as it was read: load, catch up, append, and go back for a fork.
+
+Reads a snapshot and the tail behind it, never more, so a resume costs the same at any age of a saga.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Sequence
+
+import msgspec
+
+from baton.core.effects.rows import Row
+from baton.core.limits import Limits
+from baton.core.log.codec import decode_entry, encode_entry, node_in
+from baton.core.log.events import Entry, Event, Forked, SagaEnded
+from baton.core.log.fold import closed, fold
+from baton.core.log.forks import fork_to
+from baton.core.log.state import Segment, State
+from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
+from baton.ports import Blobs, Head, Log, Record, SagaRef, Wake
+from baton.ports.blobs import period_of
+from baton.runtime.invocation.store_retrier import StoreRetrier
+
+PAGE = 200  # entries of the past that are read at once: a long log is never in memory as a whole
+
+logger = logging.getLogger("baton.history")
+
+
+class History:
+    """The state of a saga at the newest version that was read.
+
+    `tail_bytes` is the size of the log behind the newest snapshot, at `snapshot`. Of earlier states it keeps
+    those that were asked for, and the one that it began with. `watched`: until when a viewer watches, as the last append has
+    found out. `unanswered`: an append whose outcome a fault has left
+    unknown.
+    """
+
+    def __init__(self, log: Log, blobs: Blobs, call: StoreRetrier, ref: SagaRef) -> None:
+        self._log = log
+        self._blobs = blobs
+        self._call = call
+        self.ref = ref
+        self.state = State()
+        self.snapshot = 0
+        self.tail_bytes = 0
+        self.watched = 0
+        self.unanswered: tuple[Entry, Sequence[Row]] | None = None
+        self._past: dict[int, State] = {}
+
+    def hurry(self, call: StoreRetrier) -> None:
+        """Make all calls by this one from now on."""
+        self._call = call
+
+    async def load(self, head: Head) -> Sequence[Entry]:
+        """Fold everything there is. Returns the entries that were read (not those before a snapshot)."""
+        if head.snapshot:
+            await self._from_snapshot(head.branch, head.snapshot)
+        return await self.catch_up()
+
+    async def catch_up(self) -> Sequence[Entry]:
+        """Fold what others appended since. Returns it; empty when there is no news."""
+        news: list[Entry] = []
+        while True:
+            branch = self.state.lineage.branch
+            records = await self._call(self._log.read_tail, self.ref, branch, self.state.version)
+            news.extend([await self._fold(record) for record in records])
+            if self.state.lineage.branch == branch:
+                return news
+
+    async def append(
+        self,
+        entry: Entry,
+        rows: Sequence[Row] = (),
+        after: State | None = None,
+        *,
+        wake: Wake | None = None,
+    ) -> bool:
+        """Put the next entry and fold it. False when another writer's is there: catch up and decide again.
+
+        With `rows` it is a transaction. `after`: the state behind its events, where the caller knows it already. `wake`:
+        what the stream carries then; the end of a child is told to its parent.
+        """
+        expires = self.state.origin.expires
+        record = Record(entry.branch, entry.version, encode_entry(entry), expires=expires)
+        wake, self.unanswered = wake or _wake_of_end(self.state, entry), (entry, rows)
+        try:
+            if rows:
+                done = await self._call(self._log.append_with_rows, self.ref, record, rows, wake)
+            else:
+                appended = await self._call(self._log.append, self.ref, record, wake)
+                done = appended is not None
+                self.watched = max(self.watched, appended.watched if appended else 0)
+        except RowsRefused:
+            self.unanswered = None
+            raise
+        if done:
+            self.unanswered = None
+            if after is None:
+                await self._take_in(entry, len(record.data))
+            else:
+                self.tail_bytes += len(record.data)
+                self.state = closed(self.state, entry, after)
+            return True
+        there = await self._call(self._log.read_tail, self.ref, entry.branch, entry.version - 1, 1)
+        self.unanswered = None
+        if there and is_own(decode_entry(there[0].data), entry):
+            await self._fold(there[0])
+            return True
+        return False
+
+    def next_entry(
+        self,
+        events: Sequence[Event],
+        *,
+        at: int,
+        invocation: str,
+        epoch: int = 0,
+        cold: bool = False,
+        trace: str = "",
+    ) -> Entry:
+        """The entry that would follow the state as it is now."""
+        return Entry(
+            version=self.state.version + 1,
+            branch=self.state.lineage.branch,
+            at=at,
+            epoch=epoch,
+            invocation=invocation,
+            cold=cold,
+            traceparent=trace,
+            events=tuple(events),
+        )
+
+    async def save_snapshot(self, limits: Limits, now: int) -> None:
+        """Write a snapshot if the tail has outgrown it, so that all of them cost no more than the log.
+
+        A snapshot only saves reading: one that cannot be written must not hold up the worker.
+        """
+        if self.tail_bytes < limits.snapshot_tail_bytes or self.state.ended is not None:
+            return
+        from baton.core.log.snapshots import encode_moved, encode_state  # few sagas are so long
+
+        data = encode_state(self.state)
+        if len(data) > self.tail_bytes:
+            return
+        size, expires = len(data), self.state.origin.expires
+        call = self._call.until(min(now + limits.snapshot_ms, self._call.deadline))
+        try:
+            if size > limits.snapshot_blob_bytes:
+                period = period_of(now, expires)
+                data = encode_moved(await call(self._blobs.put, self.ref.tenant, data, period))
+            record = Record(self.state.lineage.branch, self.state.version, data, expires=expires)
+            await call(self._log.put_snapshot, self.ref, record)
+        except (EngineFault, ValueError):
+            logger.warning("no snapshot", exc_info=True, extra={"saga": str(self.ref), "bytes": size})
+            return
+        self.snapshot = self.state.version
+        self.tail_bytes = 0
+
+    async def state_at(self, version: int) -> State:
+        """The state right after `version`, whichever branch wrote it. Raises `CorruptLog` for no such version."""
+        if version not in self._past:
+            self._past[version] = await self._read_to(version)
+        return self._past[version]
+
+    async def entries_to(self, version: int) -> Sequence[Entry]:
+        """The entry of this version of the saga's history, and those before it that one page has. Raises `CorruptLog` for no such version."""
+        lineage = self.state.lineage
+        own = Segment(lineage.branch, lineage.first, self.state.version)
+        part = next((one for one in (own, *lineage.closed) if one.first <= version <= one.last), None)
+        if part is None:
+            raise CorruptLog(f"version {version} is no part of the history of {self.ref}")
+        after = max(part.first - 1, version - PAGE)
+        records = await self._call(self._log.read_tail, self.ref, part.branch, after, version - after)
+        return [decode_entry(record.data) for record in records]
+
+    async def _read_to(self, version: int) -> State:
+        """Read on from the nearest state that is known.
+
+        Versions are never used twice, so reading on from any state in their order passes through all later ones.
+        """
+        past = History(self._log, self._blobs, self._call, self.ref)
+        past._past = self._past  # what one of them works out, all of them know
+        known = [*self._past.values(), self.state]
+        past.state = max((one for one in known if one.version <= version), key=_version, default=State())
+        while (at := past.state.version) < version:
+            most = min(version - at, PAGE)
+            records = await self._call(self._log.read_tail, self.ref, past.state.lineage.branch, at, most)
+            if not records or records[-1].version > version:
+                raise CorruptLog(f"{self.ref} has no version {version}")
+            for record in records:
+                await past._fold(record)
+        return past.state
+
+    async def _from_snapshot(self, branch: int, at_most: int) -> None:
+        from baton.core.log.snapshots import decode_state, moved_to
+
+        try:
+            record = await self._call(self._log.read_snapshot, self.ref, branch, at_most)
+            if record is None:
+                return
+            data, ref = record.data, moved_to(record.data)
+            if ref:
+                data = await self._call(self._blobs.get, self.ref.tenant, ref)
+            self.state = decode_state(data)
+        except (msgspec.DecodeError, CorruptLog):
+            return  # damaged, or written by another version; the log has it all
+        self.snapshot = record.version
+        self._past[record.version] = self.state
+
+    async def _fold(self, record: Record) -> Entry:
+        try:
+            entry = decode_entry(record.data)
+            await self._take_in(entry, len(record.data))
+        except Unreadable as error:
+            if not error.version:  # else it is one before a fork
+                error.version, error.node = record.version, node_in(record.data)
+            raise
+        return entry
+
+    async def _take_in(self, entry: Entry, size: int) -> None:
+        self.tail_bytes += size
+        fork = entry.events[-1] if entry.events else None
+        if isinstance(fork, Forked):
+            self.state = fork_to(self.state, await self.state_at(fork.cut), entry, fork)
+        else:
+            self.state = fold(self.state, entry)
+
+
+async def records_of(
+    log: Log, call: StoreRetrier, ref: SagaRef, branches: int, after: int, at_once: int
+) -> AsyncGenerator[Sequence[Record], None]:
+    """The whole log behind a version, over all branches, in the order of versions: `at_once` at a time."""
+    for branch in range(branches):
+        is_full = True
+        while is_full:
+            page = await call(log.read_tail, ref, branch, after, at_once)
+            is_full = len(page) == at_once
+            if page:
+                yield page
+                after = page[-1].version
+
+
+def _version(state: State) -> int:
+    return state.version
+
+
+def is_own(there: Entry, mine: Entry) -> bool:
+    """Whether the entry that is there is the one that this writer put before."""
+    return (there.version, there.epoch, there.invocation) == (mine.version, mine.epoch, mine.invocation)
+
+
+def _wake_of_end(state: State, entry: Entry) -> Wake | None:
+    """What the stream must carry when this entry ends a child: word to its parent."""
+    if not state.origin.parent or not any(isinstance(event, SagaEnded) for event in entry.events):
+        return None
+    origin = state.origin
+    return Wake(entry.version, parent=origin.parent, slot=origin.parent_slot, window=origin.parent_window)

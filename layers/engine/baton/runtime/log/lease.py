@@ -1,0 +1,302 @@
+"""The lease on a saga's head: the wake, take, held and release rows of the protocol table.
+
+The runner does the work under the lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from baton.core.limits import Limits
+from baton.core.log.rest import Pace, is_quiet
+from baton.core.log.state import State
+from baton.core.log.status import Turns, group_of, status_of
+from baton.errors import CorruptLog, EngineFault
+from baton.ports import (
+    SWEEP,
+    TIMER,
+    WORK,
+    Clock,
+    Head,
+    Message,
+    NoRoom,
+    Performer,
+    Release,
+    SagaRef,
+    StepContext,
+    Wake,
+)
+from baton.runtime.invocation.context import Invocation, InvocationContext
+from baton.runtime.invocation.store_retrier import StoreRetrier
+from baton.runtime.log.history import History
+from baton.runtime.log.sweep import NEWS, NOTHING, look, suffices
+
+
+class Lease(Struct, frozen=True):
+    """A lease that was taken. `before` is the head as it was until then; `armed` and `inbox` as they were read last.
+
+    `dead` is the head with the lease of an invocation that ended without giving it back, if there was one. `rested_until`:
+    when the saga would have been looked at, had its inbox not set it going before; None where anything else did.
+    """
+
+    ref: SagaRef
+    owner: str
+    until: int
+    epoch: int
+    before: Head
+    armed: int
+    inbox: int
+    dead: Head | None
+    rested_until: int | None
+
+
+class WithinLease:
+    """A performer that begins nothing once the leases of its invocation are over, and raises `NoRoom` then.
+
+    Between the look at a lease and a call lie writes (a claim, money), and any of them may take longer than the lease.
+    """
+
+    def __init__(self, performer: Performer, clock: Clock, limits: Limits, invocation: Invocation) -> None:
+        self._performer = performer
+        self._clock = clock
+        self._until = invocation.leases_until(limits)
+
+    async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
+        if self._clock.now() >= self._until:
+            raise NoRoom("the lease is over")
+        return await self._performer.perform(tool, arguments, context)
+
+
+def is_over(head: Head, now: int, limits: Limits) -> bool:
+    """Whether the lease of another process has ended by that one's clock too, however far behind it may be."""
+    return now >= head.until + limits.clock_skew_ms
+
+
+def _has_yielded(head: Head) -> bool:
+    return head.wake is not None and not head.wake.at
+
+
+def _rested_until(head: Head, version: int, now: int) -> int | None:
+    """When a saga is due, where no more is known of it than what its inbox says."""
+    if head.owner or version > head.folded or _has_yielded(head):
+        return None
+    return head.due_at if head.due_at is not None and head.due_at > now else None
+
+
+NO_SAGA, NOTHING_NEW, WAKE_LEFT, HELD, EXPIRED = "no-saga", "nothing-new", "wake-left", "held", "expired"
+
+
+class Leases:
+    """The lease protocol for one invocation."""
+
+    def __init__(self, context: InvocationContext) -> None:
+        self._log = context.log
+        self._clock = context.clock
+        self._limits = context.limits
+        self._call = context.call
+        self._invocation = context.invocation
+
+    async def acquire(self, ref: SagaRef, message: Message, *, alone: bool) -> Lease | str:
+        """The lease, or in one word why this wake has nothing to do.
+
+        An expired lease is only taken by an invocation that works for this saga alone: whatever killed
+        its last invocation must not take others along.
+        """
+        owner = self._invocation.id
+        until = self._invocation.leases_until(self._limits)
+        while True:
+            try:
+                head = await self._call(self._log.read_head, ref)
+            except CorruptLog:
+                # Of a timer that was sent twice, one makes a dead letter; a wake that knows a version always does.
+                if await self._postponed(ref) or message.v:
+                    raise
+                return NOTHING_NEW
+            now = self._clock.now()
+            if head is None:
+                return NO_SAGA
+            is_anothers = head.owner not in ("", owner)
+            if is_anothers and not is_over(head, now, self._limits):
+                if message.v <= head.pending_wake:
+                    return HELD  # the holder knows of this already, or the wake knows no version
+                if await self._call(self._log.leave_wake, ref, head.owner, head.epoch, message.v):
+                    return WAKE_LEFT
+                continue
+            news = await self._news(head, message, now)
+            if news == NOTHING:
+                return NOTHING_NEW
+            if not news:
+                continue
+            if is_anothers and not alone:
+                return EXPIRED
+            due_at = until + self._limits.clock_skew_ms  # when others may take it
+            # What is due before that brings another worker even so, which then finds the lease held, or over.
+            stays = head.due_at is not None and head.due_at <= due_at
+            before = await self._call(self._log.take, ref, owner, until, head.epoch, due_at, stays)
+            if before is not None:
+                # A take that is repeated because its answer was lost finds itself; the head tells then.
+                last = head if before.owner == owner else before
+                dead = last if last.owner not in ("", owner) else None
+                return Lease(
+                    ref=ref,
+                    owner=owner,
+                    until=until,
+                    epoch=head.epoch + 1,
+                    before=before,
+                    armed=before.armed,
+                    inbox=before.inbox,
+                    dead=dead,
+                    rested_until=_rested_until(last, message.v, now),
+                )
+
+    async def _news(self, head: Head, message: Message, now: int) -> str:
+        """`NEWS` for a worker that takes the lease, or `NOTHING`; empty when the head has to be read again."""
+        early = self._early_by(head, message, now)
+        if early is None:
+            return NOTHING
+        if early:
+            await asyncio.sleep(early / 1_000)
+            return ""
+        if message.v > head.folded or not suffices(head, now, self._limits):
+            return NEWS
+        return await look(self._call, self._log, head, now, self._limits)
+
+    def _early_by(self, head: Head, message: Message, now: int) -> int | None:
+        """Milliseconds until there is something to do; None for nothing that is worth waiting for.
+
+        A timer and a yield are due by the clock of their writer, which may be ahead. A yield is taken all the same. To
+        take a timer would only set it again, as often as it comes early; so its worker waits.
+        """
+        if head.owner or message.v > head.folded or head.inbox:
+            return 0
+        last = min(now + self._limits.clock_skew_ms, self._call.deadline)
+        if head.due_at is None or head.due_at > last:
+            return None
+        return 0 if _has_yielded(head) else max(head.due_at - now, 0)
+
+    async def _postponed(self, ref: SagaRef) -> bool:
+        """Make a head that cannot be read due again after a pause. False: an earlier wake has done so.
+
+        Otherwise it would stay overdue, and every run of the reconciler would make one more dead letter of it.
+        """
+        now = self._clock.now()
+        try:
+            return await self._call(self._log.postpone, ref, now, now + self._limits.unreadable_pause_ms)
+        except EngineFault:
+            return True  # the next run sees to it
+
+    async def release(
+        self,
+        lease: Lease,
+        history: History,
+        turns: Turns,
+        *,
+        again: bool,
+        due: int | None = None,
+        is_heard: bool = True,
+    ) -> bool:
+        """Give it back. False if refused.
+
+        `again`: the saga has more to do at once, so a wake goes with it. `is_heard`: what stands in its inbox was taken in.
+        """
+        await history.save_snapshot(self._limits, self._clock.now())
+        plan = self._plan(
+            lease, history, turns, again=again, due=due, inbox=lease.inbox if is_heard else None
+        )
+        return await self._call(self._log.release, lease.ref, lease.owner, lease.epoch, plan)
+
+    def _plan(
+        self,
+        lease: Lease,
+        history: History,
+        turns: Turns,
+        *,
+        again: bool,
+        due: int | None,
+        inbox: int | None,
+    ) -> Release:
+        state, now = history.state, self._clock.now()
+        status = status_of(state, turns)
+        group = group_of(status)
+        if now < state.origin.ends_by:
+            due = min(due or state.origin.ends_by, state.origin.ends_by)
+        is_calm = is_quiet(state, status)
+        next_due, lane, wake = self._next(state, now, again, due, is_calm)
+        if next_due is not None and lease.rested_until is not None and lease.rested_until < next_due:
+            # What the children that were not asked have to wait for.
+            next_due, lane = lease.rested_until, WORK
+        armed = lease.armed
+        if armed > now and (next_due is None or armed < next_due):
+            next_due, lane = armed, WORK
+        return Release(
+            folded=state.version,
+            status=status,
+            group=group,
+            group_at=now if group != lease.before.group else None,
+            branch=state.lineage.branch,
+            snapshot=history.snapshot,
+            due_at=next_due,
+            lane=lane,
+            quiet_since=state.last_at if lane == SWEEP else 0,
+            timer=due or 0 if lane == SWEEP else 0,
+            armed=armed,
+            inbox=inbox,
+            wake=wake,
+            clear_start=state.version > 0,
+            models=state.money.models if state.money.models != lease.before.models else None,
+            labels=state.origin.labels,
+        )
+
+    async def give_up(self, ref: SagaRef, pause: int, until: int) -> bool:
+        """Free what this invocation holds of a saga and leave all else as it was, to be tried again in `pause` ms.
+
+        False where that could not be done by `until`: the lease runs out by itself.
+
+        A death would be counted against the saga's steps, and what failed here was the engine. The head says what is
+        held: a take whose answer was lost may have happened. For this there is time when there is none for anything else.
+        """
+        try:
+            return await self._give_up(self._call.until(until), ref, pause)
+        except EngineFault:
+            return False
+
+    async def _give_up(self, call: StoreRetrier, ref: SagaRef, pause: int) -> bool:
+        for _ in range(3):
+            head = await call(self._log.read_head, ref)
+            if head is None or head.owner != self._invocation.id:
+                return True
+            due = self._clock.now() + pause
+            plan = Release(
+                folded=max(head.folded, head.pending_wake),  # being due covers what the pending wake told of
+                status=head.status,
+                group=head.group,
+                group_at=None,
+                branch=head.branch,
+                snapshot=head.snapshot,
+                due_at=min(due, head.armed) if head.armed > self._clock.now() else due,
+                armed=head.armed,
+                inbox=None,
+                clear_start=False,
+            )
+            if await call(self._log.release, ref, head.owner, head.epoch, plan):
+                return True
+        return False
+
+    def _next(
+        self, state: State, now: int, again: bool, due: int | None, is_calm: bool
+    ) -> tuple[int | None, str, Wake | None]:
+        if again:
+            return now, WORK, Wake(v=state.version)
+        if state.ended is not None:
+            return None, WORK, None
+        pace = Pace.of(self._limits, is_quiet=is_calm)
+        sweep = pace.next(state.last_at, now)
+        is_near = due is not None and due - now <= self._limits.timer_by_message_ms
+        wake = Wake(v=state.version, at=max(due, now + 1)) if due is not None and is_near else None
+        if due is not None and pace.comes_before(due, sweep):
+            return due, TIMER, wake
+        return sweep, SWEEP if is_calm else WORK, wake

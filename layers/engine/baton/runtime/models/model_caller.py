@@ -1,0 +1,183 @@
+"""What is performed where the tool of a step is a model: the request of a `model` node, a turn of an agent, or a plan.
+
+The money is in model_request.py, what was said in transcript.py, what an answer comes to in model_answers.py. Whether a turn is
+due, and what becomes of its calls, is decided in core/nodes/agent.py. Loaded with the first request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.decide.builder import RunStep
+from baton.core.effects.toolspec import ToolSpec
+from baton.core.log.agents import Agent, answer_of
+from baton.core.log.corrections import breaker_of
+from baton.core.log.records import Response, Segment
+from baton.core.log.state import State, owner_of
+from baton.core.log.work import Callback
+from baton.core.models import messages as said
+from baton.core.models.tool import MODEL, SHARE, SUMMARISE
+from baton.ports import Performer, StepContext, StepFailure
+from baton.ports.models import ModelAnswer, Models
+from baton.runtime.attempts.attempt import tool_called
+from baton.runtime.attempts.values import Values
+from baton.runtime.invocation.context import InvocationContext
+from baton.runtime.invocation.live import LiveShow
+from baton.runtime.models.model_answers import MOST_TOLD, calls_of, data_of
+from baton.runtime.models.model_memory import NO_TOOLS, ModelMemory, Offered
+from baton.runtime.models.model_request import Asking, as_priced
+from baton.runtime.models.model_summary import Summary
+from baton.runtime.models.transcript import Transcript
+from baton.runtime.money.ledger import Ledger
+
+MOST_CALLS = 64
+
+
+class ModelCaller:
+    """A performer that calls a model where a step's tool is that, and passes on everything else."""
+
+    def __init__(
+        self,
+        performer: Performer,
+        models: Models | None,
+        context: InvocationContext,
+        ledger: Ledger,
+        values: Values,
+        live: LiveShow,
+        memory: ModelMemory,
+        specs: Mapping[str, ToolSpec],
+        state: State,
+        step: RunStep,
+    ) -> None:
+        self._performer = performer
+        self._models = models
+        self._context = context
+        self._ledger = ledger
+        self._values = values
+        self._live = live
+        self._memory = memory
+        self._specs = specs
+        self._state = state
+        self._step = step
+
+    async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
+        is_turn = "#" in self._step.slot
+        if tool != MODEL:
+            result = await self._performer.perform(tool, arguments, context)
+            return answer_of(result) if is_turn and tool == tool_called(self._step) else result
+        if self._models is None:
+            raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
+        if why := breaker_of(self._state, self._step.slot):
+            raise StepFailure("too_many_corrections", f"{why}. The last: {self._last_mistake()}")
+        asking = Asking(self._models, self._ledger, self._live, self._state, self._step, context)
+        if not is_turn:
+            return await self._single(asking, arguments)
+        work = self._state.open[owner_of(self._step.slot)]
+        if isinstance(work, Agent):
+            return await self._turn(asking, work, arguments)
+        return await self._plan(asking, arguments)
+
+    async def collect(self, work: Callback, context: StepContext) -> Any:
+        """What the answer comes to of a request that was handed over. Raises `StepFailure`, `UnfinishedError`."""
+        if self._models is None or work.response is None:
+            raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
+        asking = Asking(self._models, self._ledger, self._live, self._state, self._step, context)
+        changed = {**self._step.arguments, "model": work.response.model}
+        if "#" in self._step.slot:
+            agent = self._state.open[owner_of(self._step.slot)]
+            assert isinstance(agent, Agent), "only an agent has turns in the background"
+            return await self._collected(asking, agent, changed, work, work.response)
+        given = as_priced({**self._step.node.arguments, **changed}, self._step.node.arguments["model"])
+        answer = await asking.collect(work, given, self._context.clock.now())
+        return data_of(answer, self._step.node.output_schema)
+
+    async def _single(self, asking: Asking, given: Mapping[str, Any]) -> Any:
+        given = as_priced(given, self._step.node.arguments["model"])
+        answer = await asking.answer(given, self._corrected(said.opening(given)))
+        return answer if isinstance(answer, Response) else data_of(answer, self._step.node.output_schema)
+
+    async def _plan(self, asking: Asking, given: Mapping[str, Any]) -> dict[str, Any]:
+        from baton.runtime.models.replanner import (
+            asking as messages_of,  # few steps are done another way by a model
+        )
+        from baton.runtime.models.replanner import plan_of
+
+        node = self._step.node
+        given = as_priced(given, node.arguments["model"])
+        answer = await asking.answer(given, self._corrected(messages_of(given, self._specs)))
+        assert isinstance(answer, ModelAnswer), "a plan is not asked for in the background"
+        return plan_of(answer, node.output_schema, given, self._specs)
+
+    async def _turn(
+        self, asking: Asking, work: Agent, changed: Mapping[str, Any]
+    ) -> dict[str, Any] | Response:
+        """What a turn comes to, or what its provider works on."""
+        origin, slot = self._state.origin, self._step.slot
+        told = self._memory.told[origin.saga, owner_of(slot)]
+        transcript = Transcript(self._context, self._values, origin, told)
+        written = await transcript.content(work.given)
+        given = as_priced({**written, **changed}, written["model"])
+        tools = self._memory.offered(self._step.node.arguments["tools"])
+        talk, share = await transcript.read(work, given, tools.names), int(changed.get(SHARE, 0))
+        summary = Summary(asking, self._context.clock, written, given["model"], changed.get(SUMMARISE))
+        if share:
+            talk = await transcript.cut(work, talk, share, summary.of)
+        talk = await transcript.kept(work, talk)
+        # It begins with what the turn before it has read, and that was counted.
+        counted = work.used.read if work.tail and not share else 0
+        messages = self._corrected(talk.messages)
+        answer = await asking.answer(given, messages, tools, counted, known=talk.known)
+        segments = None if talk.segments is None else tuple(talk.segments)
+        if isinstance(answer, Response):  # what the request begins with is part of what was handed over
+            return replace(answer, segments=segments, summary=summary.tokens, no_summary=summary.failed)
+        return self._turned(answer, tools, talk.made, segments, summary.tokens, summary.failed)
+
+    async def _collected(
+        self, asking: Asking, work: Agent, changed: Mapping[str, Any], handed: Callback, response: Response
+    ) -> dict[str, Any]:
+        """What a turn comes to whose request was handed over. A look that finds nothing reads no transcript."""
+        transcript = Transcript(self._context, self._values, self._state.origin)
+        written = await transcript.content(work.given)
+        given = as_priced({**written, **changed}, written["model"])
+        answer = await asking.collect(handed, given, self._context.clock.now())
+        segments = work.segments if response.segments is None else response.segments
+        made = await transcript.made(segments) if answer.calls else {}
+        tools = self._memory.offered(self._step.node.arguments["tools"]) if answer.calls else NO_TOOLS
+        return self._turned(answer, tools, made, response.segments, response.summary, response.no_summary)
+
+    def _turned(
+        self,
+        answer: ModelAnswer,
+        tools: Offered,
+        made: Mapping[str, str],
+        segments: Sequence[Segment] | None,
+        summary: tuple[int, ...],
+        no_summary: str,
+    ) -> dict[str, Any]:
+        """An answer as the log has it."""
+        asked = answer.calls[:MOST_CALLS]
+        return {
+            "text": answer.text,
+            "calls": calls_of(asked, tools, made),
+            **({"left_out": len(answer.calls) - MOST_CALLS} if len(answer.calls) > MOST_CALLS else {}),
+            "data": None if asked else data_of(answer, self._step.node.output_schema),
+            "tokens": [answer.usage.input, answer.usage.output, *summary],
+            **({"no_summary": no_summary} if no_summary else {}),
+            **({} if segments is None else {"segments": [[one.ref, one.turns] for one in segments]}),
+        }
+
+    def _corrected(self, messages: list[said.Message]) -> list[said.Message]:
+        """With what was wrong about the last answer to the same messages."""
+        why = self._step.correction
+        return [*messages, said.correction(why)] if why else messages
+
+    def _last_mistake(self) -> str:
+        """What a person is told of the last answer that was of no use."""
+        work = self._state.open.get(owner_of(self._step.slot))
+        if self._step.correction or not isinstance(work, Agent):
+            return self._step.correction
+        # That of a turn before this one: all its calls have failed, and their failures are in the state.
+        return "; ".join(one.v["error"]["message"] for one in work.tail[-1].results[:MOST_TOLD])

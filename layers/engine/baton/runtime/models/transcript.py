@@ -1,0 +1,213 @@
+"""All that was said in an agent so far, read off its state and off the blobs of its older turns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import msgspec
+
+from baton.core.log.agents import Agent, Turn, call_item
+from baton.core.log.records import Segment, Value
+from baton.core.log.state import Origin
+from baton.core.models import messages as said
+from baton.core.models.messages import Message
+from baton.runtime.attempts.values import Values
+from baton.runtime.invocation.context import InvocationContext
+
+TAIL = 16
+"""So many turns are in the state; then they become a segment of the transcript."""
+
+
+class _Said(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is in a segment of a transcript: its messages, and by their digests the items of the calls that have succeeded.
+
+    Where older messages do not fit, the first of its messages stands for so many that are `left_out`, and `whole` is the blob
+    that has the transcript as it was before.
+    """
+
+    messages: list[Message]
+    made: dict[str, str] = {}
+    whole: str = ""
+    left_out: int = 0
+
+
+_decode_said = msgspec.json.Decoder(_Said).decode
+
+
+class Told(msgspec.Struct):
+    """What an invocation keeps of an agent from one request to the next, each part with its bytes as JSON.
+
+    The opening; the segments, by reference; and by number the messages of the turns that are in its state, with the names of the
+    tools in them.
+    """
+
+    opening: tuple[list[Message], int] = ([], 0)
+    segments: dict[str, tuple[_Said, int]] = {}
+    names: Mapping[str, str] = {}
+    turns: dict[int, tuple[Turn, list[Message], int]] = {}
+
+
+class Talk(msgspec.Struct, frozen=True):
+    """What a turn is told: the opening, what was said in the turns before it, and what its user says with it.
+
+    `parts` are the segments that it was read from, `tail` the messages behind them. `segments`: what is to become of them
+    with the answer of this turn, where that is anything new. `known`: how many of the messages have been counted, from the
+    first on, and their bytes as JSON.
+    """
+
+    opening: list[Message]
+    parts: list[tuple[Segment, _Said]]
+    tail: list[Message]
+    heard: list[Message]
+    segments: list[Segment] | None = None
+    known: tuple[int, int] = (0, 0)
+
+    @property
+    def before(self) -> list[Message]:
+        return [*chain.from_iterable(part.messages for _, part in self.parts), *self.tail]
+
+    @property
+    def messages(self) -> list[Message]:
+        return [*self.opening, *self.before, *self.heard]
+
+    @property
+    def made(self) -> dict[str, str]:
+        """By digest, the calls that are in segments."""
+        return {digest: item for _, part in self.parts for digest, item in part.made.items()}
+
+
+class Transcript:
+    """Reads the transcript of an agent, and writes the segments that it consists of.
+
+    `told`: what this invocation knows of it. A segment that it has read or written is not read again; of a turn that is in the
+    state as it was, the messages are not made again.
+    """
+
+    def __init__(
+        self, context: InvocationContext, values: Values, origin: Origin, told: Told | None = None
+    ) -> None:
+        self._context = context
+        self._values = values
+        self._origin = origin
+        self._told = told or Told()
+
+    async def read(self, work: Agent, given: Mapping[str, Any], names: Mapping[str, str]) -> Talk:
+        """All that was said so far. `names` are those of the tools on the wire."""
+        told, tail = self._told, list[Message]()
+        opening, size = said.opening(given), 0
+        if told.opening[0] != opening:
+            told.opening = opening, said.bytes_of(opening)
+        parts = await self._parts(work.segments)
+        heard = await self._heard(work.heard) if work.heard else []
+        talk = Talk(opening, parts, tail, heard)
+        before = told.turns if told.names == names else {}
+        turns: dict[int, tuple[Turn, list[Message], int]] = {}
+        for number, turn in enumerate(work.tail, 1 + sum(one.turns for one in work.segments)):
+            made = before.get(number)
+            if made is None or made[0] is not turn:
+                messages = await self._turn(number, turn, names, talk)
+                made = turn, messages, said.bytes_of(messages)
+            turns[number] = made
+            tail += made[1]
+            size += made[2]
+        told.names, told.turns = names, turns
+        count = len(opening) + len(tail) + sum(len(part.messages) for _, part in parts)
+        size += told.opening[1] + sum(size for _, size in told.segments.values())
+        return msgspec.structs.replace(talk, known=(count, size))
+
+    async def made(self, segments: Sequence[Segment]) -> dict[str, str]:
+        """By digest, the calls that are in these segments."""
+        return {digest: item for _, part in await self._parts(segments) for digest, item in part.made.items()}
+
+    async def kept(self, work: Agent, talk: Talk) -> Talk:
+        """With a new segment, where one is due. They are merged like a binary counter: of n turns there are at most log n."""
+        size = len(work.tail)
+        if talk.segments is not None or size < TAIL:
+            return talk
+        parts, text = list(talk.parts), _Said(talk.tail, work.made)
+        while parts and parts[-1][0].turns <= size:
+            segment, before = parts.pop()
+            messages, made = [*before.messages, *text.messages], before.made | text.made
+            text = _Said(messages, made, before.whole, before.left_out)
+            size += segment.turns
+        segment = await self._written(text, size)
+        return msgspec.structs.replace(talk, segments=[*(one for one, _ in parts), segment])
+
+    async def cut(
+        self, work: Agent, talk: Talk, share: int, summary: Callable[[list[Message]], Awaitable[str]]
+    ) -> Talk:
+        """With the last `1/share` of what was said before, and for what is older its `summary`, or a note that it is left out.
+
+        This becomes the one segment of the transcript, so that later turns begin with it.
+        """
+        before = talk.before
+        older, newer = said.parted(before, share)
+        if not older:
+            return talk
+        whole, left_out = _oldest(talk)
+        count = left_out + len(older) - bool(left_out)
+        note = said.in_place_of(count, await summary(older))
+        known = await self._values.blob(self._origin, _Said(before, whole=whole, left_out=left_out))
+        text = _Said([note, *newer], talk.made | work.made, known.ref, count)
+        segment = await self._written(text, work.turn - 1)
+        return msgspec.structs.replace(
+            talk, parts=[(segment, text)], tail=[], segments=[segment], known=(0, 0)
+        )
+
+    async def content(self, value: Value) -> Any:
+        """A value, wherever it is kept."""
+        return msgspec.json.decode(await self._blob(value.ref)) if value.ref else value.v
+
+    async def _written(self, text: _Said, turns: int) -> Segment:
+        ref = (await self._values.blob(self._origin, text)).ref
+        self._told.segments[ref] = text, said.bytes_of(text.messages)
+        return Segment(ref, turns)
+
+    async def _parts(self, segments: Sequence[Segment]) -> list[tuple[Segment, _Said]]:
+        """What is in these segments. No other is kept."""
+        if not segments and not self._told.segments:
+            return []
+        known = self._told.segments
+        missing = [one.ref for one in segments if one.ref not in known]
+        found = [_decode_said(data) for data in await asyncio.gather(*map(self._blob, missing))]
+        known |= {ref: (one, said.bytes_of(one.messages)) for ref, one in zip(missing, found, strict=True)}
+        self._told.segments = {one.ref: known[one.ref] for one in segments}
+        return [(one, known[one.ref][0]) for one in segments]
+
+    async def _turn(self, number: int, turn: Turn, names: Mapping[str, str], talk: Talk) -> list[Message]:
+        values = (turn.answer, *turn.results)
+        if any(value.ref for value in values):
+            answer, *results = await asyncio.gather(*map(self.content, values))
+        else:
+            answer, *results = (value.v for value in values)
+        heard = await self._heard(turn.heard)
+        ids = [call_item(number, index) for index in range(len(results))]
+        found: dict[str, Any] = {}
+        for id_, result in zip(ids, results, strict=True):
+            if first := turn.again.get(id_):
+                result = found[first] if first in found else await self._result(first, talk)
+                result = {"repeated": True, "result": result}
+            found[id_] = result
+        return [*heard, *said.turn(ids, answer, found.values(), names)]
+
+    async def _result(self, call: str, talk: Talk) -> Any:
+        """What a model was told of an earlier call: it stands in the messages of its turn, or in those that are left out."""
+        found, (whole, _) = said.result_of(talk.before, call), _oldest(talk)
+        while found is None and whole:
+            before = _decode_said(await self._blob(whole))
+            found, whole = said.result_of(before.messages, call), before.whole
+        return found
+
+    async def _heard(self, values: Sequence[Value]) -> list[Message]:
+        return said.heard(await asyncio.gather(*map(self.content, values))) if values else []
+
+    async def _blob(self, ref: str) -> bytes:
+        return await self._context.call(self._context.blobs.get, self._origin.tenant, ref)
+
+
+def _oldest(talk: Talk) -> tuple[str, int]:
+    """What is known of messages that are left out: all of them are so at the beginning."""
+    return (talk.parts[0][1].whole, talk.parts[0][1].left_out) if talk.parts else ("", 0)

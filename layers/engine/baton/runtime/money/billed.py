@@ -1,0 +1,31 @@
+"""Requests to models that are billed whatever becomes of their caller: by which name an account knows one, and what is left of the dead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from baton.runtime.money.account_queue import short, step_of
+
+
+class Left(msgspec.Struct, frozen=True):
+    """By slot, the most that requests of the dead can have cost, and the most tokens that they can have read and written, where those are limited."""
+
+    costs: dict[str, int] = {}
+    tokens: dict[str, tuple[int, ...]] = {}
+
+    def add(self, billed: Mapping[str, int], places: Mapping[str, str]) -> None:
+        """Take in what a dead invocation had under way. `places`: the slots of this saga by the names of their steps."""
+        for name, cost in billed.items():
+            if (slot := places.get(step_of(name))) is None:
+                continue
+            self.costs[slot] = self.costs.get(slot, 0) + cost
+            if tokens := name.split(".")[1:]:
+                before = self.tokens.get(slot, (0, 0))
+                self.tokens[slot] = before[0] + int(tokens[0]), before[1] + int(tokens[1])
+
+
+def name_of(saga: str, slot: str, tokens: Iterable[int] = ()) -> str:
+    """The name of a step, and behind it the tokens that its request may read and write, where they are limited."""
+    return ".".join([short(f"{saga}/{slot}"), *map(str, tokens)])

@@ -1,0 +1,98 @@
+"""That a saga may spend nothing more on a day: why it is parked, and who is told. Each is told once a day."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from baton.core.decide.spending import is_told, tenant_notices, tenant_parked, user_notices, user_parked
+from baton.core.log import events as ev
+from baton.core.log.state import State
+from baton.ports import Account, Clock, NoRoom, Sums
+from baton.runtime.money.ledger_cache import LedgerCache
+
+
+class Halt(Struct, frozen=True):
+    """The attempt comes no further: the saga has to be parked, and the notices are to be sent."""
+
+    parked: ev.Parked
+    notices: tuple[ev.Notice, ...]
+
+
+class Halted(NoRoom):
+    """There is no money for a call, and no other attempt holds any that would come back."""
+
+    def __init__(self, halt: Halt) -> None:
+        super().__init__(halt.parked.message)
+        self.halt = halt
+
+    def because(self, why: str) -> Halted:
+        """The same, and those who are told learn why."""
+        text = f"{self.halt.parked.message}: {why}"
+        told = tuple(replace(notice, message=text) for notice in self.halt.notices)
+        return Halted(Halt(replace(self.halt.parked, message=text), told))
+
+
+class Halting:
+    """What the sums of accounts mean for a saga of theirs."""
+
+    def __init__(self, cache: LedgerCache, clock: Clock) -> None:
+        self._cache = cache
+        self._clock = clock
+
+    def by_user(
+        self, state: State, node: str, account: Account, sums: Sums, amount: int = 0, what: str = ""
+    ) -> Halted:
+        """The user's day has no room for `what`, which would cost `amount`."""
+        parked = user_parked(sums, self._cache.terms, account.day, node, amount, what)
+        return self._halted(state, parked, f"budget100/user/{account.user}/{account.day}")
+
+    def by_tenant(
+        self, state: State, node: str, account: Account, sums: Sums, amount: int = 0, what: str = ""
+    ) -> Halted:
+        """The tenant's day has none. Each of its users is told that sagas wait."""
+        parked = tenant_parked(sums, self._cache.terms, account.day, node, amount, what)
+        return self._halted(state, parked, f"budget100/tenant/{account.user}/{account.day}")
+
+    def known(self, state: State, node: str, account: Account) -> Halted | None:
+        """Where this process knows already that nothing more begins."""
+        terms, blocked = self._cache.terms, self._cache.blocked
+        if (account.tenant, account.user) in blocked:
+            return self.by_user(state, node, account, Sums(spent=terms.user_day))
+        if (account.tenant, "") in blocked:
+            return self.by_tenant(state, node, account, Sums(spent=terms.tenant_day))
+        return None
+
+    def _halted(self, state: State, parked: ev.Parked, key: str) -> Halted:
+        notice = ev.Notice(
+            key=key,
+            to="user",
+            code=parked.code,
+            message=parked.message,
+            severity="high",
+            node=parked.node,
+            at=self._clock.now(),
+        )
+        return Halted(Halt(parked, self._untold(state, (notice,))))
+
+    def news(
+        self, state: State, account: Account, sums: Sums | None, tenant: Sums | None
+    ) -> tuple[ev.Notice, ...]:
+        """The notices that are due by these sums, as far as they are known."""
+        if sums is None and tenant is None:
+            return ()
+        now, terms, found = self._clock.now(), self._cache.terms, tuple[ev.Notice, ...]()
+        if sums is not None:
+            found = user_notices(account.user, sums, terms, account.day, now)
+        if tenant is not None:
+            found += tenant_notices(tenant, terms, account.day, now)
+        return self._untold(state, found)
+
+    def _untold(self, state: State, notices: tuple[ev.Notice, ...]) -> tuple[ev.Notice, ...]:
+        """Those that neither this process nor this saga has asked for. Another may have: one of them is sent."""
+        if not notices:
+            return ()
+        told = self._cache.told
+        new = tuple(n for n in notices if n.key not in told and not is_told(state, n.key))
+        told.update(notice.key for notice in new)
+        return new

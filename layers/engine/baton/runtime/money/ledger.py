@@ -1,0 +1,399 @@
+"""The money of sagas and users, around the calls of attempts: held before, settled after, freed after a crash.
+
+How much may be spent is decided in core/decide/spending.py, the accounts are a port, which calls there are is not known here.
+Without limits nothing here does anything; a tool that neither declares nor reports a cost causes no request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import itertools
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from baton.core.decide.builder import RunStep
+from baton.core.decide.spending import WAITS, ask_for, day_of, is_told, parked_notice
+from baton.core.graph.graph import Graph
+from baton.core.log import events as ev
+from baton.core.log.state import State
+from baton.core.money import micro_dollars
+from baton.errors import EngineFault
+from baton.ports import Account, NoRoom, SagaRef, StepContext, Sums
+from baton.runtime.invocation.context import InvocationContext
+from baton.runtime.money.account_queue import AccountQueue, short
+from baton.runtime.money.attempt_spending import AttemptSpending
+from baton.runtime.money.billed import Left, name_of
+from baton.runtime.money.halting import Halt, Halted, Halting
+from baton.runtime.money.ledger_cache import LedgerCache
+from baton.runtime.money.slices import TRIES, Slices
+
+if TYPE_CHECKING:
+    from baton.runtime.money.request_holds import RequestHolds
+
+logger = logging.getLogger("baton.ledger")
+
+LONGEST_LIFE_MS = 960_000  # of an invocation, with the grace of its lease
+BRIEFLY_S = 0.5
+"""So long an append or a reservation waits, at most, for the accounts to have what stopped attempts have spent."""
+
+
+class Ledger:
+    """The money of the steps of one invocation.
+
+    `_seen` are the last states of the sagas, `_unlogged` the costs of their attempts that are not in these states, by
+    slot. `_wanted`: the amount that an attempt under way lacked while others held the rest; it begins with that. `_returning`: what attempts
+    give back of what was counted, which the log does not have yet. `_left`: accounts that gave no answer, with the sagas that had asked.
+    """
+
+    def __init__(self, context: InvocationContext, cache: LedgerCache) -> None:
+        self._cache = cache
+        self._call = context.call
+        self._clock = context.clock
+        self._skew = context.limits.clock_skew_ms
+        until, limit = context.invocation.leases_until(context.limits), cache.terms.user_day
+        queue = functools.partial(
+            AccountQueue,
+            *(cache.budgets, context.call, context.invocation.id, until, limit),
+            draws=bool(cache.terms.tenant_day),
+        )
+        self._slices, self._halting = Slices(context.call, cache), Halting(cache, context.clock)
+        self._account = functools.cache(queue)
+        self._under_way: defaultdict[str, dict[str, AttemptSpending]] = defaultdict(dict)  # by saga and slot
+        self._left: set[tuple[str, AccountQueue]] = set()
+        self._closing: dict[asyncio.Task[None], str] = {}  # with their sagas
+        self._seen: dict[str, State] = {}
+        self._unlogged: dict[str, dict[str, int]] = {}
+        self._holds: RequestHolds | None = None  # most sagas have no limit for requests
+        self._wanted: dict[tuple[str, str, int], int] = {}
+        self._returning: dict[tuple[str, str], tuple[AttemptSpending, int]] = {}
+
+    def see(self, state: State, running: Collection[str]) -> None:
+        """Take in the present state of the saga. It includes the costs of attempts that are not `running`."""
+        saga = _key(state)
+        self._seen[saga] = state
+        if self._holds is not None:
+            self._holds.see(saga, running)
+        if found := self._unlogged.get(saga):
+            self._unlogged[saga] = {slot: cost for slot, cost in found.items() if slot in running}
+        for place in [place for place in self._returning if place[0] == saga and place[1] not in running]:
+            self._close_soon(saga, *self._returning.pop(place))
+        for slot, attempt in list(self._under_way[saga].items()):
+            if attempt.rests and slot not in state.tokens:
+                self._leave((saga, slot))
+
+    async def reserve(
+        self, state: State, step: RunStep, spent: list[Decimal], amount: int | None = None
+    ) -> None:
+        """Hold what an attempt may cost, before it begins; `amount`, where it is not that of its node.
+
+        `spent` collects what it reports: `drain` settles with that an attempt that was never settled. Raises
+        `NoRoom` when others hold what is left: it can be asked again soon, and no attempt has failed. And `Halted`.
+        """
+        cache = self._cache
+        if not (cache.terms.counts_days or cache.terms.saga):
+            return
+        saga = _key(state)
+        amount = step.node.cost if amount is None else amount
+        amount = max(amount, self._wanted.get((saga, step.slot, step.attempt), 0))
+        now = self._clock.now()
+        owner = state.origin.tenant, state.origin.user
+        account = self._account(cache.account(*owner, now))
+        self._seen.setdefault(saga, state)
+        self._slices.use(account, saga)
+        is_costly = amount or state.money.spent
+        if is_costly and (halted := self._halting.known(state, step.node.name, account.account)):
+            raise halted
+        before = self._under_way[saga].get(step.slot)
+        is_held = (saga, account) not in self._left
+        if before is not None and is_held and not before.spent and before.cover == amount:
+            before.spent, before.rests = spent, False  # what is held for it is held still
+            return
+        self._leave((saga, step.slot))
+        if self._closing:
+            await self.closed(saga)
+        attempt = self._under_way[saga][step.slot] = AttemptSpending(saga, account, spent)
+        try:
+            if amount:
+                await self._hold(state, step.node.name, step.node.name, attempt, amount)
+        except NoRoom:
+            del self._under_way[saga][step.slot]
+            raise
+
+    def reopen(self, state: State, step: RunStep, spent: list[Decimal], day: int) -> None:
+        """An attempt goes on whose cost was counted on this day, as the most that it may be: there it gives back what is left."""
+        if day and (self._cache.terms.counts_days or self._cache.terms.saga):
+            account = self._account(Account(state.origin.tenant, state.origin.user, day))
+            saga = _key(state)
+            self._slices.use(account, saga)
+            self._seen.setdefault(saga, state)
+            self._under_way[saga][step.slot] = AttemptSpending(saga, account, spent)
+
+    def day(self, state: State, step: RunStep) -> int:
+        """The day on which the cost of an attempt under way is counted."""
+        attempt = self._under_way[_key(state)].get(step.slot)
+        return attempt.account.account.day if attempt is not None else 0
+
+    async def cover(
+        self, state: State, step: RunStep, tool: str, cost: int, billed: Sequence[int] | None = None
+    ) -> None:
+        """Hold what the next call of an attempt may cost, as far as more is needed than is held for it.
+
+        `billed`: the call costs so much even if its caller dies, and then that is spent, and not freed. These are the tokens
+        that it may read and write, where they are limited.
+
+        Raises `NoRoom`, which may be `Halted`: then the call must not be made, and the attempt is over.
+        """
+        saga = _key(state)
+        attempt = self._under_way[saga].get(step.slot)
+        if attempt is None:
+            return
+        spent = micro_dollars(attempt.spent)
+        name = attempt.billed if billed is None else name_of(saga, step.slot, billed)
+        if spent + cost <= attempt.closed + attempt.cover and attempt.billed == name:
+            return
+        attempt.billed = name
+        try:
+            await self._hold(state, step.node.name, tool, attempt, cost)
+        except Halted:
+            raise
+        except NoRoom:
+            self._wanted[saga, step.slot, step.attempt] = spent + cost
+            raise
+
+    def room(self, state: State, step: RunStep, context: StepContext, read: int, wanted: int) -> int:
+        """How many tokens the answer to a request may have, by its saga's limits; so many are then held. See request_holds.py."""
+        saga = _key(state)
+        return self._holds_of().tokens(saga, self._seen.get(saga, state), step, context, read, wanted)
+
+    def afford(self, state: State, step: RunStep, context: StepContext, most: int) -> None:
+        """Hold what a request may cost against its saga's own limits, before `cover` holds it against the budgets."""
+        saga = _key(state)
+        self._holds_of().dollars(saga, self._seen.get(saga, state), step, context, most)
+
+    def used(self, state: State, step: RunStep) -> None:
+        """That request is over, and its context says what it has used."""
+        if self._holds is not None:
+            self._holds.over(_key(state), step.slot)
+
+    def _holds_of(self) -> RequestHolds:
+        if self._holds is None:
+            from baton.runtime.money.request_holds import RequestHolds
+
+            self._holds = RequestHolds()
+        return self._holds
+
+    async def _hold(self, state: State, node: str, what: str, attempt: AttemptSpending, cost: int) -> None:
+        """Cover a call, or what an attempt begins with, and count what it has spent. Raises `NoRoom`, `Halted`."""
+        if not cost:
+            return
+        terms, saga, now = self._cache.terms, _key(state), micro_dollars(attempt.spent)
+        seen = self._seen.get(saga, state)
+        busy = sum(one.most for one in self._under_way[saga].values() if one is not attempt)
+        spent = seen.money.spent + sum(self._unlogged.get(saga, {}).values()) + now
+        answer = ask_for(seen, terms, node, what, spent, busy, cost)
+        if isinstance(answer, ev.Parked):
+            notice = parked_notice(seen, terms, answer, self._clock.now())
+            raise Halted(Halt(answer, () if is_told(seen, notice.key) else (notice,)))
+        if answer == WAITS:
+            raise NoRoom
+        for _ in range(TRIES if terms.tenant_day else 1):
+            if terms.tenant_day:
+                await self._draw(state, node, what, attempt, now, cost)
+            refused = await self._move(attempt, now, cost)
+            if refused is None:
+                return
+            if terms.user_day and refused.spent + cost > terms.user_day:
+                raise self._halting.by_user(state, node, attempt.account.account, refused, cost, what)
+            if terms.user_day and refused.held + cost > terms.user_day:
+                break
+        raise NoRoom  # others hold the rest
+
+    async def _draw(
+        self, state: State, node: str, what: str, attempt: AttemptSpending, spent: int, cost: int
+    ) -> None:
+        """Have enough of the tenant's day for a call. Raises `NoRoom` when others have the rest, and `Halted`."""
+        account = attempt.account
+        tenant = await self._slices.draw(account, cost - attempt.held + spent - attempt.closed)
+        if tenant is None:
+            return
+        owed = account.owed + spent - attempt.closed
+        if tenant.spent + owed + cost <= self._cache.terms.tenant_day:
+            raise NoRoom("others have the rest of the tenant's day")
+        self._cache.learn(account.account.of_tenant, tenant)
+        raise self._halting.by_tenant(state, node, account.account, tenant, cost, what)
+
+    async def settle(self, state: State, step: RunStep, cost: int) -> tuple[ev.Notice, ...]:
+        """Count what an attempt has cost. Returns the notices due now. Never fails an attempt that is done."""
+        saga = _key(state)
+        attempt = self._under_way[saga].pop(step.slot, None)
+        if attempt is None:
+            return ()
+        if attempt.cover and cost > attempt.closed + attempt.cover:
+            logger.warning(
+                "`%s` has cost more than its tool declares",
+                step.node.name,
+                extra={"saga": state.origin.saga, "declared": attempt.closed + attempt.cover, "cost": cost},
+            )
+        self._owe(saga, step.slot, cost)
+        if cost < 0:
+            # Once the log has it: a worker that dies gives nothing back twice.
+            self._returning[saga, step.slot] = attempt, cost
+            return ()
+        try:
+            await self._close(attempt, cost)
+        except EngineFault:
+            logger.warning("not settled yet", exc_info=True, extra={"saga": state.origin.saga})
+            return ()  # `drain` tries again
+        account = attempt.account.account
+        return self._halting.news(state, account, attempt.sums, self._slices.tenants.get(account.of_tenant))
+
+    def rest(self, state: State, step: RunStep) -> None:
+        """An attempt found no room in its process: what it holds is kept for it, as long as the saga needs it."""
+        if attempt := self._under_way[_key(state)].get(step.slot):
+            attempt.rests = True
+
+    def abandon(self, state: State, step: RunStep) -> None:
+        """An attempt was cancelled: what it holds is free as soon as may be, even if the saga needs it."""
+        self._leave((_key(state), step.slot))
+
+    def leave(self, saga: str) -> None:
+        """No attempt of this saga goes on: what they hold is free as soon as may be."""
+        for slot in list(self._under_way[saga]):
+            self._leave((saga, slot))
+
+    async def closed(self, saga: str) -> None:
+        """Wait until the accounts have what this saga's stopped attempts have spent. An account gets little time for that.
+
+        Most of the time that is left belongs to the append.
+        """
+        if mine := self._closing_of(saga):
+            left = max(self._call.deadline - self._clock.now(), 0) / 1_000
+            await asyncio.wait(mine, timeout=min(BRIEFLY_S, left / 4))
+
+    def _closing_of(self, saga: str) -> list[asyncio.Task[None]]:
+        return [task for task, of in self._closing.items() if of == saga]
+
+    async def drain(self, ref: SagaRef) -> None:
+        """Settle what a saga's attempts have left open: those that were cut off. Best effort: what is held ends anyway."""
+        saga = str(ref)
+        self.leave(saga)
+        if closing := self._closing_of(saga):
+            await asyncio.wait(closing)  # until the calls give up
+        self._unlogged.pop(saga, None)
+        self._seen.pop(saga, None)
+        if self._holds is not None:
+            self._holds.see(saga, ())
+        mine = {pair for pair in self._left if pair[0] == saga}
+        self._left -= mine
+        again = [account.ask(self._by_every_clock()) for _, account in mine if not account.is_settled]
+        for done in await asyncio.gather(*again, return_exceptions=True):
+            if isinstance(done, BaseException):
+                logger.warning("left open until its time is over: %r", done, extra={"saga": ref.id})
+        await self._slices.give_back(saga)
+
+    def _leave(self, place: tuple[str, str]) -> None:
+        """Settle in the background an attempt that does not settle itself."""
+        saga, slot = place
+        attempt = self._under_way[saga].pop(slot, None)
+        if attempt is None:
+            return
+        cost = micro_dollars(attempt.spent)
+        self._owe(saga, slot, cost)
+        self._close_soon(saga, attempt, cost)
+
+    def _close_soon(self, saga: str, attempt: AttemptSpending, cost: int) -> None:
+        task = asyncio.create_task(self._close(attempt, cost), name=f"settle {saga}")
+        self._closing[task] = saga
+        task.add_done_callback(self._closed)
+
+    def _closed(self, task: asyncio.Task[None]) -> None:
+        del self._closing[task]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.warning("not settled yet: %r", error)  # `drain` tries again
+
+    def _owe(self, saga: str, slot: str, cost: int) -> None:
+        """Until the log says so, what an attempt has cost is only known here."""
+        if cost:
+            found = self._unlogged.setdefault(saga, {})
+            found[slot] = found.get(slot, 0) + cost
+
+    async def blocked(self, state: State, graph: Graph) -> ev.Parked | None:
+        """Why a saga in which something costs does not run now; asked once, when it has been loaded."""
+        is_idle = state.parked or state.ended or state.is_stopping
+        if not self._cache.terms.counts_days or is_idle or not _costs(state, graph):
+            return None
+        account = self._cache.account(state.origin.tenant, state.origin.user, self._clock.now())
+        return await self._cache.parked(self._call, account)
+
+    async def revived(self, state: State, graph: Graph, dead_until: int, dead: Sequence[str] = ("",)) -> Left:
+        """Free what the invocations `dead` held, the last of whose leases ran out at `dead_until`: on the days on which they lived.
+
+        Returns, by slot, what is spent all the same: of this saga's requests that are billed whatever becomes of their caller.
+        """
+        found = Left()
+        if not self._cache.terms.counts_days or not _costs(state, graph):
+            return found
+        places = {name_of(_key(state), slot): slot for slot in state.tokens}
+        # Who took its lease has judged by every clock that its time is over.
+        over = max(dead_until, self._by_every_clock())
+        days = sorted({day_of(dead_until - LONGEST_LIFE_MS), day_of(dead_until)})
+        for day, holder in itertools.product(days, dead):
+            account = Account(state.origin.tenant, state.origin.user, day)
+            try:
+                answer = await self._call(self._cache.budgets.expire, account, over, short(holder))
+                left, mine = answer.there, self._account(account)
+                mine.sums = answer.sums
+                self._slices.use(mine, _key(state))
+            except EngineFault:
+                logger.warning("not freed", exc_info=True, extra={"saga": state.origin.saga})
+                continue
+            if left is not None and left.is_freed:
+                found.add(left.billed, places)
+        return found
+
+    def _by_every_clock(self) -> int:
+        """A moment that has passed whichever clock is looked at.
+
+        What is free is judged by this one: a holder whose clock is behind still acts, and spends, until its own says
+        that its time is over. The same money would be spent twice.
+        """
+        return self._clock.now() - self._skew
+
+    async def _close(self, attempt: AttemptSpending, cost: int) -> None:
+        """Count what an attempt has cost in all, and hold nothing for it any more."""
+        is_open = (attempt.saga, attempt.account) in self._left and not attempt.account.is_settled
+        if attempt.held or cost != attempt.closed or is_open:
+            await self._move(attempt, cost)
+
+    async def _move(self, attempt: AttemptSpending, cost: int, cover: int = 0) -> Sums | None:
+        """Count what an attempt has cost so far, and hold `cover` in place of what is held for it."""
+        less, spent = attempt.held, cost - attempt.closed
+        attempt.held, attempt.closed, attempt.cover = 0, cost, cover  # at once: others may ask meanwhile
+        if not self._cache.terms.counts_days:
+            return None
+        try:
+            refused = await attempt.account.ask(self._by_every_clock(), less, spent, cover, attempt.billed)
+        except BaseException:
+            self._left.add((attempt.saga, attempt.account))
+            raise
+        attempt.sums = attempt.account.sums if refused is None else refused
+        attempt.held = attempt.cover = cover if refused is None else 0
+        self._cache.learn(attempt.account.account, attempt.sums)
+        return refused
+
+
+def _key(state: State) -> str:
+    return _key_of(state.origin.tenant, state.origin.saga)
+
+
+@functools.lru_cache(maxsize=1024)  # a step asks four times
+def _key_of(tenant: str, saga: str) -> str:
+    return str(SagaRef(tenant, saga))
+
+
+def _costs(state: State, graph: Graph) -> bool:
+    return bool(state.money.spent) or graph.costs

@@ -1,0 +1,230 @@
+"""Telling people what a saga's log says they are to be told, beside its steps and never instead of them.
+
+One try at a time, within a short time. What is to be told is decided in core/, channels.py sends it, question_rows.py has
+the inbox follow, and the entry that says so is appended by the performer, or goes with the next one that is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from baton.core.log.events import Ask, Event, NoticesSent, Shown, Untold
+from baton.core.log.inbox import Owed, audience_of
+from baton.core.log.state import State
+from baton.errors import EngineFault
+from baton.ports.questions import NEVER
+from baton.runtime.invocation.context import InvocationContext
+from baton.runtime.invocation.store_retrier import StoreRetrier
+from baton.runtime.people.channels import Channels
+
+if TYPE_CHECKING:
+    from baton.runtime.people.question_rows import QuestionRows
+
+logger = logging.getLogger("baton.worker")
+
+WITHDRAWN_AT_ONCE = 16  # rows of an ended saga, half of the calls that a process makes side by side
+
+
+class _Done(Struct):
+    """What one try has achieved: what the log is to say of it, and the audiences without a place, or with one again.
+
+    `is_behind`: rows are left to write; `failed`: and to try again at once would be in vain.
+    """
+
+    keys: tuple[str, ...] = ()
+    untold: tuple[Untold, ...] = ()
+    shown: dict[str, Shown] = {}
+    withdrawn: list[str] = []
+    full: set[str] = set()
+    freed: set[str] = set()
+    is_behind: bool = False
+    failed: bool = False
+
+
+class Teller:
+    """The notices and questions of one saga in one invocation that must end by `deadline`, through `channels`.
+
+    `news`: what the log does not say yet.
+    """
+
+    def __init__(self, context: InvocationContext, channels: Channels, deadline: int) -> None:
+        self._channels = channels
+        self._context = context
+        self._call = context.call
+        self._clock = context.clock
+        self._limits = context.limits
+        self._deadline = deadline
+        self._task: asyncio.Task[_Done] | None = None
+        self._oldest = 0
+        self._again: int | None = None
+        self._full: dict[str, int] = {}
+        self._withdrawn = 0  # as of which version of the log
+        self.news: NoticesSent | None = None
+
+    @property
+    def again(self) -> int | None:
+        """When to try again what could not be sent."""
+        return min(filter(None, (self._again, *self._full.values())), default=None)
+
+    def begin(self, state: State, owed: Owed) -> None:
+        """Try to send these, unless that is under way, was in vain a moment ago, or is to be noted first."""
+        now = self._clock.now()
+        if self._task is not None or self.news is not None or (self._again is not None and now < self._again):
+            return
+        if self._full:
+            owed = self._without_those_who_are_full(state, owed, now)
+        if not owed:
+            return
+        self._oldest = min((notice.at for notice in owed.notices), default=now)
+        self._task = asyncio.create_task(self._tell(state, owed), name=f"{state.origin.saga}/notices")
+
+    def _without_those_who_are_full(self, state: State, owed: Owed, now: int) -> Owed:
+        """Without questions that wait for a place, and their notices; their rows are there."""
+
+        def waits_for_place(ask: Ask) -> bool:
+            audience, shown = audience_of(state, ask), state.outbox.rows[ask.id]
+            is_there = shown.to == audience and shown.until >= 0
+            return self._full.get(audience, 0) > now and is_there and not shown.told
+
+        waits = {question for question, ask in owed.asks.items() if waits_for_place(ask)}
+        return Owed(
+            {question: ask for question, ask in owed.asks.items() if question not in waits},
+            owed.stale,
+            tuple(one for one in owed.notices if one.ask not in waits),
+        )
+
+    def retry(self) -> None:
+        """Something has changed: what was in vain is tried at once."""
+        self._again = None
+        self._full.clear()
+
+    async def wait(self) -> None:
+        """Until the try is over. It has its own time, which is short."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    def heard(self) -> NoticesSent | None:
+        """What was told, and is not noted yet: the log is to say so. `noted` when it does."""
+        task = self._task
+        if task is not None and task.done():
+            self._task = None
+            self._take_in(task.result())
+        return self.news
+
+    def with_news(self, events: Sequence[Event]) -> Sequence[Event]:
+        """The events of an entry, and before them what was told since the last one: it then needs no entry of its own."""
+        news = self.heard() if events else None
+        return events if news is None else (news, *events)
+
+    def noted(self, events: Sequence[Event]) -> bool:
+        """Whether these events, which are in the log now, say what was told."""
+        if self.news is None or not events or events[0] is not self.news:
+            return False
+        self.news = None
+        return True
+
+    @property
+    def can_wait(self) -> bool:
+        """Whether what was told need not be noted before the next entry: to withdraw a row twice does no harm."""
+        return self.news is not None and not (self.news.keys or self.news.shown)
+
+    def _take_in(self, done: _Done) -> None:
+        now = self._clock.now()
+        waited = now - self._oldest
+        for audience in done.full:
+            self._full[audience] = now + self._pause(waited, self._limits.busy_sweep_ms)
+        for audience in done.freed:
+            self._full.pop(audience, None)
+        if done.keys or done.shown or done.withdrawn:
+            self.news = NoticesSent(
+                keys=done.keys, untold=done.untold, shown=done.shown, withdrawn=tuple(done.withdrawn)
+            )
+        if done.failed and not done.keys:
+            self._again = now + self._pause(waited, self._limits.fault_pause_ms)
+
+    def _pause(self, waited: int, least: int) -> int:
+        """The longer sending fails, the more seldom it is tried."""
+        return min(max(least, waited), self._limits.sweep_longest_ms)
+
+    def stop(self) -> None:
+        """Whatever is under way is left alone: it can be sent again under the same key."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def withdraw(self, state: State, *, is_heir: bool) -> bool:
+        """Take out the rows of a saga that has ended, before it is let go. False: there was no time for all, another worker goes on.
+
+        `is_heir`: another worker has appended the end, and may have begun with this. Raises `EngineFault`.
+        """
+        await self.wait()  # a place that is taken after it is freed would be lost
+        if self._withdrawn == state.version:
+            return True
+        rows = self._rows(state, self._call.until(self._deadline))
+        left = await rows.left() if is_heir else tuple(state.outbox.rows)
+        while left:
+            if self._clock.now() >= self._deadline:
+                return False
+            now, left = left[:WITHDRAWN_AT_ONCE], left[WITHDRAWN_AT_ONCE:]
+            for fault in await asyncio.gather(*map(rows.withdraw, now), return_exceptions=True):
+                if isinstance(fault, EngineFault) and self._clock.now() >= self._deadline:
+                    return False
+                if fault is not None:
+                    raise fault
+        await rows.tell_next()
+        self._withdrawn = state.version
+        return True
+
+    def _rows(self, state: State, call: StoreRetrier) -> QuestionRows:
+        from baton.runtime.people.question_rows import QuestionRows  # few sagas ask
+
+        return QuestionRows(self._context, call, state)
+
+    async def _tell(self, state: State, owed: Owed) -> _Done:
+        began, done = self._clock.now(), _Done()
+        call = self._call.until(min(began + self._limits.telling_ms, self._deadline))
+        silent = await self._follow(state, owed, call, done) if owed.asks or owed.stale else set[str]()
+        if (done.shown or done.withdrawn) and self._clock.now() >= call.deadline:
+            return done  # rows have taken all of the time; people are told by the next try, at once
+
+        notices = [one for one in owed.notices if one.ask not in silent]
+        done.keys, done.untold = await self._channels.tell(call, state, notices)
+        done.failed |= done.is_behind or len(done.keys) < len(notices)
+        return done
+
+    async def _follow(self, state: State, owed: Owed, call: StoreRetrier, done: _Done) -> set[str]:
+        """Let the inbox follow the log: first what goes, because it makes room. The questions of which none is told now."""
+        rows, silent, saga = self._rows(state, call), set[str](), state.origin.saga
+        due = {notice.ask for notice in owed.notices}
+
+        async def withdraw(question: str) -> None:
+            try:
+                await rows.withdraw(question)
+                done.withdrawn.append(question)
+            except EngineFault as error:
+                done.is_behind = True
+                logger.warning("a row is left: %r", error, extra={"saga": saga, "ask": question})
+
+        async def show(ask: Ask) -> None:
+            try:
+                shown = await rows.show(ask, is_due=ask.id in due)
+            except EngineFault as error:
+                silent.add(ask.id)
+                done.is_behind = True
+                logger.warning("a row is not there: %r", error, extra={"saga": saga, "ask": ask.id})
+                return
+            if shown != state.outbox.rows.get(ask.id):
+                done.shown[ask.id] = shown
+            if not shown.told:
+                silent.add(ask.id)
+                done.full.add(shown.to)
+
+        await asyncio.gather(*map(withdraw, owed.stale))
+        await asyncio.gather(*map(show, sorted(owed.asks.values(), key=lambda ask: ask.ends_at or NEVER)))
+        await rows.tell_next()
+        done.freed = {audience for audience, room in rows.room.items() if room > 0} - done.full
+        return silent

@@ -1,0 +1,1 @@
+"""What the API shows, one file for each view."""

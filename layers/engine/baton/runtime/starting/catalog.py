@@ -1,0 +1,228 @@
+"""Workflow definitions: register, find, and load their programs, each once per process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from baton.core.decide.program import Program
+from baton.core.expressions.spelling import hinted, nearest
+from baton.core.graph.graph import Graph, decode_graph, encode_graph, hash_of
+from baton.core.graph.inner import inner_graph, inner_name, name_of, parts_of, starter_of
+from baton.core.limits import Limits
+from baton.core.nodes.registry import KINDS
+from baton.errors import CorruptLog, MissingGraph, NotFound
+from baton.ports import Blobs, Clock, Definition, Definitions
+from baton.runtime.invocation.store_retrier import StoreRetrier
+
+PROGRAMS_KEPT = 64
+NEWEST_KEPT_MS, BUSY_MS = 1_000, 200
+NAMES_KEPT = 256
+PAST_KEPT = 100  # types of events of earlier versions, the newest
+NAMES_COMPARED = 1_000  # to find the nearest to a wrong one: of more it would take seconds
+
+
+class Registered(Struct, frozen=True):
+    """A registered definition; `is_new` False when the newest version had this content already."""
+
+    definition: Definition
+    is_new: bool
+    notes: tuple[str, ...] = ()
+
+
+class _Newest(Struct):
+    """The newest definition of a name as it was read, and when it was last asked for."""
+
+    definition: Definition
+    read: int
+    asked: int
+
+
+class Catalog:
+    """Definitions of all tenants. `through(call)` gives one whose port calls go through `call`.
+
+    A process that is asked for the newest version of a name several times a second reads it once a second: one
+    key of the table answers 3,000 strong reads a second. One that is asked less often always reads it.
+    """
+
+    def __init__(
+        self,
+        definitions: Definitions,
+        blobs: Blobs,
+        clock: Clock,
+        call: StoreRetrier | None = None,
+        programs: OrderedDict[tuple[str, str], Program] | None = None,
+        newest: OrderedDict[tuple[str, str], _Newest] | None = None,
+        *,
+        limits: Limits | None = None,
+    ) -> None:
+        self._definitions = definitions
+        self._blobs = blobs
+        self._clock = clock
+        self._call = call
+        self._programs = OrderedDict() if programs is None else programs
+        self._newest = OrderedDict() if newest is None else newest
+        self._limits = limits or Limits()
+
+    def through(self, call: StoreRetrier) -> Catalog:
+        known = (self._definitions, self._blobs, self._clock, call, self._programs, self._newest)
+        return Catalog(*known, limits=self._limits)
+
+    @property
+    def _io(self) -> StoreRetrier:
+        if self._call is None:
+            raise RuntimeError("use `through` first")
+        return self._call
+
+    async def register(
+        self, tenant: str, by: str, text: str, graph: Graph, first: Callable[[int], Awaitable[None]]
+    ) -> Registered:
+        """Store a document and its graph as the next version, unless the newest is the same.
+
+        `first` is called with the number of a version before that is stored, and again with the next one if another version gets the number.
+        """
+        types = graph.events.types if graph.events is not None else ()
+        data = encode_graph(graph)
+        ref = await self._io(self._blobs.put, tenant, data)
+        document = await self._io(self._blobs.put, tenant, text.encode())
+        while True:
+            newest = await self._io(self._definitions.get, tenant, graph.name)
+            if newest is not None and newest.graph == hash_of(data) and newest.document == document:
+                await first(newest.version)
+                return Registered(newest, is_new=False)
+            past = () if newest is None else (*newest.types, *newest.past)
+            definition = Definition(
+                tenant=tenant,
+                name=graph.name,
+                version=newest.version + 1 if newest else 1,
+                graph=ref.rpartition("/")[2],
+                document=document,
+                created=self._clock.now(),
+                by=by,
+                types=types,
+                past=tuple(one for one in dict.fromkeys(past) if one not in types)[:PAST_KEPT],
+            )
+            await first(definition.version)
+            if await self._io(self._definitions.put, definition):
+                self._newest.pop((tenant, graph.name), None)
+                return Registered(definition, is_new=True)
+
+    async def find(self, tenant: str, reference: str) -> Definition:
+        """The definition of `name` (newest) or `name@version`. Raises `NotFound` with the nearest name."""
+        if name_of(reference):
+            whole = starter_of(reference)
+            raise NotFound(
+                f"`{reference}` is a graph in the document of `{whole}`, which alone starts it; start `{whole}`"
+            )
+        name, found, version = reference.partition("@")
+        number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else None
+        definition = None
+        if not found:
+            definition = await self.newest(tenant, name)
+        elif number is not None:
+            definition = await self._io(self._definitions.get, tenant, name, number)
+        if definition is not None:
+            return definition
+        newest = await self._io(self._definitions.get, tenant, name) if found else None
+        if newest is not None:
+            raise NotFound(f"workflow `{name}` has no version `{version}`; the newest is {newest.version}")
+        names = await self._io(self._definitions.names, tenant, "", NAMES_COMPARED)
+        hint = nearest(name, names) or ("register it first: POST /workflows" if not names else "")
+        raise NotFound(hinted(f"there is no workflow `{name}`", hint))
+
+    async def newest(self, tenant: str, name: str) -> Definition | None:
+        """The newest definition of a name, which may be a second old; None where there is none."""
+        key, now = (tenant, name), self._clock.now()
+        known = self._newest.get(key)
+        if known is not None and now - known.asked <= BUSY_MS and now - known.read < NEWEST_KEPT_MS:
+            known.asked = now
+            return known.definition
+        definition = await self._io(self._definitions.get, tenant, name)
+        if definition is not None:
+            self._newest[key] = _Newest(definition, now, now)
+            self._newest.move_to_end(key)
+            if len(self._newest) > NAMES_KEPT:
+                self._newest.popitem(last=False)
+        return definition
+
+    async def page(self, tenant: str, after: str, limit: int) -> tuple[list[Definition], str]:
+        """The newest definition of each of `limit` names above `after`, and the last name if there are more."""
+        names = await self._io(self._definitions.names, tenant, after, limit + 1)
+        found = await asyncio.gather(
+            *(self._io(self._definitions.get, tenant, name) for name in names[:limit])
+        )
+        # A crash while a name was first registered can leave it without a version.
+        last = names[limit - 1] if len(names) > limit else ""
+        return [definition for definition in found if definition is not None], last
+
+    async def versions(self, tenant: str, name: str, limit: int) -> list[Definition]:
+        """The newest versions of a workflow, or of a graph in its document."""
+        whole, inner = starter_of(name), name_of(name)
+        found = await self._io(self._definitions.versions, tenant, whole, limit)
+        return [_inner(one, inner) if inner else one for one in found]
+
+    async def shown(self, tenant: str, name: str, version: str = "") -> tuple[Definition, Graph]:
+        """A version of a workflow, or of a graph in its document. Raises `NotFound`."""
+        whole, inner = starter_of(name), name_of(name)
+        definition = await self.find(tenant, f"{whole}@{version}" if version else whole)
+        graph = await self.graph(tenant, definition.graph)
+        if not inner:
+            return definition, graph
+        if inner not in graph.graphs:
+            hint = nearest(inner, graph.graphs)
+            raise NotFound(hinted(f"the document of `{whole}` has no graph `{inner}`", hint))
+        return _inner(definition, inner), graph.graphs[inner]
+
+    async def document(self, definition: Definition) -> str:
+        """The text that was registered. Raises `CorruptLog` when its blob is gone."""
+        return (await self._io(self._blobs.get, definition.tenant, definition.document)).decode()
+
+    async def startable(self, tenant: str, reference: str, by: str) -> tuple[Definition, Graph]:
+        """What a saga that runs the graph `by` starts: a workflow, or a named graph of its own document, of its own version.
+
+        Raises `NotFound`.
+        """
+        if not (name := name_of(reference)):
+            definition = await self.find(tenant, reference)
+            return definition, await self.graph(tenant, definition.graph)
+        ref = inner_graph(by, name)
+        own = Definition(tenant=tenant, name=reference, version=0, graph=ref, document="", created=0, by="")
+        return own, await self.graph(tenant, ref)
+
+    async def graph(self, tenant: str, graph_hash: str) -> Graph:
+        return (await self.program(tenant, graph_hash)).graph
+
+    async def program(self, tenant: str, graph_hash: str) -> Program:
+        """The program of a graph. Raises `MissingGraph` when its blob is gone."""
+        key = (tenant, graph_hash)
+        program = self._programs.get(key)
+        if program is not None:
+            self._programs.move_to_end(key)
+        else:
+            whole, inner = parts_of(graph_hash)
+            try:
+                data = await self._io(self._blobs.get, tenant, f"cas://sha256/{whole}")
+            except CorruptLog as error:
+                raise MissingGraph(f"its graph cannot be had: {error}") from error
+            program = self._programs[key] = program_of(
+                data, self._limits.saga_hops, self._limits.clock_skew_ms, inner
+            )
+            if len(self._programs) > PROGRAMS_KEPT:
+                self._programs.popitem(last=False)
+        return program
+
+
+def _inner(definition: Definition, graph: str) -> Definition:
+    """What stands for a graph in the document of a definition."""
+    name = inner_name(definition.name, graph)
+    return replace(definition, name=name, graph=inner_graph(definition.graph, graph))
+
+
+def program_of(data: bytes, most_hops: int, skew_ms: int, inner: str = "") -> Program:
+    """The program of a graph's bytes, or of the named graph in it."""
+    graph = decode_graph(data, KINDS)
+    return Program(graph.graphs[inner] if inner else graph, KINDS, most_hops, skew_ms)

@@ -1,0 +1,155 @@
+"""Child sagas as seen by their parents: how one is started, how many are handled at once, and what a parent hears.
+
+When they are started, asked and cancelled is the business of runtime/performers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from baton.core.decide.handled import takes_failure
+from baton.core.graph.inner import name_of, split
+from baton.core.log.events import ChildReported
+from baton.core.log.opened import Child
+from baton.core.log.state import State, node_of
+from baton.errors import TooLarge
+from baton.ports import SagaRef
+from baton.runtime.invocation.context import InvocationContext
+from baton.runtime.starting.catalog import Catalog
+from baton.runtime.starting.start import Beginning, Starter, body_hash
+
+T = TypeVar("T")
+
+
+class Children:
+    """The children of the sagas of one invocation."""
+
+    def __init__(self, context: InvocationContext, catalog: Catalog, starter: Starter) -> None:
+        self._blobs = context.blobs
+        self._catalog = catalog
+        self._starter = starter
+        self._call = context.call
+        self._clock = context.clock
+        self._limits = context.limits
+        self._invocation = context.invocation.id
+        self._took = 0
+
+    async def start(self, parent: SagaRef, ref: SagaRef, state: State, slot: str, child: Child) -> None:
+        """Make a child exist. Raises `UserError` for one that can never start."""
+        if state.origin.depth >= self._limits.nesting_depth:
+            raise TooLarge(
+                f"sagas start sagas at most {self._limits.nesting_depth} levels deep (`NestingDepth`)"
+            )
+        definition, graph = await self._catalog.startable(parent.tenant, child.workflow, state.origin.graph)
+        work = state.open.get(slot) if child.passed else None
+        if work is not None and (logged := work.orphan) is not None and logged.saga == child.saga:
+            child = logged  # a decision does not know yet where its large values are kept
+        given: Any = child.input.v
+        if child.input.ref:
+            given = msgspec.json.decode(await self._call(self._blobs.get, parent.tenant, child.input.ref))
+        program = await self._catalog.program(parent.tenant, state.origin.graph)
+        own, outer = split(child.workflow, given)
+        passed = (child.passed,) if child.passed else ()
+        await self._starter.start(
+            Beginning(
+                ref=ref,
+                definition=definition,
+                graph=graph,
+                given=own,
+                outer=outer,
+                passed=child.passed,
+                user=state.origin.user,
+                invocation=self._invocation,
+                traceparent=state.origin.traceparent,
+                body_hash=body_hash([child.workflow, given, *passed]),
+                parent=str(parent),
+                slot=slot,
+                window=child.window,
+                depth=state.origin.depth + 1,
+                scope=_scope(state, slot),
+                handled=takes_failure(program, state, slot),
+                expires=state.origin.expires,
+                is_part=bool(name_of(child.workflow)),
+            )
+        )
+
+    async def start_handler(self, failed: SagaRef, ref: SagaRef, state: State, child: Child) -> None:
+        """Make the failure handler of a saga exist. It has no parent: none waits for it. Raises `UserError` for one that can never start."""
+        if state.origin.depth >= self._limits.nesting_depth:
+            raise TooLarge(
+                f"sagas start sagas at most {self._limits.nesting_depth} levels deep (`NestingDepth`)"
+            )
+        origin = state.origin
+        definition, graph = await self._catalog.startable(failed.tenant, child.workflow, origin.graph)
+        own, outer = split(child.workflow, child.input.v)
+        await self._starter.start(
+            Beginning(
+                ref=ref,
+                definition=definition,
+                graph=graph,
+                given=own,
+                outer=outer,
+                passed=child.passed,
+                user=origin.user,
+                invocation=self._invocation,
+                traceparent=origin.traceparent,
+                body_hash=body_hash([child.workflow, child.saga]),
+                depth=origin.depth + 1,
+                scope=f"{origin.scope or origin.saga}/failure-handler",
+                expires=origin.expires,
+            )
+        )
+
+    def groups(self, all_of_them: Sequence[T], end: int) -> Iterator[Sequence[T]]:
+        """So many side by side as may be, for as long as what the last ones took still fits before `end`."""
+        width = self._limits.children_at_once
+        for start in range(0, len(all_of_them), width):
+            began = self._clock.now()
+            if began + self._took >= end:
+                return
+            yield all_of_them[start : start + width]
+            self._took = self._clock.now() - began
+
+
+def _scope(state: State, slot: str) -> str:
+    """The child's place in the sagas above it: another one, once what it had done was undone, and for each try."""
+    generation = state.undo.generation(*node_of(slot), slot)
+    again = f"~{generation}" if generation else ""
+    failing = state.failing.get(slot)
+    again += f"!{failing.attempts + 1}" if failing is not None else ""
+    return f"{state.origin.scope or state.origin.saga}/{slot}{again}"
+
+
+def is_news(parent: State, report: ChildReported) -> bool:
+    """Whether the parent still waits to hear this."""
+    work = parent.open.get(report.slot)
+    return work is not None and work.hears(report.child)
+
+
+def cut(reports: Sequence[ChildReported], room: int) -> list[ChildReported]:
+    """As many reports as one entry has room for; at least one."""
+    part: list[ChildReported] = []
+    for report in reports:
+        room -= len(msgspec.json.encode(report))
+        if part and room < 0:
+            break
+        part.append(report)
+    return part
+
+
+def report_of(child: State, slot: str) -> ChildReported | None:
+    """The end of a child as its parent records it; None while the child has not ended."""
+    if child.ended is None:
+        return None
+    return ChildReported(
+        slot=slot,
+        child=child.origin.saga,
+        status=child.ended.status,
+        output=child.ended.output,
+        failure=child.ended.failure,
+        cost=child.money.spent,
+        undoable=child.undo.is_left,
+    )

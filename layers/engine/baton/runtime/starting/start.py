@@ -1,0 +1,201 @@
+"""The start row of the protocol table: head, then entry 1, rolled forward by the caller or worker that finds it half done."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from baton.core.conditions.schema import input_violations
+from baton.core.failures.policy import ASK
+from baton.core.graph.graph import Graph
+from baton.core.graph.inner import INPUT
+from baton.core.labels import label_problems
+from baton.core.limits import DAY_MS
+from baton.core.log.codec import encode_entry
+from baton.core.log.events import Entry, SagaStarted, Token, Value
+from baton.core.log.records import Sent
+from baton.core.log.references import PERIOD
+from baton.core.log.workflow_limits import counts_of
+from baton.errors import CorruptLog, InvalidInput, KeyReused, TooLarge
+from baton.ports import Definition, Head, Record, SagaRef, Wake
+from baton.ports.blobs import period_of
+from baton.runtime.invocation.context import InvocationContext
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """All that entry 1 is made of.
+
+    `body_hash` tells a repeated request from a different one. `handled`: a saga above goes on from this one's failure.
+    `expires`: when the saga above does, which refers to the values of this one. `is_part`: this one refers to values of that, too, and
+    expires with it. `outer`: see `SagaStarted`; `passed`: likewise, with the input where that is a value of the saga above.
+    """
+
+    ref: SagaRef
+    definition: Definition
+    graph: Graph
+    given: Any
+    user: str
+    invocation: str
+    traceparent: str
+    body_hash: str
+    parent: str = ""
+    slot: str = ""
+    window: int = 0
+    depth: int = 0
+    scope: str = ""
+    handled: bool = False
+    expires: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    sent: Sent | None = None
+    outer: Any = None
+    passed: Mapping[str, Value] = field(default_factory=dict)
+    is_part: bool = False
+
+
+def body_hash(body: Any) -> str:
+    """32 hexadecimal digits of a JSON value, whatever the order of its keys."""
+    return hashlib.sha256(msgspec.json.encode(body, order="deterministic")).hexdigest()[:32]
+
+
+def refuse_another_body(there: Head, hashed: str) -> None:
+    """Raises `KeyReused` if the saga that is there was started with something else."""
+    if there.start_hash != hashed:
+        raise KeyReused(f"saga {there.ref.id} was started with another body under this key")
+
+
+class Starter:
+    """Starts sagas."""
+
+    def __init__(self, context: InvocationContext) -> None:
+        self._log = context.log
+        self._blobs = context.blobs
+        self._clock = context.clock
+        self._limits = context.limits
+        self._call = context.call
+        self._fit = set[tuple[str, str]]()
+        """Inputs that are passed by reference, and the graphs that take them."""
+
+    async def start(self, beginning: Beginning) -> bool:
+        """Make the saga exist. False when it did already (with the same body).
+
+        Raises `InvalidInput` with every violation, `TooLarge`, and `KeyReused` for another body.
+        """
+        head = await self._head(beginning)
+        there = await self._call(self._log.create_head, head)
+        if there is not None:
+            refuse_another_body(there, head.start_hash)
+        if there is None or there.start:
+            await self.put_entry_one(there or head)
+        return there is None
+
+    async def put_entry_one(self, head: Head) -> None:
+        """Roll a head without a log forward; a no-op when entry 1 is there."""
+        if not head.start:
+            raise CorruptLog(f"{head.ref} has neither a log nor the start of one")
+        record = Record(0, 1, head.start, expires=head.expires)
+        await self._call(self._log.append, head.ref, record, Wake(v=1))
+
+    async def _head(self, beginning: Beginning) -> Head:
+        await self._check_input(beginning)
+        if problems := tuple(label_problems(beginning.labels)):
+            raise InvalidInput(f"at {problems[0].path}: {problems[0].message}", problems)
+        now = self._clock.now()
+        ends_by = now + self._limits.saga_days * DAY_MS
+        kept = ends_by + self._limits.retention_days * DAY_MS
+        # In whole seconds, as the table's time to live is.
+        expires = max(-(-kept // 1_000) * 1_000, beginning.expires)
+        if is_part := beginning.is_part and beginning.expires > 0:
+            # It ends before anything of it is deleted, and after the saga above, which is over two days before at the latest.
+            expires = beginning.expires
+            ends_by = min(ends_by, expires - DAY_MS)
+        graph, tenant = beginning.graph, beginning.ref.tenant
+        period = period_of(now, expires)
+        outer, passed = beginning.outer, dict(beginning.passed)
+        for name, value in beginning.passed.items():
+            if not (is_part and value.ref):
+                passed[name] = await self._own(tenant, value, period)
+        own = passed.pop(INPUT, None)
+        started = SagaStarted(
+            workflow=beginning.definition.name,
+            graph=beginning.definition.graph,
+            tenant=tenant,
+            user=beginning.user,
+            saga=beginning.ref.id,
+            input=own or await self._value(tenant, beginning.given, period),
+            at=now,
+            emits=tuple(
+                Token("", node.name, (0,) * len(node.loops)) for node in graph.nodes if not node.before
+            ),
+            parent=beginning.parent,
+            slot=beginning.slot,
+            window=beginning.window,
+            depth=beginning.depth,
+            scope=beginning.scope,
+            counts=counts_of(graph),
+            handled=beginning.handled,
+            last="" if self._limits.on_failure == ASK else self._limits.on_failure,
+            ends_by=ends_by,
+            expires=expires,
+            labels=dict(beginning.labels),
+            sent=beginning.sent,
+            outer=None if outer is None else await self._value(tenant, outer, period),
+            passed=passed,
+        )
+        entry = Entry(
+            version=1,
+            at=now,
+            invocation=beginning.invocation,
+            traceparent=beginning.traceparent,
+            events=(started,),
+        )
+        return Head(
+            ref=beginning.ref,
+            workflow=beginning.definition.name,
+            graph=beginning.definition.graph,
+            user=beginning.user,
+            created=now,
+            start_hash=beginning.body_hash,
+            start=encode_entry(entry),
+            due_at=now + self._limits.start_due_ms,
+            expires=expires,
+            labels=dict(beginning.labels),
+        )
+
+    async def _check_input(self, beginning: Beginning) -> None:
+        """Raises `InvalidInput` with every violation."""
+        given, graph, own = beginning.given, beginning.graph, beginning.passed.get(INPUT)
+        if graph.input_schema is None:
+            return
+        if own is not None:
+            if (beginning.definition.graph, own.ref) in self._fit:
+                return
+            given = msgspec.json.decode(await self._call(self._blobs.get, beginning.ref.tenant, own.ref))
+        if problems := input_violations(graph.input_schema, given):
+            first = problems[0]
+            raise InvalidInput(f"at {first.path}: {first.message}", problems)
+        if own is not None:
+            self._fit.add((beginning.definition.graph, own.ref))
+
+    async def _own(self, tenant: str, value: Value, period: str) -> Value:
+        """A copy of a value of another saga, which this one may outlive."""
+        if not value.ref:
+            return await self._value(tenant, value.v, period)
+        if PERIOD not in value.ref:
+            return value
+        data = await self._call(self._blobs.get, tenant, value.ref)
+        return Value(ref=await self._call(self._blobs.put, tenant, data, period), size=value.size)
+
+    async def _value(self, tenant: str, given: Any, period: str) -> Value:
+        data = msgspec.json.encode(given)
+        if len(data) > self._limits.result_bytes:
+            raise TooLarge(
+                f"a saga's input has at most {self._limits.result_bytes} bytes; this one has {len(data)}"
+            )
+        if len(data) <= self._limits.inline_bytes:
+            return Value(v=given)
+        return Value(ref=await self._call(self._blobs.put, tenant, data, period), size=len(data))

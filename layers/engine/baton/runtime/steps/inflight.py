@@ -1,0 +1,299 @@
+"""The steps of one saga that are running in this invocation: start, wait, collect, cut off.
+
+Which steps, and what their outcomes mean, is decided elsewhere (core/decide/decide.py, runner.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, KeysView, Sequence
+from decimal import Decimal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from baton.core.decide.decide import RunStep
+from baton.core.decide.outcomes import STOPPED, Outcome
+from baton.core.effects.toolspec import ONCE
+from baton.core.log.events import Failure
+from baton.core.log.state import FAULT, State
+from baton.core.models.usage import Usage
+from baton.core.money import assumed_in, micro_dollars
+from baton.ports import NoRoom
+from baton.runtime.invocation.alarm import Alarm, Overdue
+from baton.runtime.invocation.context import InvocationContext
+from baton.runtime.invocation.deadline import Deadline
+from baton.runtime.invocation.duration_estimator import DurationEstimator
+from baton.runtime.steps.steps import Steps
+
+AT_ONCE_S = 0.01
+"""How long, at most, a join's successors wait for the costs of the steps it stopped: these may use up the budget."""
+
+
+class _RunningAttempt(Struct, frozen=True, eq=False):
+    """An attempt that began here at `started`, and what it has spent so far."""
+
+    step: RunStep
+    started: int
+    spent: list[Decimal]
+    usage: list[Usage]
+    task: asyncio.Task[Outcome]
+
+
+class InFlight:
+    """Running attempts by slot.
+
+    `_full`: tools that had no room in this process, with when to ask again and the pause before that. `_dying`: attempts
+    that were cancelled and whose costs the log may still lack. `_fault`: the fault that kept the engine from finishing
+    one.
+    """
+
+    def __init__(
+        self, context: InvocationContext, steps: Steps, durations: DurationEstimator, deadline: Deadline
+    ) -> None:
+        self._steps = steps
+        self._durations = durations
+        self._clock = context.clock
+        self._deadline = deadline
+        self._limits = context.limits
+        self._running: dict[str, _RunningAttempt] = {}
+        self._dying: list[_RunningAttempt] = []
+        self._begun = 0
+        self._full: dict[str, tuple[int, int]] = {}
+        self._ask_again: int | None = None
+        self._fault: BaseException | None = None
+        self._alarm = Alarm()
+        self._news: asyncio.Future[None] | None = None
+
+    @property
+    def slots(self) -> KeysView[str]:
+        return self._running.keys()
+
+    @property
+    def unpaid(self) -> list[str]:
+        """The slots of which the log does not know yet what was spent there: those that run, and those that die."""
+        running = list(self._running)
+        return running + [one.step.slot for one in self._dying] if self._dying else running
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is running here, or would be if there were room for it."""
+        return bool(self._running) or self._ask_again is not None
+
+    def start(self, state: State, steps: tuple[RunStep, ...], traceparent: str) -> bool:
+        """Start what fits. True when something is ready that only another invocation has time for.
+
+        The first steps of an invocation always start: one that needs more than this invocation has needs more
+        than any, and is found out by being cut off.
+        """
+        wants_more, is_first = False, not self._begun
+        self._ask_again = None
+        for step in steps:
+            if len(self._running) >= self._limits.concurrent_steps:
+                break
+            now = self._clock.now()
+            timeout = self._steps.timeout(step)
+            expected = self._durations.expected(state.origin.graph, step.node.name, step.node.tool, timeout)
+            again, _ = self._full.get(step.node.tool, (now, 0))
+            if not (self._deadline.fits(now, expected) or (is_first and now < self._deadline.cut_off)):
+                wants_more = True
+            elif again > now:
+                self._ask_again = again if self._ask_again is None else min(again, self._ask_again)
+            else:
+                spent: list[Decimal] = []
+                usage: list[Usage] = []
+                attempt = self._steps.run(state, step, traceparent, spent, usage)
+                task = asyncio.create_task(attempt, name=f"{state.origin.saga}/{step.slot}")
+                task.add_done_callback(self._tell)
+                self._running[step.slot] = _RunningAttempt(step, now, spent, usage, task)
+                self._begun += 1
+        return wants_more
+
+    def has_time(self, at: int) -> bool:
+        """Whether a step that begins then can be expected to end in this invocation."""
+        return self._deadline.fits(at, self._limits.step_estimate_ms)
+
+    async def wait(self, until: int) -> None:
+        """Until one is done, there may be room for another, or the time has come."""
+        until = until if self._ask_again is None else min(until, self._ask_again)
+        left = max(until - self._clock.now(), 0) / 1_000
+        if not any(one.task.done() for one in self._running.values()):
+            self._news = asyncio.get_running_loop().create_future()
+            try:
+                await self._alarm.within(left, self._news)
+            except Overdue:
+                return
+
+    def _tell(self, _: asyncio.Task[Outcome]) -> None:
+        """One that runs is done."""
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+
+    def collect(self, state: State) -> list[Outcome]:
+        """The outcomes of all that are done. An engine fault inside a step comes out of `check`."""
+        outcomes = []
+        for one in [one for one in self._running.values() if one.task.done()]:
+            step = one.step
+            del self._running[step.slot]
+            if one.task.cancelled():
+                failure = Failure("tool_error", "the tool cancelled itself", step.node.name)
+                outcomes.append(replace(self._interrupted(one), failure=failure))
+                continue
+            fault = one.task.exception()
+            if isinstance(fault, NoRoom):
+                self._begun -= 1
+                self._no_room_for(step.node.tool)
+                continue
+            if fault is not None:
+                self._fault = self._fault or fault
+                self._dying.append(one)  # what it has spent is spent
+                continue
+            outcome = one.task.result()
+            if outcome.why:  # it was not carried through, which tells nothing of its time
+                outcomes.append(outcome)
+                continue
+            self._full.pop(step.node.tool, None)
+            lasted = outcome.ended_at - outcome.started_at
+            self._durations.observe(state.origin.graph, step.node.name, step.node.tool, lasted)
+            outcomes.append(outcome)
+        return outcomes
+
+    def check(self) -> None:
+        """Raise the engine fault that `collect` met in a step, once what was collected beside it is in the log."""
+        if self._fault is not None:
+            raise self._fault
+
+    def _no_room_for(self, tool: str) -> None:
+        """Let it be for a while: neither the step nor its saga has done anything wrong."""
+        now = self._clock.now()
+        again, pause = self._full.get(tool, (0, 0))
+        if again <= now:
+            pause = min(max(2 * pause, self._limits.room_pause_first_ms), self._limits.room_pause_longest_ms)
+            self._full[tool] = (now + pause, pause)
+
+    async def cut_off(self, state: State) -> list[Outcome]:
+        """The invocation ends: interrupt what is running, and keep what finished just now."""
+        late = await self._interrupt()
+        outcomes = self.collect(state)
+        now = self._clock.now()
+        for one in late:
+            self._dying.remove(one)  # its outcome says what it has spent
+            self._durations.cut_off(state.origin.graph, one.step.node.name, now - one.started)
+            outcomes.append(self._interrupted(one))
+        return outcomes
+
+    async def rescue(self, state: State) -> list[Outcome]:
+        """After a fault: stop all. What the steps have spent or may have done that did not finish, and the outcomes of others."""
+        await self._interrupt(self._dying)
+        finished = self.collect(state)
+        gone, self._dying = self._dying, []
+        stopped = [replace(self._end_of(one), why=FAULT, halt=None) for one in gone if _may_matter(one)]
+        return [*stopped, *finished]
+
+    async def _interrupt(self, others: Sequence[_RunningAttempt] = ()) -> list[_RunningAttempt]:
+        """Cancel what is running and wait for it, and for `others`. Those that have no outcome of their own are dying now."""
+        running = list(self._running.values())
+        for one in running:
+            one.task.cancel()
+        await self._wait_for([*running, *others])
+        late = [one for one in running if not one.task.done() or one.task.cancelled()]
+        self._drop([one.step.slot for one in late])
+        return late
+
+    async def abort(self, slots: Collection[str] = ()) -> list[Outcome]:
+        """Cancel what is running at these slots, or all of it. What has an outcome finished just now, has cost money, or may have acted."""
+        gone = self._drop([slot for slot in self._running if not slots or slot in slots])
+        await self._wait_for(gone)
+        self._dying = [one for one in self._dying if one not in gone]
+        return [
+            end
+            for one in gone
+            # What may happen only once may have happened: the log has to know.
+            if (end := self._end_of(one)).cost or _result_of(one) or one.step.node.effect == ONCE
+        ]
+
+    async def let_go(self, state: State) -> list[Outcome]:
+        """Cancel the attempts at slots that the log no longer waits for.
+
+        Returns what those have spent that are gone since this was asked. The saga does not wait for one that is slow to
+        die: it will be among those of another time.
+        """
+        self._ask_again = None
+        if not (self._running or self._dying):
+            return []
+        gone = self._drop([slot for slot in self._running if slot not in state.tokens])
+        if not self._dying:
+            return []
+        await self._wait_for([one for one in gone if one.spent], AT_ONCE_S)
+        return self._spent_by([one for one in self._dying if one.task.done()])
+
+    async def end(self) -> list[Outcome]:
+        """Cancel all attempts and wait briefly for their ends; those that do not end are abandoned. Returns their costs."""
+        self._drop(list(self._running))
+        await self._wait_for(self._dying)
+        return self._spent_by(self._dying)
+
+    def _drop(self, slots: Collection[str]) -> list[_RunningAttempt]:
+        gone = [self._running.pop(slot) for slot in slots]
+        for one in gone:
+            one.task.cancel()
+            one.task.remove_done_callback(self._tell)
+            one.task.add_done_callback(_hear)
+        self._dying += gone
+        return gone
+
+    async def _wait_for(self, gone: Sequence[_RunningAttempt], seconds: float | None = None) -> None:
+        if tasks := [one.task for one in gone if not one.task.done()]:
+            await asyncio.wait(tasks, timeout=self._deadline.reserve / 6_000 if seconds is None else seconds)
+
+    def _spent_by(self, gone: Sequence[_RunningAttempt]) -> list[Outcome]:
+        """The costs of these attempts, which are then forgotten: the log records them once."""
+        self._dying = [one for one in self._dying if one not in gone]
+        return spent_by(map(self._end_of, gone))
+
+    def _end_of(self, one: _RunningAttempt) -> Outcome:
+        return _result_of(one) or self._interrupted(one)
+
+    def _interrupted(self, one: _RunningAttempt) -> Outcome:
+        return Outcome(
+            slot=one.step.slot,
+            attempt=one.step.attempt,
+            started_at=one.started,
+            ended_at=self._clock.now(),
+            budget_ms=max(self._deadline.cut_off - one.started, 0),
+            cost=micro_dollars(one.spent),
+            assumed=assumed_in(one.spent),
+            usage=tuple(one.usage),
+        )
+
+
+def spent_by(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """The costs and notices of attempts whose results the saga no longer needs."""
+    return [replace(one, why=STOPPED, halt=None) for one in outcomes if one.cost or one.usage or one.notices]
+
+
+def undecided(outcome: Outcome) -> Outcome:
+    """The outcome in place of one that a fault keeps from being decided: the attempt has spent, and runs again."""
+    left = {
+        "cost": max(outcome.cost, 0),
+        "assumed": max(outcome.assumed, 0),
+    }  # what was given back is given back by the next
+    return replace(outcome, output=None, failure=None, rows=(), halt=None, why=FAULT, **left)
+
+
+def _may_matter(one: _RunningAttempt) -> bool:
+    """Whether the log has to know of one that did not finish: it has spent, or what may happen only once may have happened."""
+    by_another = one.step.way is not None and bool(one.step.way.tool)
+    return bool(one.spent) or by_another or one.step.node.effect == ONCE
+
+
+def _result_of(one: _RunningAttempt) -> Outcome | None:
+    task = one.task
+    has_one = task.done() and not task.cancelled() and task.exception() is None
+    return task.result() if has_one else None
+
+
+def _hear(task: asyncio.Task[Outcome]) -> None:
+    """Retrieve the exception, so that asyncio does not complain about what was dropped on purpose."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,1 @@
+"""What starts sagas without a caller: schedules and events."""
