@@ -113,7 +113,7 @@ PLANTED = [
     ("cli/main.py", "import botocore.session", "cli imports botocore"),
     ("local/runner.py", "from baton.adapters import s3", "local imports baton.adapters"),
     ("demo/show.py", "from baton import adapters", "demo imports baton.adapters"),
-    ("demo/show.py", "from baton.cli.shared import console", "demo imports baton.cli"),
+    ("demo/show.py", "from baton.cli.terminal.shared import console", "demo imports baton.cli"),
     ("client/api.py", "from baton import local", "client imports baton.local"),
     ("attic/old.py", "", "the room 'attic' is not in the law"),
 ]

@@ -66,7 +66,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     # An argument of the step, a field of the graph.
     "core/documents/parts/models.py": {"model", "tool"},
     "core/documents/familiar.py": {"model"},
-    "cli/models.py": {"model", "tool"},
+    "cli/text/models.py": {"model", "tool"},
     # Who speaks in a message to a model.
     "testing/models.py": {"tool"},
     # The word of another engine for all nodes.
@@ -75,7 +75,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "core/documents/compile/named.py": {"graph"},
     "web/commands.py": {"graph"},
     # What a node or a failure handler starts.
-    "cli/shapes.py": {"graph", "workflow"},
+    "cli/text/shapes.py": {"graph", "workflow"},
     # The definition of any JSON value.
     "core/documents/parts/failing_schema.py": {"tool", "value"},
     "core/documents/parts/fields.py": {"value"},
@@ -83,7 +83,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     # A tool: of a policy, of a hint, of an event, in a list of tools; a part of an example.
     "builder/failing.py": {"tool"},
     "testing/turns.py": {"tool"},
-    "cli/catalog.py": {"tool"},
+    "cli/deployment/catalog.py": {"tool"},
     "core/documents/models.py": {"tool"},
     "core/documents/parts/handler.py": {"workflow", "graph"},
     "core/documents/parts/compensate.py": {"tool"},
@@ -92,17 +92,17 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     # Fields of events: the tool of a step, the model that an answer is of.
     "words/agent_words.py": {"tool", "model"},
     # The workflow of a saga, or of a request.
-    "cli/announcing.py": {"workflow"},
-    "cli/explained.py": {"end"},  # of a line
-    "cli/completion.py": {"workflow", "fail"},  # what a person answers
-    "cli/neighbours.py": {"workflow"},
-    "cli/pipelines.py": {"workflow", "tool"},
-    "cli/render.py": {"workflow", "graph", "tool", "model"},  # as in agent_words.py
-    "cli/outside.py": {"workflow"},
-    "cli/sagas.py": {"workflow"},
+    "cli/machine/announcing.py": {"workflow"},
+    "cli/text/explained.py": {"end"},  # of a line
+    "cli/terminal/completion.py": {"workflow", "fail"},  # what a person answers
+    "cli/documents/neighbours.py": {"workflow"},
+    "cli/deployment/pipelines.py": {"workflow", "tool"},
+    "cli/text/render.py": {"workflow", "graph", "tool", "model"},  # as in agent_words.py
+    "cli/deployment/outside.py": {"workflow"},
+    "cli/deployment/sagas.py": {"workflow"},
     "words/undo_words.py": {"tool"},
-    "cli/tables.py": {"workflow", "graph", "tool"},
-    "cli/workflows.py": {"workflow"},
+    "cli/text/tables.py": {"workflow", "graph", "tool"},
+    "cli/documents/workflows.py": {"workflow"},
     "client/api.py": {"workflow", "value"},
     "client/prefixes.py": {"workflow"},
     "web/bus_events.py": {"workflow"},

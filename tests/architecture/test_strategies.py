@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     # The fields `retry` and `replan` of documents, and their examples.
     "builder/failing.py": {*_FIELD, "escalate"},
     "builder/fields.py": {*_FIELD, *_REPLAN},
-    "cli/models.py": _REPLAN,
+    "cli/text/models.py": _REPLAN,
     "core/documents/familiar.py": {*_FIELD, "escalate"},
     "core/documents/models.py": {"retry", "escalate"},
     "core/documents/compile/many.py": _REPLAN,
@@ -47,13 +47,13 @@ ALLOWED: dict[str, set[str]] = {
     "core/decide/child_rules.py": {"retry"},
     "core/nodes/fail.py": {"fail"},
     # What a person answers.
-    "cli/completion.py": {"retry", "fail"},
+    "cli/terminal/completion.py": {"retry", "fail"},
     "console/inbox.py": {"retry", "fail"},
     # A page, by the name of its command.
     "console/acting.py": {"rollback"},
     "core/log/answers.py": {"retry", "fail"},
     # A field of questions, in the builder too: what happens without an answer.
-    "cli/asking.py": {"escalate"},
+    "cli/text/asking.py": {"escalate"},
     "core/decide/approvals.py": {"escalate"},
     "core/documents/nodes/human.py": {"escalate"},
     "core/documents/nodes/task.py": {*_REPLAN, "escalate"},
@@ -61,7 +61,7 @@ ALLOWED: dict[str, set[str]] = {
     "core/read/question_views.py": {"escalate"},
     "core/read/views.py": {"escalate"},
     # A field of an event.
-    "cli/render.py": {"look"},
+    "cli/text/render.py": {"look"},
 }
 
 

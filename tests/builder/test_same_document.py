@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 import sagas
 from baton import Workflow
-from baton.cli.app import documents as files
+from baton.cli.documents.app import documents as files
 from baton.core.conditions.document import read_condition
 from baton.core.documents.compile import compile_document
 from baton.core.documents.definition import KINDS_TO_COME

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from baton.cli.render import EventLines
+from baton.cli.text.render import EventLines
 from baton.core.log import events as ev
 from baton.core.log.agents import Progress
 from baton.core.models.usage import Usage

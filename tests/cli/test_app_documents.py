@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from baton.cli import reloading
-from baton.cli.app import load_app
-from baton.cli.app_documents import check_documents
-from baton.cli.sources import sources_of
+from baton.cli.documents.app import load_app
+from baton.cli.documents.app_documents import check_documents
+from baton.cli.documents.sources import sources_of
+from baton.cli.machine import reloading
 from baton.client.exits import NO, Failed
 from tests.cli.conftest import FakeApi
 

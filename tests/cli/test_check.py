@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.cli.app import documents, load_app
+from baton.cli.documents.app import documents, load_app
 from tests.cli.conftest import Baton, FakeApi
 
 GOOD = """\

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.cli.services import MODULES, Services
+from baton.cli.machine.services import MODULES, Services
 from baton.client.api import Reader
 from baton.client.exits import Failed
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.cli.render import EventLines
+from baton.cli.text.render import EventLines
 from baton.core.log import events as ev
 from baton.core.log.records import Escalation
 from baton.core.read.views import entry_view

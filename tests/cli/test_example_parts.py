@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from baton.cli.example import parts_of
-from baton.cli.services import MODELS, MODULES, PAGE
+from baton.cli.machine.example import parts_of
+from baton.cli.machine.services import MODELS, MODULES, PAGE
 
 ROOT = Path(__file__).parents[2]
 

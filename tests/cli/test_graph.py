@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baton.cli import graph
-from baton.cli.graph import Box, Part, Shape, draw, layers
-from baton.cli.mermaid import mermaid
+from baton.cli.text import graph
+from baton.cli.text.graph import Box, Part, Shape, draw, layers
+from baton.cli.text.mermaid import mermaid
 
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _SIDES = {line: sides for sides, line in graph._LINES.items() if sides}

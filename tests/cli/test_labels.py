@@ -7,7 +7,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from baton.cli.render import saga_table
+from baton.cli.text.render import saga_table
 from tests.cli.conftest import Baton, FakeApi
 
 

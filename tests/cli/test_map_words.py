@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.cli.render import EventLines, _active
+from baton.cli.text.render import EventLines, _active
 from baton.core.log import events as ev
 from baton.core.read.views import entry_view
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.cli.running import _removal_of, _until_stopped
+from baton.cli.machine.running import _removal_of, _until_stopped
 from baton.client.exits import NO, REFUSED, Failed
 from tests.kit.patience import PATIENCE_S
 

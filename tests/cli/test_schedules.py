@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.cli.schedule_lines import schedule_lines, schedule_rows
+from baton.cli.text.schedule_lines import schedule_lines, schedule_rows
 from baton.core.graph.schedule import Schedule
 from baton.core.schedules.record import (
     FAILED,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.cli.graph import Part, Shape, draw
-from baton.cli.mermaid import mermaid
-from baton.cli.shapes import boxes
+from baton.cli.text.graph import Part, Shape, draw
+from baton.cli.text.mermaid import mermaid
+from baton.cli.text.shapes import boxes
 
 
 def shown(*nodes: dict[str, Any], edges: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from baton.cli.render import EventLines, saga_table
+from baton.cli.text.render import EventLines, saga_table
 from baton.words.text import epoch_ms
 from tests.cli.conftest import Baton, FakeApi
 

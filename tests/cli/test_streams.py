@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from baton.cli import main
-from baton.cli.shared import print_json
+from baton.cli.terminal.shared import print_json
 from baton.client import exits
 from tests.cli.conftest import FakeApi
 from tests.kit.patience import PATIENCE_S

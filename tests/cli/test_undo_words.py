@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from baton.cli.render import EventLines
-from baton.cli.waiting import helping
+from baton.cli.text.render import EventLines
+from baton.cli.text.waiting import helping
 from baton.core.log import events as ev
 from baton.core.read.views import entry_view
 from baton.words.undo_words import declared, undo_lines

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from baton.cli.watching import Pace
+from baton.cli.terminal.watching import Pace
 from baton.client import transport
 from tests.cli.conftest import Baton, FakeApi
 from tests.cli.test_show import SAGA, entry

@@ -10,7 +10,7 @@ import pytest
 from rich.cells import cell_len
 
 from baton.cli import main
-from baton.cli.tables import short_ids
+from baton.cli.text.tables import short_ids
 from tests.cli.conftest import FakeApi
 from tests.cli.test_explain import NODE, answer, edge, step
 from tests.cli.test_explain import page as way

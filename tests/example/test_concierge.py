@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 import sagas
-from baton.cli.app import documents, load_app
+from baton.cli.documents.app import documents, load_app
 from baton.core.conditions.schema import violations
 from baton.core.documents.compile import compile_document
 from baton.core.effects.approvals import request_for

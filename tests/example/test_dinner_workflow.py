@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import sagas
-from baton.cli import demonstrating
-from baton.cli.app import documents, load_app
+from baton.cli.documents.app import documents, load_app
+from baton.cli.machine import demonstrating
 from baton.core.conditions.schema import violations
 from baton.core.documents.compile import compile_document
 from baton.core.documents.text import parse_document

@@ -50,7 +50,7 @@ def test_its_workflow_has_no_problems_and_is_found_with_its_tools_as_up_would(ru
     assert done.returncode == 0, done.stdout + done.stderr
     found = run(
         "-c",
-        "from pathlib import Path; from baton.cli.app import documents, load_app; from baton.tools.define import REGISTRY\n"
+        "from pathlib import Path; from baton.cli.documents.app import documents, load_app; from baton.tools.define import REGISTRY\n"
         "app = load_app('sagas', Path.cwd()); print([d.name for d in documents(app)], sorted(REGISTRY))",
     )
     assert found.stdout.strip() == "['order.yaml'] ['order.charge', 'order.price']", found.stderr

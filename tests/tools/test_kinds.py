@@ -8,8 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 from baton import Workflow, tool
-from baton.cli.check import problems_of
-from baton.cli.sources import Source
+from baton.cli.documents.check import problems_of
+from baton.cli.documents.sources import Source
 from baton.core.documents.compile import compile_document
 from baton.core.documents.nodes.own import OwnKind, Step
 from baton.errors import InvalidDefinition

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from baton import tool
-from baton.cli.graph import Part, Shape, draw
-from baton.cli.mermaid import mermaid
-from baton.cli.shapes import boxes
+from baton.cli.text.graph import Part, Shape, draw
+from baton.cli.text.mermaid import mermaid
+from baton.cli.text.shapes import boxes
 from baton.core.conditions.schema import violations
 from baton.core.documents.compile import compile_document
 from baton.core.documents.schema import document_schema, node_types

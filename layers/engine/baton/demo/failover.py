@@ -1,7 +1,7 @@
 """Failing over: what the dinner does about each fault of table-stack, judged by its log and by the services' books.
 
 Which way a dinner goes is in its document, sagas/dinner.yaml; what a fault is, in examples/services/faults.py. How a run is
-started is in cli/failing_over.py.
+started is in cli/machine/failing_over.py.
 """
 
 from __future__ import annotations

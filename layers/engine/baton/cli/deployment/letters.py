@@ -1,0 +1,285 @@
+"""The commands about dead letters: dlq list, show, redrive, discard."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from baton.cli.deployment.people import LISTED
+from baton.cli.terminal.numbers import Whole
+from baton.cli.terminal.shared import Shared, console, gathered, json_option, print_json, terminal_width
+from baton.client.exits import REFUSED, USAGE, Failed
+from baton.client.program import typed
+
+if TYPE_CHECKING:
+    from baton.client.api import Api
+
+_SHOWN = (
+    "status",
+    "saga",
+    "node",
+    "version",
+    "code",
+    "reason",
+    "source",
+    "messages",
+    "attempts",
+    "first_at",
+    "last_at",
+)
+_SHOWN_BELOW = ("redrives", "redrives_left", "decided_at", "decided_by", "why", "expires_at", "message")
+_saga = click.option("--saga", metavar="SAGA", help="Only that of this saga.")
+_node = click.option("--node", metavar="NODE", help="Only those about this node.")
+_reason = click.option(
+    "--reason", metavar="TEXT", help="Only those with this code, or with this text in their reason."
+)
+
+
+@click.group(short_help="List, redrive or discard what could not be delivered or read.")
+def dlq() -> None:
+    """Dead letters: sagas whose wakes no worker could handle, and messages that name no saga.
+
+    The reconciler moves them here from the dead-letter queues, once a minute.
+    """
+
+
+@dlq.command("list", short_help="List dead letters, the oldest first.")
+@click.option(
+    "--status",
+    type=click.Choice(["pending", "redriven", "discarded"]),
+    default="pending",
+    show_default=True,
+    help="Only these.",
+)
+@_saga
+@_node
+@_reason
+@click.option(
+    "--limit", type=Whole(min=1), default=LISTED, show_default=True, help="At most this many dead letters."
+)
+@click.option("--all", "everything", is_flag=True, help="All of them, however many.")
+@click.option(
+    "--cursor", metavar="CURSOR", help="Go on where an earlier list stopped: `next` of its --json answer."
+)
+@json_option
+@click.pass_obj
+def list_letters(
+    shared: Shared,
+    status: str,
+    saga: str | None,
+    node: str | None,
+    reason: str | None,
+    limit: int,
+    everything: bool,
+    cursor: str | None,
+    as_json: bool,
+) -> None:
+    """List dead letters, the oldest first. With --json: {"dead_letters": […], "next": CURSOR or null}."""
+    filters = {"status": status, **_wanted(saga, node, reason)}
+    most = None if everything else limit
+    found, after = shared.call(lambda api: gathered(api.dead_letters(filters, most, cursor), "dead letter"))
+    if as_json:
+        print_json({"dead_letters": found, "next": after})
+        return
+    from baton.cli.text.tables import letter_rows
+
+    for line in letter_rows(found, terminal_width()):
+        console().print(line)
+    if not found:
+        click.echo(f"no dead letters are {status}", err=True)
+    elif status == "pending":
+        if any(letter.get("saga") for letter in found):
+            click.echo("Mend the cause, then: " + typed("dlq redrive LETTER"), err=True)
+        if not all(letter.get("saga") for letter in found):
+            text = "A letter without a saga cannot be redriven. Take it off the list: "
+            click.echo(text + typed("dlq discard LETTER --reason TEXT"), err=True)
+    if after:
+        click.echo("There are more: --limit N or --all.", err=True)
+
+
+@dlq.command("show", short_help="Show a dead letter.")
+@click.argument("letter")
+@json_option
+@click.pass_obj
+def show_letter(shared: Shared, letter: str, as_json: bool) -> None:
+    """Show a dead letter. LETTER is its id: that of its saga, if it has one."""
+    found = shared.call(lambda api: api.dead_letter(letter))
+    if as_json:
+        print_json(found)
+        return
+    for name in (*_SHOWN, *_SHOWN_BELOW):
+        if found.get(name) is not None:
+            click.echo(f"{name.replace('_', ' '):14} {_plain(found[name])}")
+
+
+@dlq.command("redrive", short_help="Have workers look at dead sagas again.")
+@click.argument("letters", metavar="[LETTER]...", nargs=-1)
+@_saga
+@_node
+@_reason
+@click.option("--all", "everything", is_flag=True, help="All that are pending.")
+@click.option("--dry-run", is_flag=True, help="Only say how many it would be.")
+@click.option("--force", is_flag=True, help="Those, too, that were redriven as often as they may.")
+@click.option("--yes", is_flag=True, help="Do not ask before more than one is redriven.")
+@json_option
+@click.pass_obj
+def redrive(
+    shared: Shared,
+    letters: tuple[str, ...],
+    saga: str | None,
+    node: str | None,
+    reason: str | None,
+    everything: bool,
+    dry_run: bool,
+    force: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Have a worker look at each saga again, once the cause is mended.
+
+    Give the ids of dead letters, or say which pending ones with --saga, --node, --reason or --all. A saga that still
+    cannot be brought on makes its letter pending again; after three redrives it needs --force.
+    """
+    wanted = _wanted(saga, node, reason)
+    if bool(letters) == bool(wanted or everything):
+        raise Failed(USAGE, "which dead letters? give their ids, or --saga, --node, --reason or --all")
+    if letters and dry_run:
+        raise Failed(USAGE, "--dry-run is for --saga, --node, --reason and --all: ids are counted already")
+    if letters:
+        _each(shared, letters, partial(_redriven, force=force), _is_redriven, as_json=as_json)
+    else:
+        body = {**wanted, "force": force}
+        _matching(shared, "redrive", "redriven", body, dry_run=dry_run, yes=yes, as_json=as_json)
+
+
+def _each(
+    shared: Shared,
+    letters: tuple[str, ...],
+    do: Callable[..., Awaitable[dict[str, Any]]],
+    says: Callable[[dict[str, Any]], str],
+    *,
+    as_json: bool,
+) -> None:
+    """One request for each letter over one connection, as far as none is refused."""
+    done: list[dict[str, Any]] = []
+
+    async def run(api: Api) -> None:
+        for one in letters:
+            done.append(await do(api, letter=one))
+            if not as_json:
+                click.echo(says(done[-1]))
+
+    try:
+        shared.call(run)
+    finally:  # what was done before one is refused is said
+        if as_json:
+            print_json({"dead_letters": done})
+
+
+def _is_redriven(letter: dict[str, Any]) -> str:
+    return f"{letter['id']}  is redriven, {letter['redrives_left']} redrives are left"
+
+
+def _is_discarded(letter: dict[str, Any]) -> str:
+    return f"{letter['id']}  is discarded, by {letter['decided_by']}"
+
+
+def _matching(
+    shared: Shared, what: str, done: str, body: dict[str, Any], *, dry_run: bool, yes: bool, as_json: bool
+) -> None:
+    """All pending ones that match: counted, a person is asked, then done, a request for many."""
+    if dry_run or not yes:
+        counted = shared.call(lambda api: _asked(api, what, {**body, "dry_run": True, "limit": 1_000}))
+        many = f"{counted['matched']}{' or more' if counted['next'] else ''}"
+        if dry_run:
+            print_json(counted) if as_json else click.echo(f"{many} would be {done}")
+            return
+        if counted["matched"] > 1 or counted["next"]:
+            click.confirm(f"{what.capitalize()} {many} dead letters?", abort=True, err=True)
+    total = shared.call(lambda api: _all(api, what, done, body))
+    if as_json:
+        print_json(total)
+    else:
+        click.echo(f"{total[done]} of {total['matched']} are {done}")
+        for one in total["refused"]:
+            click.echo(f"{one['id']}  {_plain(one['why'])}", err=True)
+    if total["refused"]:
+        raise SystemExit(REFUSED)
+
+
+@dlq.command("discard", short_help="Say that dead letters are not to be redriven.")
+@click.argument("letters", metavar="[LETTER]...", nargs=-1)
+@_saga
+@_node
+@click.option("--all", "everything", is_flag=True, help="All that are pending.")
+@click.option("--dry-run", is_flag=True, help="Only say how many it would be.")
+@click.option("--yes", is_flag=True, help="Do not ask before more than one is discarded.")
+@click.option("--reason", metavar="TEXT", help="Why; it is kept with each letter.")
+@json_option
+@click.pass_obj
+def discard(
+    shared: Shared,
+    letters: tuple[str, ...],
+    saga: str | None,
+    node: str | None,
+    everything: bool,
+    dry_run: bool,
+    yes: bool,
+    reason: str | None,
+    as_json: bool,
+) -> None:
+    """Take dead letters off the list of what is pending.
+
+    Give the ids of dead letters, or say which pending ones with --saga, --node or --all: their number is said first. Their
+    records stay for 30 days: who discarded them, when and why. They can still be redriven.
+    """
+    wanted = _wanted(saga, node, None)
+    if bool(letters) == bool(wanted or everything):
+        raise Failed(USAGE, "which dead letters? give their ids, or --saga, --node or --all")
+    if letters and dry_run:
+        raise Failed(USAGE, "--dry-run is for --saga, --node and --all: ids are counted already")
+    if not reason and not dry_run:
+        raise Failed(USAGE, "why? say it with --reason")
+    if letters:
+        _each(shared, letters, partial(_discarded, reason=reason or ""), _is_discarded, as_json=as_json)
+    else:
+        body = {**wanted, "why": reason or "not said"}  # nothing is discarded where it is not
+        _matching(shared, "discard", "discarded", body, dry_run=dry_run, yes=yes, as_json=as_json)
+
+
+async def _redriven(api: Api, *, letter: str, force: bool) -> dict[str, Any]:
+    return await api.redrive(letter, force=force)
+
+
+async def _discarded(api: Api, *, letter: str, reason: str) -> dict[str, Any]:
+    return await api.discard(letter, reason)
+
+
+async def _asked(api: Api, what: str, body: dict[str, Any]) -> dict[str, Any]:
+    return await (api.redrive_all(body) if what == "redrive" else api.discard_all(body))
+
+
+async def _all(api: Api, what: str, done: str, wanted: dict[str, Any]) -> dict[str, Any]:
+    """All that are wanted, request by request, added up."""
+    total: dict[str, Any] = {"matched": 0, done: 0, "refused": []}
+    cursor: str | None = ""
+    while cursor is not None:
+        answer = await _asked(api, what, {**wanted, "cursor": cursor})
+        for name in total:
+            total[name] += answer[name]
+        cursor = answer["next"]
+    return total
+
+
+def _wanted(saga: str | None, node: str | None, reason: str | None) -> dict[str, str]:
+    given = {"saga": saga, "node": node, "reason": reason}
+    return {name: value for name, value in given.items() if value}
+
+
+def _plain(value: Any) -> str:
+    from baton.words.text import plain
+
+    return plain(str(value))

@@ -1,0 +1,327 @@
+"""The commands of a person who is asked: inbox, answer, claim, remind, incidents, acknowledge, resolve.
+
+What steers a saga that asks nothing is in steering.py.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from baton.cli.terminal.completion import ANSWERS, complete_actions, complete_sagas, saga_argument
+from baton.cli.terminal.numbers import Whole
+from baton.cli.terminal.shared import (
+    Shared,
+    console,
+    gathered,
+    json_option,
+    key_option,
+    print_json,
+    terminal_width,
+)
+from baton.cli.terminal.values import read_value
+from baton.client.exits import REFUSED, USAGE, Failed
+from baton.client.program import typed
+from baton.words.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from baton.client.api import Api
+
+LISTED = 50
+
+
+@click.command(short_help="Answer a question of a saga.", options_metavar="[OPTIONS]")
+@saga_argument
+@click.argument("ask", metavar="[ASK]", required=False, shell_complete=complete_actions)
+@click.argument("action", metavar="ANSWER", required=False, shell_complete=complete_actions)
+@click.option("--with", "given", metavar="JSON", help="With retry: arguments to try again with, an object.")
+@click.option("--output", metavar="JSON", help="With use: what to take in place of the step's output.")
+@click.option("--data", metavar="JSON", help="With submit: the data that the question asks for.")
+@click.option("--comment", metavar="TEXT", help="What there is to say besides; it is kept with the answer.")
+@key_option
+@json_option
+@click.pass_obj
+def answer(
+    shared: Shared,
+    saga: str,
+    ask: str | None,
+    action: str | None,
+    given: str | None,
+    output: str | None,
+    data: str | None,
+    comment: str | None,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Answer a question of a saga.
+
+    About a step that failed: retry, use (an output in its place) or fail. To a question of a node: approve or reject,
+    submit (--data), done, or one of the choices that it offers.
+
+    ASK is the question's id, as `baton show` shows it; it can be left out while only one is open. Where none is open, the
+    question that was answered last is meant: the same answer again changes nothing. `baton show` also says what can be
+    answered and by whom, and which arguments --with may change.
+    """
+    if action is None:
+        ask, action = None, ask
+    if action is None:
+        raise click.UsageError(f"say what to answer, for example one of {', '.join(ANSWERS)}")
+    body: dict[str, Any] = {"action": action}
+    for name, option, value in (
+        ("arguments", "--with", given),
+        ("output", "--output", output),
+        ("data", "--data", data),
+    ):
+        if value is not None:
+            body[name] = read_value(value, option)
+    if action == "use" and output is None:
+        raise click.UsageError("`use` needs what to take in place of the step's output: --output JSON")
+    if comment is not None:
+        body["comment"] = comment
+
+    async def run(api: Api) -> dict[str, Any]:
+        body["ask"] = ask or await _only_question(api, saga, or_answered=True)
+        return await api.answer(saga, body, key)
+
+    answered = shared.call(run)
+    if as_json:
+        print_json(answered)
+    else:
+        said = (
+            f"was answered {body['ask']}"
+            if answered.get("changed", True)
+            else f"{body['ask']} has this answer already"
+        )
+        click.echo(f"{answered['id']}  {said}: {action}")
+
+
+@click.command(short_help="Make a question of a group your own.")
+@saga_argument
+@click.argument("ask", metavar="[ASK]", required=False)
+@click.option("--release", is_flag=True, help="Give it back, to all whom it is for.")
+@json_option
+@click.pass_obj
+def claim(shared: Shared, saga: str, ask: str | None, release: bool, as_json: bool) -> None:
+    """Make a question of a group or a role your own: the others may not answer it any more.
+
+    ASK is the question's id; it can be left out while only one is open. The user who has claimed it, or an operator, gives
+    it back with --release.
+    """
+    asked = []
+
+    async def run(api: Api) -> dict[str, Any]:
+        asked.append(ask or await _only_question(api, saga))
+        return await api.claim(saga, asked[0], release=release)
+
+    claimed = shared.call(run)
+    if as_json:
+        print_json(claimed)
+        return
+    if release:
+        said = "released {}" if claimed.get("changed", True) else "nothing to release: no user has claimed {}"
+    else:
+        said = "claimed {}" if claimed.get("changed", True) else "{} is yours already"
+    click.echo(f"{claimed['id']}  {said.format(asked[0])}")
+
+
+@click.command(short_help="Have people told again of a question.")
+@saga_argument
+@click.argument("ask", metavar="[ASK]", required=False)
+@json_option
+@click.pass_obj
+def remind(shared: Shared, saga: str, ask: str | None, as_json: bool) -> None:
+    """Have those whom a question is for told again, at most once in five minutes.
+
+    ASK is the question's id; it can be left out while only one is open.
+    """
+    asked = []
+
+    async def run(api: Api) -> dict[str, Any]:
+        asked.append(ask or await _only_question(api, saga))
+        return await api.remind(saga, asked[0])
+
+    reminded = shared.call(run)
+    if as_json:
+        print_json(reminded)
+    else:
+        click.echo(f"{reminded['id']}  reminds of {asked[0]}")
+
+
+async def _only_question(api: Api, saga: str, *, or_answered: bool = False) -> str:
+    """The id of the question that is open. Raises `Failed` unless there is exactly one.
+
+    or_answered: where none is open, the one that was answered last, if any was.
+    """
+    found = await api.show(saga)
+    asked = [str(question["id"]) for question in found.get("questions") or ()]
+    if len(asked) == 1:
+        return asked[0]
+    if not asked:
+        from baton.core.log.status import FINISHED
+
+        if or_answered and (last := await _last_answered(api, saga)):
+            return last
+        ended = f": it is {found['status']}" if found.get("status") in FINISHED else ""
+        raise Failed(REFUSED, f"{saga} asks nothing{ended}")
+    raise Failed(USAGE, f"{saga} asks {len(asked)} questions: say which", *asked)
+
+
+async def _last_answered(api: Api, saga: str) -> str:
+    """The id of the question that the last answer in the log is to; empty where there is none."""
+    from baton.core.log.answers import question_of_key
+    from baton.core.log.state import ANSWER
+
+    last = ""
+    async for entry in api.events(saga):
+        for event in entry["events"]:
+            if event["kind"] == "signal_received" and event.get("name") == ANSWER:
+                last = question_of_key(event["key"])
+    return last
+
+
+@click.command(short_help="List the questions that are for you.")
+@click.option(
+    "--saga",
+    shell_complete=complete_sagas,
+    help="Only the questions of this saga, whomever they are for.",
+)
+@click.option(
+    "--limit", type=Whole(min=1), default=LISTED, show_default=True, help="At most this many questions."
+)
+@click.option("--all", "everything", is_flag=True, help="All of them, however many.")
+@click.option(
+    "--cursor", metavar="CURSOR", help="Go on where an earlier list stopped: `next` of its --json answer."
+)
+@json_option
+@click.pass_obj
+def inbox(
+    shared: Shared, saga: str | None, limit: int, everything: bool, cursor: str | None, as_json: bool
+) -> None:
+    """List the open questions for you, your groups and your roles, what expires first in front.
+
+    With --json: {"questions": […], "next": CURSOR or null}.
+    """
+
+    async def run(api: Api) -> tuple[list[dict[str, Any]], str | None]:
+        if saga is not None:
+            return await api.questions_of(saga, limit), None
+        return await gathered(api.questions(None if everything else limit, cursor), "question")
+
+    found, after = shared.call(run)
+    if as_json:
+        print_json({"questions": found, "next": after})
+        return
+    from baton.cli.text.tables import question_rows
+
+    for line in question_rows(found, terminal_width()):
+        console().print(line)
+    if len(found) == 1:
+        from baton.cli.text.waiting import answers_to
+
+        which = f"{found[0]['saga']} {shlex.quote(found[0]['id'])}"
+        click.echo(plain("Answer with: " + typed(f"answer {which} {answers_to(found[0])}")), err=True)
+    elif found:
+        click.echo("Answer with: " + typed("answer SAGA ASK ANSWER"), err=True)
+        click.echo("What can be answered: " + typed("show SAGA"), err=True)
+    else:
+        click.echo("no question is open" + (" for you" if saga is None else ""), err=True)
+    if after:
+        click.echo("There are more: --limit N or --all.", err=True)
+
+
+@click.command(short_help="List what went wrong and needs a person, or show one.")
+@click.argument("incident", required=False)
+@click.option(
+    "--status",
+    type=click.Choice(["open", "unacknowledged", "resolved", "all"]),
+    default="open",
+    show_default=True,
+    help="Only these.",
+)
+@click.option(
+    "--limit", type=Whole(min=1), default=LISTED, show_default=True, help="At most this many incidents."
+)
+@click.option("--all", "everything", is_flag=True, help="All of them, however many.")
+@click.option(
+    "--cursor", metavar="CURSOR", help="Go on where an earlier list stopped: `next` of its --json answer."
+)
+@json_option
+@click.pass_obj
+def incidents(
+    shared: Shared,
+    incident: str | None,
+    status: str,
+    limit: int,
+    everything: bool,
+    cursor: str | None,
+    as_json: bool,
+) -> None:
+    """List incidents, the newest first, or show one. With --json: {"incidents": […], "next": CURSOR or null}, or the one."""
+    if incident is not None:
+        found_one = shared.call(lambda api: api.incident(incident))
+        if as_json:
+            print_json(found_one)
+        else:
+            _show_incident(found_one)
+        return
+    filters = {} if status == "all" else {"status": status}
+    most = None if everything else limit
+    found, after = shared.call(lambda api: gathered(api.incidents(filters, most, cursor), "incident"))
+    if as_json:
+        print_json({"incidents": found, "next": after})
+        return
+    from baton.cli.text.tables import incident_rows
+
+    for line in incident_rows(found, terminal_width()):
+        console().print(line)
+    if not found:
+        click.echo("no such incidents" if status != "all" else "no incidents yet", err=True)
+    elif status != "resolved":
+        click.echo("Look at a saga with: " + typed("show SAGA"), err=True)
+    if after:
+        click.echo("There are more: --limit N or --all.", err=True)
+
+
+def _show_incident(found: Mapping[str, Any]) -> None:
+    from baton.cli.text.tables import incident_rows
+
+    for line in incident_rows([found], terminal_width()):
+        console().print(line)
+    if found.get("acknowledged_by"):
+        note = f": {plain(str(found['note']))}" if found.get("note") else ""
+        click.echo(
+            f"acknowledged by {plain(str(found['acknowledged_by']))}, {found['acknowledged_at']}{note}"
+        )
+    if found.get("resolved_by"):
+        click.echo(f"resolved by {plain(str(found['resolved_by']))}, {found['resolved_at']}")
+
+
+@click.command(short_help="Say that you have an incident.")
+@click.argument("incident")
+@click.option("--note", default="", help="For those who look at it next.")
+@json_option
+@click.pass_obj
+def acknowledge(shared: Shared, incident: str, note: str, as_json: bool) -> None:
+    """Say that you have an incident. It stays open, and is no longer among the unacknowledged ones."""
+    taken = shared.call(lambda api: api.set_incident(incident, "acknowledge", {"note": note} if note else {}))
+    if as_json:
+        print_json(taken)
+    else:
+        click.echo(f"{incident}  is acknowledged, by {taken.get('acknowledged_by')}")
+
+
+@click.command(short_help="Say that an incident is dealt with.")
+@click.argument("incident")
+@json_option
+@click.pass_obj
+def resolve(shared: Shared, incident: str, as_json: bool) -> None:
+    """Say that an incident is dealt with. Answering, resuming, cancelling or forking its saga says so, too."""
+    resolved = shared.call(lambda api: api.set_incident(incident, "resolve", {}))
+    if as_json:
+        print_json(resolved)
+    else:
+        click.echo(f"{incident}  is resolved, by {resolved.get('resolved_by')}")

@@ -1,0 +1,179 @@
+"""The commands that change the course of a saga: cancel, signal, resume, fork, rollback."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from baton.cli.terminal.completion import saga_argument
+from baton.cli.terminal.durations import Duration
+from baton.cli.terminal.numbers import Whole
+from baton.cli.terminal.shared import Shared, json_option, key_option, print_json
+from baton.cli.terminal.values import read_value
+from baton.words.text import counted
+
+
+@click.command(short_help="Cancel a saga.")
+@saga_argument
+@click.option("--reason", default="", help="Why; it is written into the log.")
+@click.option(
+    "--forced", is_flag=True, help="Interrupt running steps at once instead of letting them finish."
+)
+@click.option("--grace", type=Duration(), help="How long running steps may go on, e.g. 10s.")
+@click.option("--undo", is_flag=True, help="Take back what the saga has done before it ends.")
+@json_option
+@click.pass_obj
+def cancel(
+    shared: Shared, saga: str, reason: str, forced: bool, grace: float | None, undo: bool, as_json: bool
+) -> None:
+    """Cancel a saga: nothing new starts, running steps may finish."""
+    if forced and grace:
+        raise click.UsageError("--forced leaves no time for --grace: give one of them")
+    mode = "forced" if forced else "graceful"
+    answer = shared.call(lambda api: api.cancel(saga, reason, mode, grace, undo=undo))
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(
+            f"{answer['id']}  asked to cancel ({mode}){' and to undo what it has done' if undo else ''}"
+        )
+
+
+@click.command()
+@saga_argument
+@click.argument("name")
+@click.option("--payload", metavar="JSON", help="What to say: JSON, @FILE, or - for standard input.")
+@click.option(
+    "--fail",
+    "code",
+    metavar="CODE",
+    help="In place of a payload: what is waited for has failed, with this code.",
+)
+@click.option("--message", metavar="TEXT", help="With --fail: why, for people.")
+@key_option
+@json_option
+@click.pass_obj
+def signal(
+    shared: Shared,
+    saga: str,
+    name: str,
+    payload: str | None,
+    code: str | None,
+    message: str | None,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Send a signal to a saga that waits for it, or soon will."""
+    if code is not None and payload is not None:
+        raise click.UsageError("a signal brings --payload or --fail, not both: give one of them")
+    if message is not None and code is None:
+        raise click.UsageError("--message goes with --fail CODE")
+    value = read_value(payload, "--payload")
+    failure = None if code is None else {"code": code, "message": message or ""}
+    answer = shared.call(lambda api: api.signal(saga, name, value, key, failure))
+    if as_json:
+        print_json(answer)
+    else:
+        said = "" if code is None else f", which fails with {code}"
+        click.echo(f"{answer['id']}  was sent {name}{said}")
+
+
+@click.command()
+@saga_argument
+@click.option(
+    "--budget",
+    metavar="DOLLARS",
+    help="So much may it spend in all. Without it, one that was parked for its money may spend as much again.",
+)
+@json_option
+@click.pass_obj
+def resume(shared: Shared, saga: str, budget: str | None, as_json: bool) -> None:
+    """Let a parked saga try again."""
+    answer = shared.call(lambda api: api.resume(saga, budget))
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(f"{answer['id']}  tries again")
+
+
+@click.command(short_help="Go on from an earlier state, in a new branch.")
+@saga_argument
+@click.argument("version", type=Whole(min=1))
+@click.option("--reason", default="", help="Why; it is written into the log.")
+@key_option
+@json_option
+@click.pass_obj
+def fork(shared: Shared, saga: str, version: int, reason: str, key: str | None, as_json: bool) -> None:
+    """Go on from the state at VERSION of a saga's log, in a new branch; what was is kept."""
+    answer = shared.call(lambda api: api.fork(saga, version, reason, key))
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(f"{answer['id']}  goes on from version {version}")
+
+
+@click.command(short_help="Undo what a saga has done.")
+@saga_argument
+@click.option(
+    "--to",
+    "back_to",
+    metavar="VERSION|STEP",
+    default="0",
+    help="What was done up to this version of its log, or up to this step, stays.",
+)
+@click.option("--reason", default="", help="Why; it is written into the log.")
+@click.option("--parallel", is_flag=True, help="Undo steps side by side instead of the last first.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before it is done.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be undone.")
+@key_option
+@json_option
+@click.pass_obj
+def rollback(
+    shared: Shared,
+    saga: str,
+    back_to: str,
+    reason: str,
+    parallel: bool,
+    yes: bool,
+    dry_run: bool,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Undo what a saga has done, the last step first, whether it runs or has ended."""
+    to = int(back_to) if back_to.isdecimal() else back_to
+    body = {"to": to, "reason": reason, "parallel": parallel}
+    if dry_run or not (yes or as_json):
+        answer = shared.call(lambda api: api.rollback(saga, {**body, "dry_run": True}))
+        if as_json:
+            print_json(answer)
+            return
+        _show_plan(answer)
+        if dry_run or not click.confirm("Undo this?", err=True):
+            return
+    answer = shared.call(lambda api: api.rollback(saga, body, key))
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(f"{answer['id']}  undoes {counted(answer['plan']['undoable'], 'step')}")
+
+
+def _show_plan(answer: Mapping[str, Any]) -> None:
+    plan = answer["plan"]
+    for one in plan["steps"]:
+        by = f"undone by {one['by']}" if one["by"] else "stays: nothing undoes it"
+        by = "a person is asked whether it has happened" if one["doubtful"] else by
+        click.echo(f"{one['version']:>6}  {one['step']}  {by}")
+    if not plan["steps"]:
+        click.echo(f"{answer['id']}  nothing is left to undo: the saga is {answer['status']}")
+        return
+    if plan["parent"]:
+        click.echo(
+            f"        {plan['parent']} has started it, is not told, and stays as it is: to undo both, roll that back"
+        )
+    if (more := plan["undoable"] + plan["doubtful"] + plan["lasting"] - len(plan["steps"])) > 0:
+        click.echo(f"     … and {counted(more, 'step')} more")
+    undone = counted(plan["undoable"], "step is undone", "steps are undone")
+    asked = f", {counted(plan['doubtful'], 'is asked about', 'are asked about')}" if plan["doubtful"] else ""
+    click.echo(f"{answer['id']}  {undone}, {counted(plan['lasting'], 'stays', 'stay')}{asked}")

@@ -1,0 +1,1 @@
+"""Workflow documents on this machine: found, compiled, checked, drawn and registered."""

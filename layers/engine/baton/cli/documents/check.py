@@ -1,0 +1,211 @@
+"""`baton check`: compile workflow documents on this machine, draw them, and say everything that is wrong.
+
+`compile_locally` is the only place that knows how the compiler is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from baton.cli.documents.app import app_option, load_app
+from baton.cli.documents.neighbours import known_workflows
+from baton.cli.documents.sources import Source, read_source
+from baton.cli.documents.standard import off_note, tools_off
+from baton.cli.terminal.completion import documents_argument
+from baton.cli.terminal.shared import console, is_unicode, json_option, print_json, terminal_width
+from baton.cli.text.graph import draw_all, layers
+from baton.cli.text.mermaid import mermaid
+from baton.cli.text.models import asked, told
+from baton.cli.text.shapes import shape_of
+from baton.client.exits import NO, line_of
+from baton.words.text import counted, course, plain
+
+if TYPE_CHECKING:
+    from baton.core.effects.toolspec import ToolSpec
+    from baton.core.graph.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the compiler said about one file: its problems, or its graph as `GET /workflows/{name}` shows it.
+
+    `notes` are no problems: what its author may not expect. `on_failure`: what happens when a step fails for good. `starts`:
+    the names of its children. `models`: of each node that asks one, which, how far and for how much.
+    """
+
+    file: str
+    problems: tuple[Mapping[str, Any], ...] = ()
+    name: str = ""
+    graph: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    on_failure: Mapping[str, Any] = field(default_factory=dict)
+    starts: tuple[str, ...] = ()
+    models: tuple[Mapping[str, Any], ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """The report for programs."""
+        shape = {key: self.graph.get(key, []) for key in ("nodes", "edges", "risk", "graphs")}
+        return {
+            "file": self.file,
+            "name": self.name,
+            "problems": list(self.problems),
+            "notes": list(self.notes),
+            "on_failure": dict(self.on_failure),
+            "models": list(self.models),
+            "failure_handler": self.graph.get("failure_handler"),
+            **shape,
+        }
+
+    def lines(self) -> list[str]:
+        """Each problem as one line with file, position, path and suggestion."""
+        return [plain(line_of(problem, self.file)) for problem in self.problems]
+
+
+@click.command(short_help="Find all problems of documents, draw their graphs.")
+@documents_argument
+@click.option("-q", "--quiet", is_flag=True, help="Only problems and notes.")
+@click.option("--mermaid", "as_mermaid", is_flag=True, help="Print the graphs as Mermaid flowcharts.")
+@app_option
+@json_option
+def check(documents: tuple[str, ...], quiet: bool, as_mermaid: bool, app: str, as_json: bool) -> None:
+    """Find all problems of workflow documents and draw their graphs, without any API.
+
+    A document is a file, or a workflow built in Python: `sagas.dinner:evening`. With --json: a list with
+    the problems, nodes and edges of each.
+    """
+    reports = compile_locally([read_source(document, app) for document in documents], app)
+    if as_json:
+        print_json([report.document() for report in reports])
+    else:
+        for report in reports:
+            _print(report, quiet=quiet, as_mermaid=as_mermaid)
+    found = sum(len(report.problems) for report in reports)
+    if found:
+        if not as_json:
+            click.echo(f"{counted(found, 'problem')} in {counted(len(reports), 'document')}", err=True)
+        raise click.exceptions.Exit(NO)
+
+
+def compile_locally(
+    sources: Sequence[Source], app: str, standard: str | None = None, tenant: str = ""
+) -> list[Report]:
+    """Compile documents against the tools of the application, as `POST /workflows` would.
+
+    `standard`: the setting `StandardTools`, as this tenant has it; None switches all of them on. The workflows that they start are looked for among them, beside them, and in the application.
+    """
+    module = load_app(app)
+    from baton.core.effects.grants import EVERYTHING, Grants, tools_for
+    from baton.tools.define import REGISTRY
+    from baton.tools.standard import with_standard
+
+    grants = EVERYTHING if standard is None else Grants.of(standard)
+    tools = tools_for(tenant, with_standard(REGISTRY, grants=grants).specs())
+    known = known_workflows(sources, module)
+    without = with_standard(REGISTRY, grants=Grants({})).specs()
+    return [_compiled(source, tools, known, without) for source in sources]
+
+
+def problems_of(
+    source: Source, tools: Mapping[str, ToolSpec], known: Mapping[str, Any]
+) -> tuple[Graph | None, tuple[Mapping[str, Any], ...]]:
+    """The graph of a document, or what is wrong with it."""
+    from baton.core.documents.compile import compile_document
+    from baton.errors import InvalidDefinition, MalformedDocument
+    from baton.tools.kinds import NODE_KINDS
+
+    try:
+        return compile_document(
+            source.text, tools, json_only=source.is_json, children=known, kinds=NODE_KINDS
+        ), ()
+    except (InvalidDefinition, MalformedDocument) as error:
+        return None, tuple(asdict(problem) for problem in error.problems)
+
+
+def _compiled(
+    source: Source, tools: Mapping[str, ToolSpec], known: Mapping[str, Any], without: Mapping[str, ToolSpec]
+) -> Report:
+    from baton.core.decide.program import Program
+    from baton.core.documents.compile import children_of, no_such_child, notes_of
+    from baton.core.limits import Limits
+    from baton.core.nodes.registry import KINDS
+    from baton.core.read.definition_views import graph_view
+    from baton.core.read.forecast import foretold
+
+    graph, problems = problems_of(source, tools, known)
+    if graph is None:
+        return Report(source.name, problems)
+    off = tools_off(problems_of(source, without, known)[1]) if "std." in source.text else []
+    children, graphs = children_of(graph), {"": graph, **dict(sorted(graph.graphs.items()))}
+    unknown = {
+        child: no_such_child(child, known) for child in children if child.partition("@")[0] not in known
+    }
+    return Report(
+        source.name,
+        name=graph.name,
+        graph=graph_view(graph),
+        notes=(
+            *notes_of(graph, tools, invocation_ms=Limits().worker_timeout_s * 1_000, unknown=unknown),
+            *([off_note(off)] if off else ()),
+        ),
+        on_failure=_on_failure({name: foretold(Program(one, KINDS)) for name, one in graphs.items()}),
+        starts=tuple(child.partition("@")[0] for child in children),
+        models=tuple(asked(graph)),
+    )
+
+
+def _on_failure(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What happens when a step fails for good, by the graphs of a document; its own nodes have no name in front."""
+    usual = next((one["steps"] for one in found.values() if one["steps"]), "")
+    nodes: dict[str, str] = {}
+    for graph, one in found.items():
+        if graph and one["steps"] not in ("", usual):
+            nodes[f"graph {graph}"] = one["steps"]
+        nodes |= {f"{graph}/{name}" if graph else name: words for name, words in one["nodes"].items()}
+    return {"steps": usual, "nodes": nodes}
+
+
+def drawing(workflow: Mapping[str, Any]) -> list[str]:
+    """The graphs of a workflow as lines that fit this terminal behind the two blanks that they are shown with."""
+    width = terminal_width()
+    return draw_all(
+        shape_of(workflow), console().width if width is None else width - 2, plain=not is_unicode()
+    )
+
+
+def _print(report: Report, *, quiet: bool, as_mermaid: bool) -> None:
+    for line in report.lines():
+        click.echo(line)
+    if report.problems:
+        return
+    shape = shape_of(report.graph)
+    if as_mermaid:
+        click.echo(mermaid(shape))
+        return
+    deep, named = max(layers(shape.boxes).values()), len(shape.parts) - 1
+    size = f"{counted(len(shape.boxes), 'node')} in {counted(deep, 'layer')}"
+    click.echo(
+        f"{report.file}: ok, {report.name} with {size}"
+        + (f", and {counted(named, 'named graph')}" if named else "")
+    )
+    for note in report.notes:
+        click.echo(plain(f"{report.file}: note: {note}"))
+    if not quiet:
+        first, *others = course(report.on_failure)
+        for line in (f"if a step fails for good: {first}".rstrip(), *others) if first or others else ():
+            click.echo(plain(line))
+        from baton.words.undo_words import declared  # it loads msgspec, which `--help` does without
+
+        if words := declared(report.graph):
+            click.echo(plain(f"what undoes it: {words}"))
+        if shape.handler:
+            click.echo(plain(f"when a saga has failed: {shape.handler}"))
+        if rules := report.graph["risk"]:
+            click.echo(plain(f"asks by risk: {'; '.join(rules)}"))
+        for one in report.models:
+            click.echo(plain(told(one)))
+        for line in ("", *drawing(report.graph), ""):
+            click.echo(f"  {line}".rstrip())

@@ -1,0 +1,1 @@
+"""What the commands share: options and arguments, the streams, the way to the API, staying with a saga."""

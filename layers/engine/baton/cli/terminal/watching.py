@@ -1,0 +1,162 @@
+"""Staying with a saga until it ends or needs a person: `show --watch` and `events --follow`.
+
+How a saga or an event looks is in render.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.live import Live
+
+from baton.cli.terminal.shared import console, print_json, print_table
+from baton.cli.text.render import saga_line, saga_table
+from baton.client import transport
+from baton.client.api import Api
+from baton.client.exits import NO, Busy, Failed
+from baton.client.program import typed
+from baton.core.log.status import FINISHED
+
+SOONEST_S = 1.0
+LATEST_S = 15.0
+_SLOWER = 1.5
+PARKED, SUSPENDED = "parked", "suspended"
+# What takes a parked saga up again.
+_TAKES_UP = frozenset({"resumed", "forked", "limit_reached", "cancel_requested"})
+
+
+class Pace:
+    """Pauses between two questions: fixed if given, else from one second up to fifteen while nothing changes.
+
+    A saga may wait for days, and watching it should not keep its API busy.
+    """
+
+    def __init__(self, every_s: float | None) -> None:
+        self._every = every_s
+        self._next = SOONEST_S
+
+    def changed(self) -> None:
+        """Something happened, so more of it may soon."""
+        self._next = SOONEST_S
+
+    async def wait(self, at_least_s: float = 0.0) -> None:
+        """Until it is time to ask again."""
+        now = self._next if self._every is None else self._every
+        self._next = min(LATEST_S, self._next * _SLOWER)
+        await transport.pause(max(now, at_least_s))
+
+
+async def watch(api: Api, saga: str, every_s: float | None, *, as_json: bool) -> None:
+    """Show a saga whenever it changes. Raises `Failed` unless it completed."""
+    out = console()
+    # Without a screen there is nothing to redraw: a line for each change then.
+    live = Live(console=out, auto_refresh=False) if out.is_terminal and not as_json else None
+    pace = Pace(every_s)
+    found: Mapping[str, Any] = {}
+    etag = ""
+    last: tuple[object, ...] = ()
+    with live or contextlib.nullcontext():
+        while True:
+            try:
+                changed, etag = await api.show_changed(saga, etag)
+            except Busy as busy:
+                await pace.wait(busy.pause_s)
+                continue
+            found = found if changed is None else changed
+            seen = (found.get("version"), found.get("status"), found.get("invocations"))
+            if seen != last:
+                pace.changed()
+                if as_json:
+                    print_json(found, line=True)
+                elif not live:
+                    out.print(saga_line(found))
+            if live:
+                live.update(saga_table(found, now(), out.width), refresh=True)
+            last = seen
+            if _is_over(found["status"]):
+                break
+            await pace.wait()
+    if live is None and not as_json:
+        print_table(saga_table(found, now()))
+    _judge(saga, found["status"])
+
+
+async def follow(
+    api: Api, saga: str, after: int, every_s: float | None, show: Callable[[Mapping[str, Any]], None]
+) -> None:
+    """Give every entry after a version to `show`, as it is written. Raises `Failed` unless the saga completed."""
+    pace = Pace(every_s)
+    status = etag = ""
+    asked = asks = False
+    while not _is_over(status):
+        try:
+            entries, etag, more = await api.events_changed(saga, after, etag)
+            for entry in entries:
+                show(entry)
+                status = _status_after(entry, status)
+                asks = _asks_after(entry, asks)
+                asked = asked and not asks  # whether anything else goes on stands nowhere in an entry
+            if entries:
+                pace.changed()
+                # Another version is another page, with another ETag.
+                after, etag = int(entries[-1]["version"]), ""
+            elif not asked:
+                # It may have ended before the first entry that was asked for.
+                asked, status = True, str((await api.show(saga))["status"])
+        except Busy as busy:
+            await pace.wait(busy.pause_s)
+            continue
+        if not more and not _is_over(status):
+            await pace.wait()
+    _judge(saga, status)
+
+
+def now() -> int:
+    """Epoch milliseconds."""
+    return round(time.time() * 1000)
+
+
+def _status_after(entry: Mapping[str, Any], status: str) -> str:
+    """The status if this entry ends the saga or parks it; empty if it goes on."""
+    for event in entry["events"]:
+        if event["kind"] == "saga_ended":
+            status = str(event["status"])
+        elif event["kind"] == PARKED:
+            status = PARKED
+        elif event["kind"] in _TAKES_UP or _fails_saga(event):
+            status = ""
+    return status
+
+
+def _fails_saga(event: Mapping[str, Any]) -> bool:
+    """Whether nothing made good what went wrong."""
+    is_wrong = event["kind"] == "step_failed" or event.get("fault") is not None
+    return is_wrong and not event.get("emits")
+
+
+def _asks_after(entry: Mapping[str, Any], asks: bool) -> bool:
+    """Whether a question may be open after this entry."""
+    for event in entry["events"]:
+        if event["kind"] == "strategy_chosen":
+            asks = asks or bool(event.get("ask"))
+        elif event["kind"] == "question_closed":
+            asks = False
+    return asks
+
+
+def _is_over(status: str) -> bool:
+    return status in FINISHED or status in (PARKED, SUSPENDED)
+
+
+def _judge(saga: str, status: str) -> None:
+    if status == PARKED:
+        raise Failed(
+            NO, "the saga is parked: a person has to decide", "Let it try again: " + typed(f"resume {saga}")
+        )
+    if status == SUSPENDED:
+        raise Failed(NO, "the saga waits for an answer", "See what it asks: " + typed(f"show {saga}"))
+    if status != "completed":
+        raise Failed(NO, f"the saga ended {status}")

@@ -1,0 +1,360 @@
+"""A saga and its events as something a person reads.
+
+Pure: documents in, rich renderables and text out. Lists are in tables.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from baton.cli.text.asking import question_lines
+from baton.cli.text.shapes import named
+from baton.cli.text.waiting import rounds, waits
+from baton.client.program import typed
+from baton.core.log.status import FINISHED
+from baton.core.models.tool import MODEL
+from baton.core.money import MICRO, usd
+from baton.words.agent_words import Said, news
+from baton.words.event_words import EventWords, asked
+from baton.words.text import clock, counted, course, epoch_ms, one_line, plain, since, span, when
+from baton.words.undo_words import undo_lines
+
+COLOURS = {
+    "completed": "green",
+    "failed": "red",
+    "cancelled": "yellow",
+    "parked": "red",
+    "suspended": "yellow",
+    "compensating": "yellow",
+    "rolled_back": "yellow",
+    "rollback_failed": "red",
+    "running": "cyan",
+}
+# What the line says already, or what only a program wants: `--json` has everything.
+_QUIET = frozenset(
+    [
+        "kind",
+        "node",
+        "iteration",
+        "emits",
+        "drops",
+        "carry",
+        "forget",
+        "keep",
+        "counts",
+        "tool_version",
+        "schema_hash",
+        "graph",
+        "tenant",
+        "saga",
+        "at",
+        "started_at",
+        "ended_at",
+        "due_at",
+        "ends_by",
+        "expires",
+    ]
+)
+
+_INDENT = 9
+_LABELS = 14  # columns left of what is said
+_MOST_LINES = 20
+_MONEY = frozenset(("cost", "assumed", "budget"))  # in millionths of a dollar
+_USUAL = (
+    ("attempt", 1),
+    ("handled", False),
+    ("cost", 0),
+    ("budget", 0),
+    ("look", False),
+    ("lost", False),
+    ("fresh", False),
+    ("recorded", False),
+    ("ends", False),
+    ("window", 0),
+    ("blocked_ms", 0),
+    ("tool", MODEL),
+)
+
+
+def saga_table(saga: Mapping[str, Any], now: int, width: int | None = None) -> Table:
+    """Everything `GET /sagas/{id}` says, one fact a line; what is absent is not mentioned. `now` in epoch ms.
+
+    width: of the terminal; a result that fills it is cut there. None: all of it.
+    """
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    status = str(saga.get("status", ""))
+    table.add_row("saga", plain(str(saga.get("id", ""))))
+    table.add_row("workflow", plain(named(str(saga.get("workflow", "")))))
+    for name, said in _related(saga):
+        table.add_row(name, plain(said))
+    table.add_row("status", Text(status, style=COLOURS.get(status, "")))
+    table.add_row("steps", _steps(saga))
+    table.add_row("runs", _runs(saga))
+    created, updated = epoch_ms(saga.get("created_at")), epoch_ms(saga.get("updated_at"))
+    if created is not None and updated is not None:
+        table.add_row("time", _time(created, updated, None if status in FINISHED else now))
+    kept = f", kept until {str(saga['expires_at'])[:10]}" if saga.get("expires_at") else ""
+    table.add_row("log", f"version {saga.get('version')}, branch {saga.get('branch')}{kept}")
+    if saga.get("spent_usd") or saga.get("budget_usd"):
+        most = f" of {usd(saga['budget_usd'])}" if saga.get("budget_usd") else ""
+        table.add_row("spent", f"{usd(saga.get('spent_usd') or 0)}{most}")
+    for name, lines in (
+        ("waits", waits(saga, now)),
+        ("failing", _failing(saga, now)),
+        ("asks", question_lines(saga, now)),
+        ("undo", undo_lines(saga)),
+    ):
+        if lines:
+            table.add_row(name, plain("\n".join(lines)))
+    if any(lines := course(saga.get("on_failure") or {})):
+        table.add_row("on failure", plain("\n".join(filter(None, lines))))
+    if (until := epoch_ms((saga.get("parked") or {}).get("until"))) is not None:
+        table.add_row("parked", f"until {when(until, now)}")
+    for name in ("reason", "error", "result", "large_result"):
+        if saga.get(name) is not None and saga.get(name) != "":
+            table.add_row(name, _cut(plain(_value(saga[name])), width, saga.get("id")))
+    return table
+
+
+def _related(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What it is found by, and the sagas that it belongs to or has led to."""
+    if labels := saga.get("labels"):
+        yield "labels", ", ".join(f"{name}={value}" for name, value in labels.items())
+    if saga.get("parent"):
+        yield "child of", str(saga["parent"])
+    if saga.get("handles"):
+        yield "handles", f"the failure of {saga['handles']}"
+    if handler := saga.get("failure_handler"):
+        if handler.get("saga") is None:
+            yield "handler", f"not started: {one_line(str(handler['why']))}"
+        else:
+            yield "handler", f"{handler['saga']}, {handler['status'] or 'not stored any more'}"
+
+
+def _cut(text: str, width: int | None, saga: object) -> str:
+    """As much of the text as a terminal has lines for, and where the whole of it is."""
+    if width is None:
+        return text
+    across = max(width - _LABELS, 1)
+    lines = [
+        line[at : at + across] for line in text.split("\n") for at in range(0, max(len(line), 1), across)
+    ]
+    if len(lines) <= _MOST_LINES:
+        return text
+    return "\n".join([*lines[:_MOST_LINES], plain(f"… whole: {typed(f'show {saga} --json')}")])
+
+
+def saga_line(saga: Mapping[str, Any]) -> str:
+    """A saga on one line: what `--watch` prints where there is no screen to redraw."""
+    return plain(f"{saga.get('status'):<9}  {_runs(saga)}  {_steps(saga)}")
+
+
+def _failing(saga: Mapping[str, Any], now: int) -> list[str]:
+    """A line for each step that has failed and is not given up: what it failed with, and what comes next."""
+    at_work = {_name(item): item for item in saga.get("active") or ()}
+    return [
+        f"{_name(step)}, attempt {step.get('attempts')}: {step.get('code')}: {one_line(str(step.get('message')))}; "
+        + _next(step, at_work.get(_name(step), {}), now)
+        for step in saga.get("failing") or ()
+    ]
+
+
+def _next(step: Mapping[str, Any], work: Mapping[str, Any], now: int) -> str:
+    """What comes next, or `work`: what the step waits for in its next attempt already."""
+    if work.get("callback"):
+        return f"handed over again {since(epoch_ms(work.get('since')) or now, now)}"
+    if work.get("ask"):
+        return f"again once {work['ask']} has its answer"
+    due = epoch_ms(step.get("next_attempt_at"))
+    if due is not None:
+        return f"again {when(due, now)}"
+    how = " ".join(str(step[name]) for name in ("hint", "way") if step.get(name))
+    return str(step.get("strategy") or "") + (f": {how}" if how else "")
+
+
+def _slot(place: Mapping[str, Any]) -> str:
+    rounds = ".".join(map(str, place.get("iteration") or ()))
+    return str(place.get("node") or "") + (f"@{rounds}" if rounds else "")
+
+
+def _name(place: Mapping[str, Any]) -> str:
+    """A step in words: `plan`, `plan@2` or `plan, turn 2, call 1 (table.hold)`."""
+    return ", ".join(filter(None, (_slot(place), place.get("label"))))
+
+
+class EventLines:
+    """The log, a line per event; a rule where another invocation goes on.
+
+    width: of the terminal; details that it has no room for are on lines of their own. None: one line, whatever its length.
+    """
+
+    def __init__(self, width: int | None = None) -> None:
+        self._invocation: str | None = None
+        self._width = width
+        self._words = EventWords()
+
+    def of(self, entry: Mapping[str, Any]) -> Iterator[Text]:
+        """The lines of the next entry."""
+        now = str(entry.get("invocation") or "")
+        if now != self._invocation:
+            rule = Text(plain(f"── {_writer(entry)}"), style="dim")
+            if self._width is not None:
+                rule.truncate(self._width, overflow="ellipsis")
+            yield rule
+            self._invocation = now
+        events = entry.get("events", ())
+        said = [self._words.of(event) for event in events]  # what is not shown, too, says what follows
+        shown = news(events)
+        for event, words in zip(events, said, strict=True):
+            if event not in shown:
+                continue
+            head, details = _event_head(entry, event), _details(event, words)
+            yield from (
+                _one_line(head, details) if self._width is None else _fitted(head, details, self._width)
+            )
+
+
+def _writer(entry: Mapping[str, Any]) -> str:
+    """Who wrote an entry: a worker under its lease's epoch, or the API for a caller."""
+    if not entry.get("epoch"):
+        return f"API request {entry.get('invocation')}"
+    return f"worker {entry.get('invocation')}, epoch {entry['epoch']}" + (
+        ", cold start" if entry.get("cold") else ""
+    )
+
+
+def _one_line(head: Text, details: Sequence[str]) -> Iterator[Text]:
+    head.append("  " + plain("  ".join(details)), style="dim")
+    head.rstrip()
+    yield head
+
+
+def _fitted(line: Text, details: Sequence[str], width: int) -> Iterator[Text]:
+    """The same in lines of at most `width`, broken between details; a detail that is longer is cut."""
+    line.truncate(width, overflow="ellipsis")
+    for part in details:
+        detail = Text("  " + plain(part), style="dim")
+        if line.cell_len + detail.cell_len > width:
+            line.rstrip()
+            yield line
+            line = Text(" " * (_INDENT - 2))
+            detail.truncate(width - line.cell_len, overflow="ellipsis")
+        line.append_text(detail)
+    line.rstrip()
+    yield line
+
+
+def _event_head(entry: Mapping[str, Any], event: Mapping[str, Any]) -> Text:
+    kind = str(event.get("kind", ""))
+    node = _slot(event)
+    line = Text(f"{entry.get('version', ''):>5}  {clock(epoch_ms(entry.get('at')))}  ")
+    bad = kind.endswith(("failed", "interrupted")) or kind in ("revived", "parked", "cancel_requested")
+    bad = bad or kind == "limit_reached" or event.get("fault") is not None
+    line.append(plain(f"{kind:<17} {node:<16}"), style="red" if bad else "")
+    return line
+
+
+def _details(event: Mapping[str, Any], said: Said | None) -> list[str]:
+    """What there is to say of an event: its sentence, where it has one, and the fields that are not said by that."""
+    sentence, known = said or ("", frozenset())
+    started, ended = epoch_ms(event.get("started_at")), epoch_ms(event.get("ended_at"))
+    parts = [sentence] if sentence else []
+    parts += [span(ended - started)] if started is not None and ended is not None else []
+    due, chosen = epoch_ms(event.get("due_at")), epoch_ms(event.get("at"))
+    if due is not None and chosen is not None:
+        parts.append(f"again at {clock(due)}, after {span(max(due - chosen, 0))}")
+    for name, value in event.items():
+        if (
+            name in known
+            or name in _QUIET
+            or value in (None, "", [], {}, {"v": None})
+            or (name, value) in _USUAL
+        ):
+            continue
+        if name == "recorded":  # an effect that may happen only once
+            parts.append("had been done before, not again")
+            continue
+        if name in _MONEY:  # by slot, or one amount
+            value = usd((sum(value.values()) if isinstance(value, Mapping) else value) / MICRO)
+        if name == "usage":
+            parts += [_tokens(one) for one in value]
+            continue
+        if name.endswith("_ms"):
+            name, value = name.removesuffix("_ms"), span(value)
+        text = one_line(_value(value))
+        parts.append(f"{name}={text if len(text) <= 100 else text[:97] + '...'}")
+    return parts
+
+
+def _tokens(usage: Mapping[str, Any]) -> str:
+    """What a model has read and written for an answer."""
+    cached = f" ({usage['cached']:,} cached)" if usage.get("cached") else ""
+    tokens = f"{usage.get('input', 0):,} tokens in{cached}, {usage.get('output', 0):,} out"
+    return f"{usage.get('model')}: {tokens}"
+
+
+def _steps(saga: Mapping[str, Any]) -> str:
+    done, most = int(saga.get("steps") or 0), None if saga.get("ended_at") else saga.get("most_steps")
+    text = f"{done} of at most {counted(most, 'step')} done" if most else f"{counted(done, 'step')} done"
+    active = _active(saga)
+    return text + (f", at {', '.join(active)}" if active else "")
+
+
+_MOST_ITEMS = 5
+"""More items of one node are counted in place of being named."""
+
+
+def _active(saga: Mapping[str, Any]) -> list[str]:
+    found = []
+    active = saga.get("active") or ()
+    # What a node does is shown in place of the node.
+    parted = Counter(_slot(item) for item in active if item.get("item"))
+    for item in active:
+        items = parted.get(_slot(item), 0)
+        if items > _MOST_ITEMS:  # of a map, say
+            if not item.get("item"):
+                found.append(f"{item.get('node')} ({items} items at work)")
+            continue
+        if not item.get("item") and items:
+            continue
+        state = item.get("state") if item.get("state") != "ready" else ""
+        notes = ", ".join(filter(None, (rounds(item), item.get("label"), state)))
+        found.append(f"{item.get('node')}" + (f" ({notes})" if notes else ""))
+    return found
+
+
+def _time(created: int, updated: int, now: int | None) -> str:
+    """From when to when, or since when: a step that takes a minute writes nothing for a minute."""
+    if now is None:
+        return f"{clock(created)} to {clock(updated)} UTC, {span(updated - created)}"
+    ago = span(max(0, now - created))
+    return f"{clock(created)} UTC, started {ago} ago; last entry at {clock(updated)}"
+
+
+def _runs(saga: Mapping[str, Any]) -> str:
+    parts = [counted(int(saga.get("invocations") or 0), "invocation")]
+    for name, one in (("revivals", "revival"), ("interruptions", "interruption")):
+        if saga.get(name):
+            parts.append(counted(int(saga[name]), one))
+    return ", ".join(parts)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping) and "message" in value and "code" in value:
+        node = f" at {value['node']}" if value.get("node") else ""
+        return f"{value['code']}{node}" + (f": {value['message']}" if value["message"] else "")
+    if isinstance(value, Mapping) and set(value) == {"ref", "size"}:
+        return f"{value['ref']} ({value['size']:,} bytes)"  # `baton value` prints it
+    if isinstance(value, Mapping) and {"id", "kind", "options"} <= set(value):
+        return f"{value['id']}: {asked(value)}"  # a question
+    if isinstance(value, Mapping) and set(value) == {"v"}:
+        value = value["v"]  # a value of the log that is stored in its entry
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

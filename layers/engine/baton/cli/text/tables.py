@@ -1,0 +1,355 @@
+"""Lists and facts as something a person reads: sagas, costs, workflows, tools.
+
+Pure: documents in, rich text out. A row is one line, however wide, but in a terminal: what a list is asked for
+is mostly an id to copy, or lines to search in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from baton.cli.text.render import COLOURS
+from baton.cli.text.shapes import handler_words
+from baton.cli.text.wrapping import wrapped
+from baton.core.money import usd
+from baton.words.text import counted, cut, epoch_ms, one_line, plain, span
+
+_GAP = "  "
+_NARROWEST = 8
+_SENTENCE = 30  # characters of a description that say something
+SHORT = 8  # characters of a shortened id, at least
+
+
+def rows(
+    header: Sequence[str], cells: Iterable[Sequence[str]], *, right: frozenset[int] = frozenset()
+) -> Iterator[Text]:
+    """Aligned columns below their header, `right` ones to the right; a status has its colour. Nothing if empty."""
+    lines = [[plain(cell) for cell in row] for row in cells]
+    if not lines:
+        return
+    widths = [max(len(row[index]) for row in (list(header), *lines)) for index in range(len(header))]
+    yield Text(_row(header, widths, right), style="dim")
+    for line in lines:
+        text = Text(_row(line, widths, right))
+        if "status" in header and (colour := COLOURS.get(line[header.index("status")])):
+            text.highlight_words([line[header.index("status")]], colour)
+        yield text
+
+
+def saga_rows(sagas: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
+    """The rows of `GET /sagas`. Where they are too wide: with short ids, then without the start, then cut."""
+    columns = {
+        "id": [str(saga["id"]) for saga in sagas],
+        "workflow": [str(saga["workflow"]) for saga in sagas],
+        "status": [str(saga["status"]) for saga in sagas],
+        "started (UTC)": [_moment(saga.get("created_at")) for saga in sagas],
+        "changed (UTC)": [_moment(saga.get("changed_at")) for saga in sagas],
+    }
+
+    if width is not None and _over(columns, width) > 0:
+        columns["id"] = short_ids(columns["id"])
+    yield from _fitted(columns, width, without=("started (UTC)",), cutting="workflow")
+
+
+def _fitted(
+    columns: dict[str, list[str]],
+    width: int | None,
+    *,
+    without: Sequence[str],
+    cutting: str,
+    least: int | None = None,
+    right: frozenset[int] = frozenset(),
+) -> Iterator[Text]:
+    """The rows. Where they are too wide, without these columns, then with the cells of one column cut.
+
+    `least`: so many characters of that column are enough for the others to stay.
+    """
+    if width is not None:
+        longest = max(map(len, columns[cutting]), default=0)
+        spare = 0 if least is None else max(longest - least, 0)
+        for name in without:
+            if _over(columns, width) > spare:
+                del columns[name]
+        if (more := _over(columns, width)) > 0:
+            room = max(_NARROWEST, longest - more)
+            columns[cutting] = [cut(cell, room) for cell in columns[cutting]]
+    for line in rows(tuple(columns), zip(*columns.values(), strict=True), right=right):
+        if width is not None:
+            line.truncate(width, overflow="ellipsis")
+        yield line
+
+
+def _over(columns: Mapping[str, Sequence[str]], width: int) -> int:
+    """How many characters of the rows a terminal has no room for."""
+    lines = rows(tuple(columns), zip(*columns.values(), strict=True))
+    return max((line.cell_len for line in lines), default=0) - width
+
+
+def short_ids(ids: Sequence[str]) -> list[str]:
+    """Each id cut to the shortest beginning, of `SHORT` characters or more, that no other of them has.
+
+    Of a child saga's, the part of the saga that it descends from is cut.
+    """
+    roots = {name.partition(".")[0] for name in ids}
+    for length in range(SHORT, max(map(len, roots), default=0)):
+        if len({root[:length] for root in roots}) == len(roots):
+            break
+    else:
+        return list(ids)
+    return [name.partition(".")[0][:length] + "".join(name.partition(".")[1:]) for name in ids]
+
+
+def incident_rows(incidents: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
+    """The rows of `GET /incidents`. Where they are too wide: with short ids of sagas, and what happened below its line."""
+    columns = {
+        "incident": [str(found["id"]) for found in incidents],
+        "opened (UTC)": [_moment(found.get("opened_at")) for found in incidents],
+        "status": [_status_of(found) for found in incidents],
+        "severity": [str(found["severity"]) for found in incidents],
+        "saga": [str(found["saga"]) for found in incidents],
+        "node": [str(found.get("node") or "") for found in incidents],
+        "what happened": [one_line(f"{found['code']}: {found['message']}") for found in incidents],
+    }
+    return _with_text_below(columns, width, without=("status", "severity", "opened (UTC)"), cutting="node")
+
+
+def _status_of(incident: Mapping[str, Any]) -> str:
+    has_it = incident["status"] == "open" and incident.get("acknowledged_by")
+    return "acknowledged" if has_it else str(incident["status"])
+
+
+def letter_rows(letters: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
+    """The rows of `GET /dead-letters`, as those of incidents."""
+    columns = {
+        "letter": [str(found["id"]) for found in letters],
+        "first (UTC)": [_moment(found.get("first_at")) for found in letters],
+        "status": [str(found["status"]) for found in letters],
+        "node": [str(found.get("node") or "") for found in letters],
+        "version": [str(found.get("version") or "") for found in letters],
+        "attempts": [str(found["attempts"]) for found in letters],
+        "redrives": [str(found["redrives"]) for found in letters],
+        "why": [one_line(f"{found['code']}: {found['reason']}") for found in letters],
+    }
+    return _with_text_below(
+        columns, width, without=("status", "version", "redrives", "attempts", "first (UTC)"), cutting="node"
+    )
+
+
+def question_rows(questions: Sequence[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
+    """The rows of `GET /questions`, as those of incidents."""
+    columns = {
+        "saga": [str(found["saga"]) for found in questions],
+        "ask": [str(found["id"]) for found in questions],
+        "type": [str(found["type"]) for found in questions],
+        "expires (UTC)": [_moment(found.get("expires_at")) for found in questions],
+        "for": [_audience(found.get("for") or {}) for found in questions],
+        "told": ["yes" if found.get("told") else "no" for found in questions],
+        "question": [
+            one_line(": ".join(str(found[name]) for name in ("title", "message") if found.get(name)))
+            for found in questions
+        ],
+    }
+    return _with_text_below(columns, width, without=("told", "for", "type"), cutting="ask")
+
+
+def _audience(of: Mapping[str, Any]) -> str:
+    return " ".join(str(of[name]) for name in ("kind", "name") if of.get(name))
+
+
+def _with_text_below(
+    columns: dict[str, list[str]], width: int | None, *, without: Sequence[str], cutting: str
+) -> Iterator[Text]:
+    """The rows. Where they are too wide: with short ids of sagas, and the text of the last column below its line."""
+    if width is None or _over(columns, width) <= 0:
+        yield from rows(tuple(columns), zip(*columns.values(), strict=True))
+        return
+    columns["saga"] = short_ids(columns["saga"])
+    _, texts = columns.popitem()
+    header, *lines = _fitted(columns, width, without=without, cutting=cutting, least=20)
+    yield header
+    for line, text in zip(lines, texts, strict=True):
+        yield line
+        yield from map(Text, wrapped(plain(text), width, _GAP, _GAP))
+
+
+def version_rows(versions: Iterable[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
+    """Workflows, or versions of one."""
+    found = list(versions)
+    columns = {
+        "workflow": [f"{one['name']}@{one['version']}" for one in found],
+        "registered (UTC)": [_moment(one.get("created_at")) for one in found],
+        "by": [str(one.get("by") or "") for one in found],
+        "graph": [str(one["graph"])[:12] for one in found],
+    }
+    return _fitted(columns, width, without=("graph", "by"), cutting="workflow")
+
+
+def workflow_table(workflow: Mapping[str, Any]) -> Table:
+    """One version of a workflow, one fact a line."""
+    return _facts(
+        workflow=f"{workflow['name']}@{workflow['version']}",
+        graph=str(workflow["graph"]),
+        registered=f"{_moment(workflow.get('created_at'))} UTC by {workflow.get('by') or 'an unknown user'}",
+        input=_properties(workflow.get("input")),
+        **({"when failed": words} if (words := handler_words(workflow)) else {}),
+    )
+
+
+def tool_rows(tools: Iterable[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
+    """The rows of `GET /tools`; what they are about and cost, if any of them says so."""
+    columns: dict[str, Callable[[Mapping[str, Any]], str]] = {
+        "tool": lambda tool: str(tool["name"]),
+        "version": lambda tool: str(tool["version"]),
+        "effect": lambda tool: str(tool["effect"]),
+        "timeout": _timeout,
+        "domain": lambda tool: str(tool.get("domain") or ""),
+        "cost": _cost,
+        "description": lambda tool: str(tool.get("description") or "").strip().partition("\n")[0],
+    }
+    found = list(tools)
+    cells = {name: [of(tool) for tool in found] for name, of in columns.items()}
+    shown = {name: its for name, its in cells.items() if name not in {"domain", "cost"} or any(its)}
+    without = [name for name in ("version", "timeout", "domain") if name in shown]
+    return _fitted(shown, width, without=without, cutting="description", least=_SENTENCE)
+
+
+def tool_table(tool: Mapping[str, Any]) -> Table:
+    """One tool without its schemas, one fact a line."""
+    return _facts(
+        tool=f"{tool['name']}, version {tool['version']}",
+        description=" ".join(str(tool.get("description") or "").split()),
+        effect=str(tool["effect"]),
+        domain=str(tool.get("domain") or ""),
+        cost=_cost(tool),
+        timeout=_timeout(tool),
+        schemas=str(tool.get("schema_hash") or ""),
+    )
+
+
+def cost_lines(cost: Mapping[str, Any], width: int | None = None) -> Iterator[Text]:
+    """`GET /sagas/{id}/cost`: what was used, what it costs, and by which prices."""
+    # What was not used is part of the document, but nothing to read.
+    aws = [one for one in cost.get("aws", ()) if one["quantity"]]
+    cells = [(str(one["what"]), _number(one["quantity"]), str(one["unit"]), usd(one["usd"])) for one in aws]
+    cells += [_model_cells(one) for one in cost.get("models", ())]
+    cells.append(("total", "", "", usd(cost["usd"]["total"])))
+    names = ("what", "quantity", "unit", "USD")
+    columns = {name: list(column) for name, column in zip(names, zip(*cells, strict=True), strict=True)}
+    yield from _fitted(columns, width, without=(), cutting="what", right=frozenset({1, 3}))
+    inner = cost.get("agent_steps")
+    more = f" and {counted(inner, 'turn or call', 'turns and calls')} of agents" if inner else ""
+    said = (
+        f"{counted(cost['steps'], 'step')}{more} in {counted(cost['invocations'], 'invocation')}, {cost['status']}; "
+        f"estimated with the prices of {cost['priced']['region']}, {cost['priced']['date']}"
+    )
+    for line in wrapped(plain(said), width):
+        yield Text(line, style="dim")
+    if cost.get("usd_per_million_steps") is not None:
+        yield Text(f"a million steps like these: {usd(cost['usd_per_million_steps'])}", style="dim")
+
+
+def day_cost_lines(found: Mapping[str, Any]) -> Iterator[Text]:
+    """`GET /costs`, its pages added up: what cost most in front, and the sum of all."""
+    of_models = "left_out" not in found
+    tokens = ("read", "written") if of_models else ()
+    cells = [
+        (
+            str(row["key"]),
+            str(row["sagas"]),
+            *((f"{row['input']:,}", f"{row['output']:,}") if tokens else ()),
+            usd(row["usd"]),
+        )
+        for row in found["costs"]
+    ]
+    head = (found["by"], "sagas", *tokens, "cost")
+    yield from rows(head, cells, right=frozenset(range(1, len(head))))
+    total = usd(sum(row["usd"] for row in found["costs"]))
+    none = "no model was asked" if of_models else "there is no saga"
+    yield Text(f"{total} on {found['day']} (UTC)" if cells else f"{none} on {found['day']} (UTC)")
+    if left_out := found.get("left_out"):
+        yield Text(f"not in the sum, because a request could not read their logs: {', '.join(left_out)}")
+
+
+def _model_cells(line: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """What a model has read and written for a node; or what was assumed of requests, of which no tokens are known."""
+    what = f"{line['what']}, for {line['node']}" if line.get("node") else str(line["what"])
+    if not line["quantity"]:
+        return what, _number(line["requests"]), "requests, assumed", usd(line["usd"])
+    cached = f", {line['cached']:,} cached" if line.get("cached") else ""
+    tokens = f"tokens: {line['input']:,} in{cached}, {line['output']:,} out"
+    return what, _number(line["quantity"]), tokens, usd(line["usd"])
+
+
+def budget_table(budget: Mapping[str, Any]) -> Table:
+    """`GET /budget`: what a user's sagas have spent on a day, and may spend."""
+    limit, of_saga, until = budget["limit_usd"], budget["saga_limit_usd"], budget["blocked_until"]
+    left = (
+        "any amount, and nothing is counted"
+        if limit is None
+        else f"{usd(budget['left_usd'])} of {usd(limit)}"
+    )
+    return _facts(
+        user=str(budget["user"]),
+        day=f"{budget['day']} (UTC)",
+        spent="" if limit is None else usd(budget["spent_usd"]),
+        reserved=usd(budget["reserved_usd"]) if budget["reserved_usd"] else "",
+        left=left,
+        blocked=f"until {_moment(until)} UTC" if until else "",
+        saga="any amount" if of_saga is None else f"{usd(of_saga)} each",
+        tenant=_tenants_day(budget["tenant"]),
+    )
+
+
+def _tenants_day(day: Mapping[str, Any] | None) -> str:
+    if day is None:
+        return ""
+    until = f", blocked until {_moment(day['blocked_until'])} UTC" if day["blocked_until"] else ""
+    return f"{usd(day['left_usd'])} of {usd(day['limit_usd'])} left{until}"
+
+
+def _cost(tool: Mapping[str, Any]) -> str:
+    """Of one attempt, at most."""
+    return usd(float(tool["cost_usd"])) if tool.get("cost_usd") else ""
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], right: frozenset[int]) -> str:
+    return _GAP.join(
+        f"{cell:>{width}}" if index in right else f"{cell:<{width}}"
+        for index, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    ).rstrip()
+
+
+def _facts(**facts: str) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        if value:
+            table.add_row(name, plain(value))
+    return table
+
+
+def _moment(value: object) -> str:
+    ms = epoch_ms(value)
+    return "" if ms is None else datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _timeout(tool: Mapping[str, Any]) -> str:
+    return span(tool["timeout_ms"]) if tool.get("timeout_ms") else "default"
+
+
+def _properties(schema: Any) -> str:
+    """What an input needs, in brackets what it may leave out."""
+    if not isinstance(schema, Mapping) or not isinstance(schema.get("properties"), Mapping):
+        return ""
+    required = schema.get("required") or ()
+    return ", ".join(name if name in required else f"[{name}]" for name in schema["properties"])
+
+
+def _number(value: float) -> str:
+    return f"{value:,.6f}".rstrip("0").rstrip(".")
