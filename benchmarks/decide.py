@@ -16,7 +16,7 @@ from baton.core.decide.program import Program
 from baton.core.graph.graph import Graph, Loop, Node
 from baton.core.log import codec
 from baton.core.log import events as ev
-from baton.core.log.fold import fold
+from baton.core.log.folding.fold import fold
 from baton.core.log.state import State
 from baton.core.nodes.registry import KINDS
 from benchmarks.figures import Bench, Figure, Sample

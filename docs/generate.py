@@ -27,14 +27,14 @@ from baton.core.expressions.durations import LONGEST_MS
 from baton.core.limits import Limits
 from baton.core.log import codec
 from baton.core.log import events as ev
-from baton.core.log.fold import fold
+from baton.core.log.folding.fold import fold
 from baton.core.log.state import KEYS_REMEMBERED, State
 from baton.core.log.status import FINISHED, LISTS, WAITING, group_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.metrics import METRICS
 from baton.runtime.queries import MAX_EVENTS, MAX_LIST
 from baton.runtime.service import MAX_DOCUMENT
-from baton.web.requests import MAX_KEY
+from baton.web.bodies.requests import MAX_KEY
 from docs.document_tables import (
     approval_fields,
     branch_fields,

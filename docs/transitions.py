@@ -25,14 +25,14 @@ from baton.core.effects.toolspec import ToolSpec
 from baton.core.log import events as ev
 from baton.core.log.agents import is_turn, turn_item
 from baton.core.log.answers import WHOLE, asked
-from baton.core.log.callbacks import CALLBACK, callback_of, completed_with
-from baton.core.log.fold import apply, closed
-from baton.core.log.forks import fork_to
+from baton.core.log.folding.callbacks import CALLBACK, callback_of, completed_with
+from baton.core.log.folding.fold import apply, closed
+from baton.core.log.folding.forks import fork_to
+from baton.core.log.folding.workflow_limits import counts_of
 from baton.core.log.replans import PLAN
 from baton.core.log.state import ANSWER, Held, State, item_of, node_of
 from baton.core.log.status import status_of
 from baton.core.log.work import Callback
-from baton.core.log.workflow_limits import counts_of
 from baton.core.nodes.registry import KINDS
 
 T0 = 1_790_000_000_000

@@ -142,7 +142,7 @@ class Breach:
 
 
 def room_of(relative: Path) -> str:
-    """The room of a file, given its path below the package: `core/log/fold.py` -> `core`."""
+    """The room of a file, given its path below the package: `core/log/folding/fold.py` -> `core`."""
     first = relative.parts[0]
     if relative.parts == ("__init__.py",):
         return ""

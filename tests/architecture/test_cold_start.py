@@ -77,7 +77,7 @@ SAGAS = {
     "baton.core.decide",
     "baton.core.graph",
     "baton.core.log.codec",
-    "baton.core.log.fold",
+    "baton.core.log.folding.fold",
     "baton.core.log.state",
     "baton.core.nodes",
     "baton.core.read",

@@ -51,12 +51,24 @@ def test_the_core_knows_of_no_table_but_where_it_works_out_what_one_costs() -> N
 PLANTED = [
     ("errors.py", "import baton.core", "errors imports baton.core"),
     ("errors.py", "import msgspec\nimport os", "errors is pure and imports os"),
-    ("core/log/fold.py", "from baton import ports", "core imports baton.ports"),
-    ("core/log/fold.py", "from baton.runtime.worker.runner import Runner", "core imports baton.runtime"),
-    ("core/log/fold.py", "from ..runtime import runner", "core imports baton.<relative import in fold"),
-    ("core/log/fold.py", "def f():\n    import asyncio", "core is pure and imports asyncio"),
-    ("core/log/fold.py", "from baton import tool", "core imports baton"),
-    ("core/log/fold.py", "from baton.core.decide.decide import decide", "core/log imports core/decide"),
+    ("core/log/folding/fold.py", "from baton import ports", "core imports baton.ports"),
+    (
+        "core/log/folding/fold.py",
+        "from baton.runtime.worker.runner import Runner",
+        "core imports baton.runtime",
+    ),
+    (
+        "core/log/folding/fold.py",
+        "from ..runtime import runner",
+        "core imports baton.<relative import in fold",
+    ),
+    ("core/log/folding/fold.py", "def f():\n    import asyncio", "core is pure and imports asyncio"),
+    ("core/log/folding/fold.py", "from baton import tool", "core imports baton"),
+    (
+        "core/log/folding/fold.py",
+        "from baton.core.decide.decide import decide",
+        "core/log imports core/decide",
+    ),
     (
         "core/read/views.py",
         "from baton.core.nodes.wait import WaitKind",
@@ -139,10 +151,10 @@ LAWFUL = [
     ("core/nodes/registry.py", "from baton.core.nodes.wait import WaitKind"),
     ("core/read/views.py", "from baton.core.nodes.registry import KINDS"),
     (
-        "core/log/fold.py",
+        "core/log/folding/fold.py",
         "import msgspec\nfrom baton.core.log.state import State\nfrom baton.errors import UserError",
     ),
-    ("core/log/fold.py", "from datetime import datetime\ndatetime.fromisoformat('2026-01-01')"),
+    ("core/log/folding/fold.py", "from datetime import datetime\ndatetime.fromisoformat('2026-01-01')"),
     ("ports.py", "from typing import Protocol\nfrom baton.core.log.events import Entry"),
     ("adapters/clock.py", "import time\nimport random\nnow = time.time_ns"),
     ("adapters/dynamo/log.py", "import boto3\nfrom baton.ports import Log"),

@@ -36,10 +36,10 @@ STRUCTS -= {"StepSucceeded", "AlternativeBegan", "Callback", "CallbackOpened", "
 LEFT = {
     "core/decide/late_items.py": 2,
     "core/decide/scheduling.py": 1,
-    "core/log/fold.py": 1,
-    "core/log/settled_folds.py": 2,
-    "core/log/open_folds.py": 9,
-    "core/log/model_sums.py": 1,
+    "core/log/folding/fold.py": 1,
+    "core/log/folding/settled_folds.py": 2,
+    "core/log/folding/open_folds.py": 9,
+    "core/log/folding/model_sums.py": 1,
     "core/decide/context.py": 1,
     "core/read/claims.py": 1,
     "core/read/timeline.py": 3,
@@ -70,9 +70,9 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     # Who speaks in a message to a model.
     "testing/models.py": {"tool"},
     # The word of another engine for all nodes.
-    "core/documents/compile/roots.py": {"task"},
+    "core/documents/compile/checks/roots.py": {"task"},
     # The field that names a graph of the document; the graph of a version.
-    "core/documents/compile/named.py": {"graph"},
+    "core/documents/compile/checks/named.py": {"graph"},
     "web/commands.py": {"graph"},
     # What a node or a failure handler starts.
     "cli/text/shapes.py": {"graph", "workflow"},

@@ -15,7 +15,7 @@ from baton.core.decide.commands import (
     TendChildren,
 )
 from baton.core.log import events as ev
-from baton.core.log.inbox import Owed
+from baton.core.log.folding.inbox import Owed
 from baton.core.log.opened import Child
 
 

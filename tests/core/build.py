@@ -27,12 +27,13 @@ from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.policy import ANY, Change, Rules
 from baton.core.graph.graph import Graph, Node
-from baton.core.log import codec, inbox
+from baton.core.log import codec
 from baton.core.log import events as ev
-from baton.core.log.fold import fold
-from baton.core.log.forks import fork_to
+from baton.core.log.folding import inbox
+from baton.core.log.folding.fold import fold
+from baton.core.log.folding.forks import fork_to
+from baton.core.log.folding.workflow_limits import counts_of
 from baton.core.log.state import State
-from baton.core.log.workflow_limits import counts_of
 from baton.core.nodes.registry import KINDS
 from baton.errors import InvalidDefinition, Problem
 from tests.core.asked import cancels_of, steps_of

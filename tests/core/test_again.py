@@ -12,9 +12,9 @@ from baton.core.decide.decide import decide
 from baton.core.decide.handled import takes_failure
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
-from baton.core.documents.compile.notes import children_of, notes_of
+from baton.core.documents.compile.checks.notes import children_of, notes_of
 from baton.core.log import events as ev
-from baton.core.log.fold import apply
+from baton.core.log.folding.fold import apply
 from baton.core.nodes.registry import KINDS
 from baton.core.read.control_views import control_view
 from baton.core.read.views import entry_view, saga_view

@@ -21,8 +21,8 @@ from baton.core.log.answers import (
     refusal,
 )
 from baton.core.log.events import Ask, SignalReceived, Value
-from baton.core.log.failure_folds import forget_answers
-from baton.core.log.fold import apply
+from baton.core.log.folding.failure_folds import forget_answers
+from baton.core.log.folding.fold import apply
 from baton.core.log.records import Option, Takeover
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import ANSWER, Origin, Signal, State

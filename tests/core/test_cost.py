@@ -21,7 +21,7 @@ from baton.core.decide.decide import advance
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log.events import Value
-from baton.core.log.fold import fold
+from baton.core.log.folding.fold import fold
 from baton.core.log.snapshots import encode_state
 from baton.core.log.state import State, node_of
 from baton.errors import InvalidDefinition

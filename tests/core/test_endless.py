@@ -7,8 +7,8 @@ import pytest
 
 from baton.core.decide.program import Program
 from baton.core.graph.graph import Cap, Loop
+from baton.core.log.folding.workflow_limits import LOOPING, counts_of, endless
 from baton.core.log.state import State, Used
-from baton.core.log.workflow_limits import LOOPING, counts_of, endless
 from baton.core.nodes.registry import KINDS
 from tests.core.build import Saga, done, program, ready, task
 from tests.core.graphs_of import again

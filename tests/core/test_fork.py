@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
-from baton.core.log.forks import fork_to, lineage_to
+from baton.core.log.folding.forks import fork_to, lineage_to
 from baton.core.log.state import FORK_KEY, Segment, State
 from baton.core.log.status import status_of
 from baton.errors import CorruptLog

@@ -18,7 +18,7 @@ from baton.core.expressions import compile_template, parse
 from baton.core.graph.graph import Graph, decode_graph, encode_graph, hash_of
 from baton.core.graph.inner import inner_graph, name_of, parts_of, split, starter_of
 from baton.core.log import events as ev
-from baton.core.log.fold import fold
+from baton.core.log.folding.fold import fold
 from baton.core.log.state import Origin, State
 from baton.core.log.undo_events import UndoBegan
 from baton.core.nodes.registry import KINDS

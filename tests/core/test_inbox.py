@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
-from baton.core.log import inbox
-from baton.core.log.inbox import Owed, owed
+from baton.core.log.folding import inbox
+from baton.core.log.folding.inbox import Owed, owed
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import ANSWER, NOTICES_REMEMBERED
 from baton.core.nodes.registry import KINDS

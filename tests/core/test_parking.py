@@ -11,7 +11,7 @@ import pytest
 from baton.core.decide.bounds import DEFAULT
 from baton.core.decide.commands import Decision, SendNotices
 from baton.core.log import events as ev
-from baton.core.log.inbox import owed
+from baton.core.log.folding.inbox import owed
 from baton.core.log.status import status_of
 from tests.core.asked import notices_of, steps_of
 from tests.core.build import Saga, chain, done, interrupted, program, ready, task, wait

@@ -11,7 +11,7 @@ from baton.core.decide.spending import SpendingLimits
 from baton.core.failures.strategies.base import ON_CALL
 from baton.core.log import events as ev
 from baton.core.log.answers import about_parking, asked, is_answered, may_answer, open_questions
-from baton.core.log.fold import apply
+from baton.core.log.folding.fold import apply
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import ANSWER
 from baton.core.log.status import status_of

@@ -10,7 +10,7 @@ from baton.core.decide.commands import SendNotices
 from baton.core.failures.policy import Change
 from baton.core.log import events as ev
 from baton.core.log.answers import asked, may_answer, question, refusal
-from baton.core.log.inbox import owed
+from baton.core.log.folding.inbox import owed
 from baton.core.log.question_claims import BETWEEN_REMINDERS_MS, Person, claim, release, remind
 from baton.core.log.state import State
 from baton.core.read.views import saga_view

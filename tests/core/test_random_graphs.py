@@ -24,7 +24,7 @@ from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
-from baton.core.log.fold import fold
+from baton.core.log.folding.fold import fold
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import State
 from baton.core.log.status import status_of

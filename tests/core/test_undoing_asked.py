@@ -242,7 +242,7 @@ def test_after_a_fork_a_step_that_is_done_again_is_not_asked_about_for_what_it_d
 def test_ten_thousand_steps_in_doubt_are_counted_and_the_first_are_named() -> None:
     saga = in_doubt()
     state = saga.state
-    from baton.core.log.undo_folds import doubtful
+    from baton.core.log.folding.undo_folds import doubtful
 
     event = next(e for one in saga.entries for e in one.events if isinstance(e, ev.StepFailed))
     event = replace(event, emits=(ev.Token("b", "z"),))

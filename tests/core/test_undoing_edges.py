@@ -17,9 +17,9 @@ from baton.core.failures.policy import ANY, FAIL, Change
 from baton.core.failures.retry import RetryChange
 from baton.core.graph.graph import Undo
 from baton.core.log import events as ev
-from baton.core.log.fold import apply
+from baton.core.log.folding.fold import apply
+from baton.core.log.folding.undo_folds import undone
 from baton.core.log.state import UNKNOWN_OUTCOME
-from baton.core.log.undo_folds import undone
 from baton.core.log.undos import NotUndone, Undoing, UndoStep
 from baton.core.nodes.base import Activation, Desk, Kind, Next, UnfitError
 from baton.core.nodes.registry import KINDS

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from baton.core.decide.decide import advance
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.log.fold import apply
-from baton.core.log.signal_folds import fingerprint, signal_key
+from baton.core.log.folding.fold import apply
+from baton.core.log.folding.signal_folds import fingerprint, signal_key
 from baton.core.log.state import FORK_KEY, KEYS_REMEMBERED, Signal
 from baton.core.log.status import status_of
 from baton.core.log.work import Wait

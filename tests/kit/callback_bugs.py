@@ -8,10 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.log import failure_folds
-from baton.core.log import fold as folding
-from baton.core.log.callbacks import CALLBACK, completed_with, slot_in
 from baton.core.log.events import AttemptFailed, CallbackOpened, SignalReceived
+from baton.core.log.folding import failure_folds
+from baton.core.log.folding import fold as folding
+from baton.core.log.folding.callbacks import CALLBACK, completed_with, slot_in
 from baton.core.log.state import State, slot_of, without
 from baton.runtime.desks import callbacks
 from tests.kit.bugs import replaced

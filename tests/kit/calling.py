@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from baton.core.log.callbacks import CALLBACK, FAILURE, HEARTBEAT, SUCCESS, Said
 from baton.core.log.events import (
     AttemptFailed,
     CallbackHeartbeat,
@@ -23,6 +22,7 @@ from baton.core.log.events import (
     StepFailed,
     StepSucceeded,
 )
+from baton.core.log.folding.callbacks import CALLBACK, FAILURE, HEARTBEAT, SUCCESS, Said
 from baton.core.log.state import owner_of, slot_of
 from baton.errors import CallbackOver, NotAllowedNow
 from tests.kit.virtual import EPOCH

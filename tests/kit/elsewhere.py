@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from baton import Context, tool
-from baton.core.log.callbacks import FAILURE, HEARTBEAT, SUCCESS, Said
+from baton.core.log.folding.callbacks import FAILURE, HEARTBEAT, SUCCESS, Said
 from baton.errors import CallbackOver, EngineFault, NotAllowedNow
 from baton.runtime.service import Service
 from baton.tools.define import Registry

@@ -14,8 +14,8 @@ import msgspec
 from baton.core.decide import decide, outcomes
 from baton.core.failures.doubts import leaves_doubt
 from baton.core.failures.strategies.base import History
-from baton.core.log import fold as folding
 from baton.core.log.events import NoticeDue, Revived, StepFailed
+from baton.core.log.folding import fold as folding
 from baton.core.log.state import State
 from baton.ports import StepFailure
 from baton.runtime.attempts import attempt_input

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from baton.core.decide import pauses, scheduling
 from baton.core.graph.graph import Each
 from baton.core.log import events as ev
-from baton.core.log import fold
+from baton.core.log.folding import fold
 from baton.core.log.maps import is_index
 from baton.core.log.records import About, Paused
 from baton.core.log.state import State, owner_of, slot_of

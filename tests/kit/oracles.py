@@ -16,7 +16,6 @@ from itertools import combinations, pairwise
 
 from baton.core.effects.approvals import digest_of
 from baton.core.log.answers import APPROVE
-from baton.core.log.callbacks import HEARTBEAT
 from baton.core.log.events import (
     AttemptFailed,
     CallbackOpened,
@@ -40,7 +39,8 @@ from baton.core.log.events import (
     StepInterrupted,
     StepSucceeded,
 )
-from baton.core.log.signal_folds import fingerprint
+from baton.core.log.folding.callbacks import HEARTBEAT
+from baton.core.log.folding.signal_folds import fingerprint
 from baton.core.log.state import ANSWER, slot_of
 from baton.core.money import micro_dollars
 from baton.ports import Account, SagaRef

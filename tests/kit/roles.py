@@ -19,7 +19,7 @@ import msgspec
 
 from baton.core.effects.toolspec import ONCE
 from baton.core.log.answers import Answer, answer_key
-from baton.core.log.callbacks import CALLBACK, Said
+from baton.core.log.folding.callbacks import CALLBACK, Said
 from baton.errors import NotAllowedNow, Throttled
 from baton.ports import Message, SagaRef, StepContext
 from baton.runtime.invocation.context import Invocation

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide import decide, undo_steps, undoing
-from baton.core.log import fold, forks
+from baton.core.log.folding import fold, forks
 from baton.core.log.state import State
 from baton.core.log.undos import Undoable
 from baton.runtime.steps import steps

@@ -11,7 +11,7 @@ import pytest
 
 from baton import StepFailure, tool
 from baton.core.log.events import AgentClosed, AttemptFailed, CallsBegan, StepSucceeded
-from baton.core.log.fold import fold
+from baton.core.log.folding.fold import fold
 from baton.core.log.snapshots import encode_state
 from baton.core.log.state import State
 from baton.ports.models import ModelAnswer, ModelRequest

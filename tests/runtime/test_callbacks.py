@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from baton.core.log.answers import Answer
-from baton.core.log.callbacks import Said
 from baton.core.log.events import CallbackHeartbeat, CallbackOpened, SignalReceived, StepSucceeded
+from baton.core.log.folding.callbacks import Said
 from baton.errors import CallbackOver, EngineFault, NotFound
 from tests.kit.corpus import start
 from tests.kit.process import REFUSES, Outage

@@ -12,7 +12,7 @@ from baton import Context, StepFailure, tool
 from baton.core.decide.spending import day_of
 from baton.core.limits import Limits
 from baton.core.log.events import Parked, StepFailed, StepInterrupted
-from baton.core.log.fold import fold
+from baton.core.log.folding.fold import fold
 from baton.core.log.state import State
 from baton.ports import Account, Sums
 from baton.ports.effects import COMPLETED, FREED

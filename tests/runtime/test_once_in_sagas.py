@@ -12,7 +12,7 @@ import pytest
 from baton import Context, Key, StepFailure, tool
 from baton.core.effects.keys import KeyRule
 from baton.core.log.answers import Answer, asked
-from baton.core.log.fold import fold
+from baton.core.log.folding.fold import fold
 from baton.core.log.state import State
 from baton.ports.effects import COMPLETED, IN_PROGRESS
 from tests.kit.corpus import start

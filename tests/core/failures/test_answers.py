@@ -23,7 +23,7 @@ from baton.core.log.answers import (
     tool_asked_about,
 )
 from baton.core.log.events import Ask, Failure, Value
-from baton.core.log.signal_folds import signal_key
+from baton.core.log.folding.signal_folds import signal_key
 from baton.core.log.state import ANSWER, Failing, Origin, Signal, State
 
 ASK = Ask(

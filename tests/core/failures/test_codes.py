@@ -10,7 +10,7 @@ from baton import errors
 from baton.core.conditions import CODES as CONDITION_CODES
 from baton.core.failures.classes import code_of
 from baton.core.failures.codes import ALIASES, CLASSES, CODES, class_of, told
-from baton.core.log import workflow_limits
+from baton.core.log.folding import workflow_limits
 
 ENGINE = Path(__file__).parents[3] / "layers/engine/baton"
 # What makes a failure, and what else writes a code that people see; the keyword that may be used for it.

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from baton.core.conditions.model import Cel
 from baton.core.conditions.schema import violations
-from baton.core.documents.compile.handling import policies_of, rules_of, strange_names
+from baton.core.documents.compile.analysis.handling import policies_of, rules_of, strange_names
 from baton.core.documents.parts.failing import Failover, OnFailure, Retry
 from baton.core.documents.parts.failing_schema import definitions
 from baton.core.documents.schema import document_schema

@@ -16,7 +16,7 @@ from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.graph.graph import Graph, Node
 from baton.core.log import events as ev
-from baton.core.log.fold import apply
+from baton.core.log.folding.fold import apply
 from baton.core.log.state import State
 from baton.core.nodes.registry import KINDS
 

@@ -24,7 +24,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ONCE, Merits
 from baton.core.log import codec
 from baton.core.log import events as ev
-from baton.core.log.fold import apply, fold
+from baton.core.log.folding.fold import apply, fold
 from baton.core.log.opened import Child
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import ANSWER, State

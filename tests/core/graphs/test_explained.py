@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from baton.core.log.fold import fold
+from baton.core.log.folding.fold import fold
 from baton.core.log.state import State
 from baton.core.read.explain import explain
 from baton.core.read.places import DROPPED, FAILED, PASSED, RAN, SKIPPED, WAITED

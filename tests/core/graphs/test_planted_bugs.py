@@ -14,7 +14,8 @@ from baton.core.decide.context import EvaluationContext
 from baton.core.decide.settlement import Settlement
 from baton.core.graph.graph import Graph, Node
 from baton.core.graph.index import GraphIndex
-from baton.core.log import lost, settled_folds
+from baton.core.log import lost
+from baton.core.log.folding import settled_folds
 from baton.core.nodes.registry import KINDS
 from tests.core.graphs.driver import Luck
 from tests.core.graphs.pair import program_of

@@ -19,7 +19,7 @@ from baton.core.failures.strategies import ladder, replan
 from baton.core.failures.strategies.base import History, LadderStep
 from baton.core.graph.graph import Graph
 from baton.core.log import events as ev
-from baton.core.log import fold
+from baton.core.log.folding import fold
 from baton.core.log.state import ANSWER, State, slot_of
 from baton.core.nodes.base import Activation
 from tests.core.graphs.test_planted_bugs import LATE, Patch, shows

@@ -12,7 +12,7 @@ from baton.core.decide import builder, decide, pauses, scheduling
 from baton.core.decide.context import EvaluationContext
 from baton.core.graph.graph import Each, Graph, Loop
 from baton.core.log import events as ev
-from baton.core.log import fold
+from baton.core.log.folding import fold
 from baton.core.log.maps import NOT_BEGUN
 from baton.core.log.opened import Child
 from baton.core.nodes import child

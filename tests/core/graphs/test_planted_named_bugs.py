@@ -13,7 +13,7 @@ from baton.core.decide.context import EvaluationContext
 from baton.core.decide.program import Program
 from baton.core.graph.inner import INPUT, OUTER
 from baton.core.log import events as ev
-from baton.core.log import fold, open_folds
+from baton.core.log.folding import fold, open_folds
 from baton.core.log.state import State
 from baton.core.nodes.base import Activation, Desk, Next, Opened
 from baton.core.nodes.child import ChildKind

@@ -13,7 +13,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.effects.approvals import request_for
 from baton.core.log import events as ev
 from baton.core.log.agents import Agent
-from baton.core.log.fold import apply
+from baton.core.log.folding.fold import apply
 from baton.core.log.state import ANSWER
 from baton.core.log.status import status_of
 from baton.core.models.usage import Usage

@@ -13,7 +13,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.log.fold import apply
+from baton.core.log.folding.fold import apply
 from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.core.log.status import status_of
 from baton.core.nodes.registry import KINDS

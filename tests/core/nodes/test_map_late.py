@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
-from baton.core.log.fold import apply
+from baton.core.log.folding.fold import apply
 from baton.core.log.status import status_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import entry_view, saga_view

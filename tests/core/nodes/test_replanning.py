@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
-from baton.core.log.fold import apply
+from baton.core.log.folding.fold import apply
 from baton.core.log.replans import MADE_REMEMBERED, act_digest
 from baton.core.log.state import ANSWER
 from baton.core.log.status import status_of

@@ -6,7 +6,7 @@ import pytest
 
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
-from baton.core.log.fold import apply
+from baton.core.log.folding.fold import apply
 from baton.core.log.replans import label_of
 from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME
 from baton.core.log.status import status_of

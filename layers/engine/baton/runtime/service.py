@@ -27,7 +27,6 @@ from baton.core.log.answers import (
     refusal,
     tool_asked_about,
 )
-from baton.core.log.callbacks import Said
 from baton.core.log.events import (
     Ask,
     CancelRequested,
@@ -36,11 +35,12 @@ from baton.core.log.events import (
     Resumed,
     SignalReceived,
 )
+from baton.core.log.folding.callbacks import Said
+from baton.core.log.folding.signal_folds import fingerprint, signal_key
+from baton.core.log.folding.workflow_limits import too_old
 from baton.core.log.records import Failure, Sent
-from baton.core.log.signal_folds import fingerprint, signal_key
 from baton.core.log.state import ANSWER, FORK_KEY, State, node_of
 from baton.core.log.status import status_of
-from baton.core.log.workflow_limits import too_old
 from baton.core.money import dollars
 from baton.errors import (
     Forbidden,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from baton.core.expressions.durations import parse_duration
-from baton.core.log.callbacks import FAILURE, HEARTBEAT, SUCCESS, Said
+from baton.core.log.folding.callbacks import FAILURE, HEARTBEAT, SUCCESS, Said
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,9 @@ from baton.core.log.events import CancelRequested
 from baton.errors import NotFound
 from baton.runtime.desks.letter_desk import Wanted
 from baton.web.ask import Ask
-from baton.web.incident_requests import AcknowledgeBody
-from baton.web.letter_requests import DiscardAllBody, DiscardBody, RedriveAllBody, RedriveBody
-from baton.web.replies import Reply
-from baton.web.requests import (
+from baton.web.bodies.incident_requests import AcknowledgeBody
+from baton.web.bodies.letter_requests import DiscardAllBody, DiscardBody, RedriveAllBody, RedriveBody
+from baton.web.bodies.requests import (
     AnswerBody,
     CallbackBody,
     CancelBody,
@@ -25,7 +24,8 @@ from baton.web.requests import (
     SignalBody,
     StartBody,
 )
-from baton.web.rollback_body import RollbackBody
+from baton.web.bodies.rollback_body import RollbackBody
+from baton.web.replies import Reply
 
 
 async def register(ask: Ask[None]) -> Reply:
@@ -150,7 +150,7 @@ async def trigger_schedule(ask: Ask[None]) -> Reply:
 
 
 async def send_events(ask: Ask[None]) -> Reply:
-    from baton.web.event_bodies import take  # few deployments have any
+    from baton.web.bodies.event_bodies import take  # few deployments have any
 
     taken = await take(ask.queries.event_desk(ask.service.signal), ask.text, ask.headers)
     return Reply(HTTPStatus.ACCEPTED, taken)

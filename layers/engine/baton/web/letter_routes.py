@@ -8,7 +8,7 @@ from baton.core.letters import STATUSES
 from baton.runtime.desks.letter_desk import LETTER_ID
 from baton.runtime.engine.request import SAGA_ID
 from baton.web import commands, reads
-from baton.web.letter_requests import DiscardAllBody, DiscardBody, RedriveAllBody, RedriveBody
+from baton.web.bodies.letter_requests import DiscardAllBody, DiscardBody, RedriveAllBody, RedriveBody
 from baton.web.parameters import one_of, words
 from baton.web.route import CURSOR, LIMIT, Route
 

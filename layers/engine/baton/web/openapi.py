@@ -15,7 +15,8 @@ from pydantic.json_schema import models_json_schema
 from baton.core.documents.schema import document_schema
 from baton.core.version import VERSION
 from baton.settings import ApiSettings
-from baton.web import (
+from baton.web import problems
+from baton.web.bodies import (
     answers,
     breakers,
     explained,
@@ -24,12 +25,11 @@ from baton.web import (
     letters,
     money,
     outside,
-    problems,
     schedules,
     undoing,
 )
+from baton.web.bodies.requests import MAX_KEY
 from baton.web.parameters import Parameter
-from baton.web.requests import MAX_KEY
 from baton.web.route import Route
 from baton.web.routes import ROUTES
 

@@ -16,11 +16,8 @@ from baton.runtime.desks.incidents import INCIDENT_ID, STATUSES
 from baton.runtime.engine.request import SAGA_ID
 from baton.runtime.queries import MAX_EVENTS
 from baton.web import commands, reads
-from baton.web.event_routes import EVENTS
-from baton.web.incident_requests import AcknowledgeBody
-from baton.web.letter_routes import LETTERS
-from baton.web.parameters import day, moment, one_of, whole, words
-from baton.web.requests import (
+from baton.web.bodies.incident_requests import AcknowledgeBody
+from baton.web.bodies.requests import (
     AnswerBody,
     CallbackBody,
     CancelBody,
@@ -34,7 +31,10 @@ from baton.web.requests import (
     SignalBody,
     StartBody,
 )
-from baton.web.rollback_body import RollbackBody
+from baton.web.bodies.rollback_body import RollbackBody
+from baton.web.event_routes import EVENTS
+from baton.web.letter_routes import LETTERS
+from baton.web.parameters import day, moment, one_of, whole, words
 from baton.web.route import (
     CALLBACKS,
     CONFIRMATIONS,

@@ -1,6 +1,6 @@
 """Whether a ready node may begin now, by the limits of its saga and its own.
 
-Limits are counted in core/log/workflow_limits.py. A node that is held here goes on after something that is sure to come: the end
+Limits are counted in core/log/folding/workflow_limits.py. A node that is held here goes on after something that is sure to come: the end
 of a running step, of an open child, or of a pause.
 """
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
+from baton.core.log.folding.workflow_limits import COUNTED, SAGA, TERMINATE, THROTTLE, Caps, failure_of
 from baton.core.log.state import Used, node_of, owner_of
-from baton.core.log.workflow_limits import COUNTED, SAGA, TERMINATE, THROTTLE, Caps, failure_of
 from baton.core.nodes.base import CHILD, Activation
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from baton.core.failures.alternatives import Alternative
 from baton.core.graph.graph import Cap, Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.fold import apply
+from baton.core.log.folding.fold import apply
 from baton.core.log.opened import Child
 from baton.core.log.state import State, item_of, node_of, owner_of, slot_of
 from baton.core.nodes.base import Activation, UnfitError

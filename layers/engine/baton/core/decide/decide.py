@@ -1,6 +1,6 @@
 """decide(program, state, now) -> what to do next; advance(...) -> what to write down, and then do.
 
-All behaviour of a running saga is here and in core/log/fold.py. Nothing is performed: the runner reads a
+All behaviour of a running saga is here and in core/log/folding/fold.py. Nothing is performed: the runner reads a
 `Decision` and acts. Times are UTC epoch milliseconds.
 """
 
@@ -45,11 +45,11 @@ from baton.core.effects.rows import Row
 from baton.core.expressions import ExpressionError
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log import inbox
-from baton.core.log.fold import apply
+from baton.core.log.folding import inbox
+from baton.core.log.folding.fold import apply
+from baton.core.log.folding.workflow_limits import endless, late, too_old
 from baton.core.log.opened import Child
 from baton.core.log.state import UNKNOWN_OUTCOME, State, slot_of
-from baton.core.log.workflow_limits import endless, late, too_old
 from baton.core.sizes import excess_of
 
 UNTOLD_END_MS = Limits().untold_end_ms

@@ -14,7 +14,7 @@ from baton.core.decide.program import Program
 from baton.core.decide.stopped_steps import told
 from baton.core.decide.transitions import forgotten
 from baton.core.log import events as ev
-from baton.core.log.fold import apply
+from baton.core.log.folding.fold import apply
 from baton.core.log.maps import Map, late_end
 from baton.core.log.state import State, node_of, owner_of, slot_of
 

@@ -19,7 +19,7 @@ from baton.core.effects.approvals import Request
 from baton.core.effects.rows import Row
 from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
-from baton.core.log.callbacks import callback_of, is_elsewhere, said_of
+from baton.core.log.folding.callbacks import callback_of, is_elsewhere, said_of
 from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, Held, State, item_of, node_of
 from baton.core.log.undos import is_undo
 from baton.core.models.usage import Usage

@@ -18,12 +18,12 @@ from baton.core.graph.graph import Graph, Loop, Node
 from baton.core.graph.index import GraphIndex
 from baton.core.graph.inner import name_of
 from baton.core.log import events as ev
+from baton.core.log.folding.workflow_limits import caps_of
 from baton.core.log.lost import unrescued
 from baton.core.log.maps import is_index
 from baton.core.log.records import Failure
 from baton.core.log.state import State, item_of, node_of, owner_of
 from baton.core.log.undos import is_undo, undone_item
-from baton.core.log.workflow_limits import caps_of
 from baton.core.nodes.base import Kinds
 
 NO_VALUE = Template(None, ())

@@ -1,6 +1,6 @@
 """Limits of money: what a saga may still begin, what parks it or its user, and what people are told of it.
 
-Arithmetic on what the log says. The limits that a document gives are in core/log/workflow_limits.py; the reservations of a
+Arithmetic on what the log says. The limits that a document gives are in core/log/folding/workflow_limits.py; the reservations of a
 user's day, which many sagas share, are in runtime/money/ledger.py. Amounts are micro-dollars.
 """
 

@@ -20,8 +20,8 @@ from baton.core.failures import sanitised
 from baton.core.failures.codes import class_of
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
+from baton.core.log.folding.workflow_limits import Caps, size_of
 from baton.core.log.state import State, node_of, owner_of, slot_of
-from baton.core.log.workflow_limits import Caps, size_of
 
 ERRORS_CARRIED = 20
 _NONE: frozenset[str] = frozenset()

@@ -1,6 +1,6 @@
 """What a person is asked about a step in doubt, when an undoing comes to it: whether it has happened.
 
-The question is that of any step whose outcome is unknown. Nothing is called again: what the answers come to is in core/log/undo_folds.py.
+The question is that of any step whose outcome is unknown. Nothing is called again: what the answers come to is in core/log/folding/undo_folds.py.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from baton.core.effects.toolspec import ONCE, PURE
 from baton.core.failures.doubts import leaves_doubt
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.log.callbacks import is_elsewhere
+from baton.core.log.folding.callbacks import is_elsewhere
 from baton.core.log.state import UNKNOWN_OUTCOME, State, node_of
 
 

@@ -25,10 +25,10 @@ from baton.core.log.agents import (
     place_of,
     turn_item,
 )
+from baton.core.log.folding.workflow_limits import ASKED
 from baton.core.log.records import Segment
 from baton.core.log.state import slot_of
 from baton.core.log.work import Open
-from baton.core.log.workflow_limits import ASKED
 from baton.core.nodes.base import Activation, Desk, Done, Failed, Moved, Next, Opened, Run, Spread
 from baton.core.nodes.task import TaskKind
 

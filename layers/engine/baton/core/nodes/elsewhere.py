@@ -1,6 +1,6 @@
 """Work that a task has handed over: what was said of it, when it is too late, and what is shown of it.
 
-The task itself is in task.py, ids and what is left of a callback in core/log/callbacks.py.
+The task itself is in task.py, ids and what is left of a callback in core/log/folding/callbacks.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from baton.core.effects.toolspec import ONCE
 from baton.core.expressions.durations import lasting
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.log.callbacks import callback_of, said_of
+from baton.core.log.folding.callbacks import callback_of, said_of
 from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.core.log.work import Callback
 from baton.core.nodes import thinking

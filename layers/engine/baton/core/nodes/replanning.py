@@ -18,10 +18,10 @@ from baton.core.graph.graph import Node, ReplanParts
 from baton.core.log import events as ev
 from baton.core.log.answers import DECISION, TYPES, notice_of
 from baton.core.log.approvals import shown
+from baton.core.log.folding.workflow_limits import ASKED
 from baton.core.log.records import Option
 from baton.core.log.replans import CHOICE, PLAN, Replanning, act_digest, call_item, call_place
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, owner_of, slot_of
-from baton.core.log.workflow_limits import ASKED
 from baton.core.models.references import filled
 from baton.core.nodes.base import (
     Activation,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 from zlib import crc32
 
-from baton.core.log.callbacks import said_of
+from baton.core.log.folding.callbacks import said_of
 from baton.core.log.work import Callback
 from baton.core.nodes.base import Activation, Desk, Later, Run
 

@@ -1,6 +1,6 @@
 """An event from outside as CloudEvents 1.0 defines one: what is wrong with it, and by what a repetition is known.
 
-How it comes by HTTP is in web/event_bodies.py, what becomes of it in runtime/triggers/event_desk.py.
+How it comes by HTTP is in web/bodies/event_bodies.py, what becomes of it in runtime/triggers/event_desk.py.
 """
 
 from __future__ import annotations

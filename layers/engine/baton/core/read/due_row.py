@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from baton.core.limits import Limits
-from baton.core.log.rest import Pace, is_quiet
+from baton.core.log.folding.rest import Pace, is_quiet
 from baton.core.log.state import State
 
 

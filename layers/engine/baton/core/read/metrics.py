@@ -16,7 +16,7 @@ from typing import Any
 
 from baton.core.failures.classes import code_of
 from baton.core.log import events as ev
-from baton.core.log.model_sums import UNANSWERED
+from baton.core.log.folding.model_sums import UNANSWERED
 from baton.core.log.state import slot_of
 from baton.core.models.usage import Usage
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from baton.core.log import events as ev
-from baton.core.log.model_sums import UNANSWERED
+from baton.core.log.folding.model_sums import UNANSWERED
 from baton.core.log.state import node_of
 from baton.core.models.usage import Usage
 from baton.core.money import MICRO

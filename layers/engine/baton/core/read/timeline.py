@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
-from baton.core.log.fold import apply
-from baton.core.log.forks import afresh, lineage_to
+from baton.core.log.folding.fold import apply
+from baton.core.log.folding.forks import afresh, lineage_to
 from baton.core.log.lost import carriers
 from baton.core.log.records import Sent
 from baton.core.log.state import State, owner_of, slot_of

@@ -14,8 +14,8 @@ import msgspec
 
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.fold import fold
-from baton.core.log.forks import fork_to
+from baton.core.log.folding.fold import fold
+from baton.core.log.folding.forks import fork_to
 from baton.core.log.snapshots import encode_moved, encode_state
 from baton.core.log.state import State
 from baton.core.log.status import Turns, group_of, status_of

@@ -17,11 +17,11 @@ from baton.core.failures.codes import class_of, told
 from baton.core.log.answers import asked, open_questions
 from baton.core.log.approvals import shown as without_secrets
 from baton.core.log.events import Ask, Entry, Event, Failure, Notice, Opens, Shown
+from baton.core.log.folding.workflow_limits import COUNTED
 from baton.core.log.records import Paused
 from baton.core.log.state import State, item_of, node_of, owner_of
 from baton.core.log.status import status_of
 from baton.core.log.undos import is_undo
-from baton.core.log.workflow_limits import COUNTED
 from baton.core.money import MICRO
 from baton.core.read.control_views import plain
 from baton.core.read.definition_views import UNITS, cap_view

@@ -1,6 +1,6 @@
 """What work elsewhere says of itself: that it is done, has failed, or is alive. The worker elsewhere shows a token.
 
-Tokens are in tokens.py, what a callback means to a saga in core/log/callbacks.py. Loaded with the first callback.
+Tokens are in tokens.py, what a callback means to a saga in core/log/folding/callbacks.py. Loaded with the first callback.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 from baton.core.conditions.schema import violations
 from baton.core.decide.program import Program
-from baton.core.log.callbacks import CALLBACK, HEARTBEAT, Said, completed_with, slot_in, why_over
 from baton.core.log.events import CallbackHeartbeat, Event, SignalReceived, Value
-from baton.core.log.signal_folds import fingerprint
+from baton.core.log.folding.callbacks import CALLBACK, HEARTBEAT, Said, completed_with, slot_in, why_over
+from baton.core.log.folding.signal_folds import fingerprint
 from baton.core.log.state import State, item_of, node_of
 from baton.core.log.work import Callback
 from baton.core.times import iso

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.program import Program
 from baton.core.log.events import CancelRequested, Forked, StepFailed, StepStopped
-from baton.core.log.forks import lineage_to
+from baton.core.log.folding.forks import lineage_to
 from baton.core.log.state import FORK_KEY, State, slot_of
 from baton.core.log.status import status_of
 from baton.core.log.undos import NAMED, Undoable

@@ -14,8 +14,8 @@ from baton.core.effects.rows import Row
 from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry, encode_entry, node_in
 from baton.core.log.events import Entry, Event, Forked, SagaEnded
-from baton.core.log.fold import closed, fold
-from baton.core.log.forks import fork_to
+from baton.core.log.folding.fold import closed, fold
+from baton.core.log.folding.forks import fork_to
 from baton.core.log.state import Segment, State
 from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
 from baton.ports import Blobs, Head, Log, Record, SagaRef, Wake

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from baton.core.limits import Limits
-from baton.core.log.rest import Pace, is_quiet
+from baton.core.log.folding.rest import Pace, is_quiet
 from baton.core.log.state import State
 from baton.core.log.status import Turns, group_of, status_of
 from baton.errors import CorruptLog, EngineFault

@@ -7,7 +7,7 @@ lease: open children, notices, what is due by itself.
 from __future__ import annotations
 
 from baton.core.limits import Limits
-from baton.core.log.rest import Pace
+from baton.core.log.folding.rest import Pace
 from baton.ports import SWEEP, TIMER, Head, Log
 from baton.runtime.invocation.store_retrier import StoreRetrier
 

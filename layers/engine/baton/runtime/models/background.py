@@ -12,7 +12,7 @@ from collections.abc import Collection
 from decimal import Decimal
 
 from baton.core.expressions.durations import lasting
-from baton.core.log.model_sums import UNANSWERED
+from baton.core.log.folding.model_sums import UNANSWERED
 from baton.core.log.records import Response
 from baton.core.log.work import Callback
 from baton.core.models.usage import Usage

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from baton.core.decide.builder import RunStep
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.log.agents import Agent, answer_of
-from baton.core.log.corrections import breaker_of
+from baton.core.log.folding.corrections import breaker_of
 from baton.core.log.records import Response, Segment
 from baton.core.log.state import State, owner_of
 from baton.core.log.work import Callback

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from baton.core.decide.builder import RunStep
-from baton.core.log.model_sums import UNANSWERED
+from baton.core.log.folding.model_sums import UNANSWERED
 from baton.core.log.records import Response
 from baton.core.log.state import State
 from baton.core.log.work import Callback

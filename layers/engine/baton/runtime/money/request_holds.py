@@ -15,8 +15,8 @@ import msgspec
 from baton.core.decide.builder import RunStep
 from baton.core.graph.graph import Cap
 from baton.core.log.agents import Agent
+from baton.core.log.folding.workflow_limits import SAGA, TERMINATE, failure_of
 from baton.core.log.state import State, Used, node_of, owner_of
-from baton.core.log.workflow_limits import SAGA, TERMINATE, failure_of
 from baton.core.models.usage import Usage, tokens_of
 from baton.core.money import micro_dollars
 from baton.ports import NoRoom, StepContext, StepFailure

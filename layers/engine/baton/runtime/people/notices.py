@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from baton.core.log.events import Ask, Event, NoticesSent, Shown, Untold
-from baton.core.log.inbox import Owed, audience_of
+from baton.core.log.folding.inbox import Owed, audience_of
 from baton.core.log.state import State
 from baton.errors import EngineFault
 from baton.ports.questions import NEVER

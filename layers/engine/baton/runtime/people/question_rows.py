@@ -1,6 +1,6 @@
 """The rows of a saga's questions in the inbox, and the places that a person has for pending ones.
 
-Loaded by the worker of a saga that asks. Which rows there are to be is decided in core/log/inbox.py.
+Loaded by the worker of a saga that asks. Which rows there are to be is decided in core/log/folding/inbox.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from baton.core.log.inbox import audience_of, person_of
+from baton.core.log.folding.inbox import audience_of, person_of
 from baton.core.log.records import Ask, Shown
 from baton.core.log.state import State
 from baton.errors import EngineFault

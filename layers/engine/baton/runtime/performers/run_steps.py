@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baton.core.decide.commands import RunSteps
-from baton.core.log.callbacks import said_of
+from baton.core.log.folding.callbacks import said_of
 from baton.core.log.work import Callback
 from baton.runtime.engine.parts import Parts
 from baton.runtime.engine.run import Run

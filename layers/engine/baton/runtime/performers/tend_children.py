@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from baton.core.decide.commands import TendChildren
 from baton.core.log.events import ChildReported, Failure
+from baton.core.log.folding.signal_folds import call_off
 from baton.core.log.opened import Child
-from baton.core.log.signal_folds import call_off
 from baton.core.log.state import State, node_of
 from baton.errors import UserError
 from baton.ports import SagaRef

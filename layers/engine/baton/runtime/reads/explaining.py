@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from baton.core.log.codec import decode_entry
-from baton.core.log.forks import lineage_to
+from baton.core.log.folding.forks import lineage_to
 from baton.core.read.timeline import Story
 from baton.errors import CorruptLog
 from baton.ports import Clock, Log

@@ -17,9 +17,9 @@ from baton.core.labels import label_problems
 from baton.core.limits import DAY_MS
 from baton.core.log.codec import encode_entry
 from baton.core.log.events import Entry, SagaStarted, Token, Value
+from baton.core.log.folding.workflow_limits import counts_of
 from baton.core.log.records import Sent
 from baton.core.log.references import PERIOD
-from baton.core.log.workflow_limits import counts_of
 from baton.errors import CorruptLog, InvalidInput, KeyReused, TooLarge
 from baton.ports import Definition, Head, Record, SagaRef, Wake
 from baton.ports.blobs import period_of

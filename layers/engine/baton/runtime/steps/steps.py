@@ -21,8 +21,8 @@ from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE, ToolSpec
 from baton.core.failures import quoted
 from baton.core.failures.retryafter import parse_retry_after
-from baton.core.log.callbacks import callback_of
 from baton.core.log.events import Failure, Response, Value
+from baton.core.log.folding.callbacks import callback_of
 from baton.core.log.state import State, item_of
 from baton.core.log.work import Callback
 from baton.core.models.tool import MODEL, TIMEOUT_MS

@@ -28,7 +28,7 @@ from baton.core.decide.decide import Advance, advance
 from baton.core.decide.outcomes import refused
 from baton.core.decide.program import Program
 from baton.core.log import events as ev
-from baton.core.log.inbox import before_the_end
+from baton.core.log.folding.inbox import before_the_end
 from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
 from baton.ports import Head, Message, SagaRef
 from baton.runtime.engine.log_writer import LogWriter, Superseded

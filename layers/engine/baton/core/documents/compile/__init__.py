@@ -10,25 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from baton.core.documents.compile import (
-    bounds,
-    edgefaults,
-    events,
-    expressions,
-    failing,
-    joins,
-    loopfaults,
-    many,
-    schedules,
-    schemas,
-    tools,
-)
+from baton.core.documents.compile import events, failing, many, schedules, tools
 from baton.core.documents.compile import kinds as of_kinds
-from baton.core.documents.compile.endless import endless
-from baton.core.documents.compile.named import Part, Parts, told_of, whole_of
-from baton.core.documents.compile.notes import children_of, no_such_child, notes_of
-from baton.core.documents.compile.sharing import shared_keys
-from baton.core.documents.compile.source import MAX_HINTS, Children, OutOfTime, Source, Tools, Within
+from baton.core.documents.compile.analysis import schemas
+from baton.core.documents.compile.analysis.source import MAX_HINTS, Children, OutOfTime, Source, Tools, Within
+from baton.core.documents.compile.checks import bounds, edgefaults, expressions, joins, loopfaults
+from baton.core.documents.compile.checks.endless import endless
+from baton.core.documents.compile.checks.named import Part, Parts, told_of, whole_of
+from baton.core.documents.compile.checks.notes import children_of, no_such_child, notes_of
+from baton.core.documents.compile.checks.sharing import shared_keys
 from baton.core.documents.definition import as_written, read_definition
 from baton.core.documents.expand import expanded
 from baton.core.documents.nodes.own import OwnKinds

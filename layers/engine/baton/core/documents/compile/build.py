@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from baton.core.conditions.model import Condition
 from baton.core.documents.compile import events
+from baton.core.documents.compile.analysis.flow import waits_for
+from baton.core.documents.compile.analysis.handling import policies_of, rules_of
+from baton.core.documents.compile.analysis.schemas import output_schema
 from baton.core.documents.compile.failing import named_tools
-from baton.core.documents.compile.flow import waits_for
-from baton.core.documents.compile.handling import policies_of, rules_of
 from baton.core.documents.compile.many import mapped
-from baton.core.documents.compile.schemas import output_schema
 from baton.core.documents.parts.compensate import PARALLEL
 from baton.core.documents.parts.control import PauseModel
 from baton.core.documents.parts.handler import HandlerModel
@@ -24,7 +24,7 @@ from baton.core.graph.graph import Branch, Cap, Catch, Graph, Handler, Join, Loo
 from baton.core.graph.inner import WHOLE_INPUT, inner_name, started
 
 if TYPE_CHECKING:
-    from baton.core.documents.compile.source import Source
+    from baton.core.documents.compile.analysis.source import Source
     from baton.core.documents.definition import LimitModel, NodeModel
     from baton.core.documents.parts.failing import CatchModel, PolicyModel
     from baton.core.effects.toolspec import ToolSpec

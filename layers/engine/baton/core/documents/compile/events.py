@@ -18,7 +18,7 @@ from baton.core.labels import MOST, label_problems
 from baton.errors import Problem
 
 if TYPE_CHECKING:
-    from baton.core.documents.compile.source import Source
+    from baton.core.documents.compile.analysis.source import Source
     from baton.core.documents.parts.outside import SignalRuleModel, StartRuleModel
 
 MOST_BYTES = 8_192

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from baton.core.documents.compile import rules
-from baton.core.documents.compile.expressions import Place, check_path, differ, first_of, types
-from baton.core.documents.compile.handling import rules_of, strange_names
-from baton.core.documents.compile.roots import root_hint
+from baton.core.documents.compile.analysis.handling import rules_of, strange_names
+from baton.core.documents.compile.checks.expressions import Place, check_path, differ, first_of, types
+from baton.core.documents.compile.checks.roots import root_hint
 from baton.core.documents.compile.tools import allows, exists, known, takes
 from baton.core.documents.parts.escalation import escalation_problems
 from baton.core.effects.toolspec import ONCE
@@ -29,7 +29,7 @@ from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.errors import Problem
 
 if TYPE_CHECKING:
-    from baton.core.documents.compile.source import Source
+    from baton.core.documents.compile.analysis.source import Source
     from baton.core.documents.definition import NodeModel, WorkflowModel
     from baton.core.documents.parts.failing import PolicyModel, ReactionModel
     from baton.core.failures.alternatives import Alternative

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from baton.core.documents.compile import build, rules, schemas, tools
-from baton.core.documents.compile.source import Source, Tools, may_run
+from baton.core.documents.compile import build, rules, tools
+from baton.core.documents.compile.analysis import schemas
+from baton.core.documents.compile.analysis.source import Source, Tools, may_run
 from baton.core.documents.nodes.model import NodeModel
 from baton.core.documents.parts.compensate import NONE
 from baton.core.documents.parts.replan import ReplanModel

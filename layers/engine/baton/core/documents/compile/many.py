@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from baton.core.documents.compile.flow import waits_for
-from baton.core.documents.compile.known import follow
+from baton.core.documents.compile.analysis.flow import waits_for
+from baton.core.documents.compile.checks.known import follow
 from baton.core.documents.nodes.base import REPLAN
 from baton.core.expressions import expressions_in, lone_path
 from baton.core.graph.graph import Each, Node
 from baton.errors import Problem
 
 if TYPE_CHECKING:
-    from baton.core.documents.compile.source import Source
+    from baton.core.documents.compile.analysis.source import Source
     from baton.core.documents.parts.many import MapModel
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from baton.core.documents.compile.handling import rules_of
+from baton.core.documents.compile.analysis.handling import rules_of
 from baton.core.failures.codes import CLASSES, CODES, UNTRIED, class_of
 from baton.core.failures.misspelt import near
 from baton.core.failures.policy import ANY, Change, Rules
@@ -17,7 +17,7 @@ from baton.core.failures.strategies.registry import END, STRATEGIES
 from baton.errors import Problem
 
 if TYPE_CHECKING:
-    from baton.core.documents.compile.source import Source
+    from baton.core.documents.compile.analysis.source import Source
     from baton.core.documents.definition import NodeModel, WorkflowModel
     from baton.core.documents.parts.failing import RetryModel
 

@@ -15,7 +15,7 @@ from baton.core.schedules.record import ScheduleRecord, given_at
 from baton.errors import Problem
 
 if TYPE_CHECKING:
-    from baton.core.documents.compile.source import Source
+    from baton.core.documents.compile.analysis.source import Source
 
 MOST_BYTES = 8_192
 _SOME_TICK = 1_767_225_600_000

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from baton.core.conditions.schema import violations
 from baton.core.conditions.schemaplan import is_schema
-from baton.core.documents.compile.source import may_run
+from baton.core.documents.compile.analysis.source import may_run
 from baton.core.effects.grants import off
 from baton.core.expressions import compile_template, escape, expressions_in
 from baton.errors import Problem
 
 if TYPE_CHECKING:
-    from baton.core.documents.compile.source import Source
+    from baton.core.documents.compile.analysis.source import Source
     from baton.core.effects.toolspec import ToolSpec
 
 # The tools that take a pipeline, and whether it may send requests.

@@ -1,6 +1,6 @@
 """What is done when a step fails: the shapes of `retry`, `on_failure`, `failover` and `catch`.
 
-What they mean is on docs/failures.md. What they become in a graph is core/documents/compile/handling.py's; whether the nodes
+What they mean is on docs/failures.md. What they become in a graph is core/documents/compile/analysis/handling.py's; whether the nodes
 and tools that they name exist is the compiler's.
 """
 

@@ -1,0 +1,184 @@
+"""Which nodes have certainly given an output when a node is ready, on every path that leads there.
+
+What is known along the edges, from the first nodes to the last. What follows forwards is in must_run.py; problems of an
+expression that cannot count on its node are in expressions.py.
+
+A node counts if it is sure to be done, whichever way led here, and has ended by then. What may be cut off by the end
+of a round is never among what is sure: must_run.py leaves it out. What is sure only because the saga ends otherwise depends
+on what has ended before the reader begins: so there is one answer for each set of such nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from itertools import islice
+
+from baton.core.documents.compile.analysis.ended import Ended
+from baton.core.documents.compile.analysis.flow import Flow, in_most, members
+from baton.core.documents.compile.analysis.lost import Lost
+from baton.core.documents.compile.analysis.must_run import Sure
+
+_MOST_TRIES = 3
+
+
+class Produced:
+    """For each node of a flow without circles: what it can read."""
+
+    def __init__(self, flow: Flow, go_on: Callable[[], None]) -> None:
+        """`go_on` is asked at each node, and raises when it takes too long."""
+        self._flow, self._go_on = flow, go_on
+        self._ended = Ended(flow)
+        self.lost = Lost(flow, go_on, self._ended.tolerated)
+        self._sure = Sure(flow, self._ended, self.lost, go_on)
+        self._knowing = {-1: Known(flow, self._ended, self.lost, self._sure, go_on)}
+        self._doomed = 0
+        """Nodes that have done something before the saga ends with what directly follows."""
+        for index in members(self._sure.doomed):
+            if any(flow.spots[other].ends for other in flow.spots[index].after):
+                self._doomed |= 1 << index
+
+    def has(self, reader: str, node: str, *, is_failed: bool = False) -> bool:
+        """Whether `node` has certainly given an output when `reader` is ready, or when that has failed."""
+        if reader in self._flow.ends:
+            return self._at_ends.has(reader, node, is_failed=is_failed)
+        by_then = self._ended.before[self._flow.at[reader]]
+        # Few readers count on an end at all: the least and the most that may be known come first.
+        return self._has(-1, reader, node, is_failed) and (
+            not self._doomed
+            or self._has(0, reader, node, is_failed)
+            or self._has(self._doomed & by_then, reader, node, is_failed)
+        )
+
+    def _has(self, ended_by_then: int, reader: str, node: str, is_failed: bool) -> bool:
+        """The same, if of the nodes behind which the saga ends these have ended by then."""
+        if ended_by_then not in self._knowing:
+            sure = Sure(self._flow, self._ended, self.lost, self._go_on, ended_by_then)
+            self._knowing[ended_by_then] = Known(self._flow, self._ended, self.lost, sure, self._go_on)
+        at, known = self._flow.at, self._knowing[ended_by_then]
+        found = known.when_failed(at[reader]) if is_failed else known.at[at[reader]]
+        return bool(found & self._ended.before[at[reader]] & 1 << at[node])
+
+    def awaited(self, reader: str, node: str) -> str:
+        """A node that the reader would have to come after, so that it does not begin before the saga ends without `node`.
+
+        Empty if there is none, or waiting for it does not help.
+        """
+        index = self._flow.at[reader]
+        spot = self._flow.spots[index]
+        can_wait = not (spot.need or spot.around or reader in self._flow.ends)
+        if not can_wait or not self._has(-1, reader, node, is_failed=False):
+            return ""
+        by_then = self._doomed & self._ended.before[index]
+        for other in islice(members(self._doomed & ~by_then), _MOST_TRIES):
+            is_circle = other == index or self._flow.behind[other] >> index & 1
+            if not is_circle and self._has(by_then | 1 << other, reader, node, is_failed=False):
+                return self._flow.names[other]
+        return ""
+
+    @cached_property
+    def _at_ends(self) -> Produced:
+        """What the ends themselves can read: for all others, a saga with an end that is reached does not go on."""
+        return Produced(self._flow.without_ends(), self._go_on)
+
+    def has_at_the_end(self, node: str) -> bool:
+        """Whether `node` has certainly given something in a saga that completes."""
+        return bool(self._sure.start >> self._flow.at[node] & 1)
+
+    def has_at_every_end(self, node: str) -> bool:
+        """The same, also in a saga that ends with an `end` or a `fail` of the document: it comes after the node."""
+        ends = self._flow.ends
+        known = self._at_ends if ends else self
+        return known.has_at_the_end(node) and all(known.has(end, node) for end in ends)
+
+    def is_sure_edge(self, src: str, dst: str) -> bool:
+        """Whether the edge is alive whenever `src` is done, or nothing else leads to `dst`."""
+        spot, receiver = self._flow.spots[self._flow.at[src]], self._flow.at[dst]
+        return len(self._flow.spots[receiver].before) == 1 or all(receiver in way for way in spot.ways)
+
+    def lost_by(self, node: str) -> tuple[str, bool]:
+        """A node whose failure, once it is caught, keeps this one from running, and whether it always does.
+
+        Empty if there is none.
+        """
+        found = self.lost.keeping(self._flow.at[node])
+        return ("", False) if found is None else (self._flow.names[found[0]], found[1])
+
+
+class Known:
+    """For each node: what is known along the edges, of what is sure."""
+
+    def __init__(self, flow: Flow, ended: Ended, lost: Lost, sure: Sure, go_on: Callable[[], None]) -> None:
+        self._flow, self._ended, self._lost, self._sure = flow, ended, lost, sure
+        self._firsts = frozenset(first for first, _ in flow.loops.values())
+        self.at: list[int] = []
+        """When the node is ready."""
+        self._at_failed: dict[int, int] = {}
+        for index in range(len(flow.spots)):
+            go_on()
+            self.at.append(self._at(index))
+            if ended.tolerated >> index & 1:
+                self._at_failed[index] = self.at[index] & self._from_failed(index)
+
+    def _at(self, index: int) -> int:
+        """What is sure when the node is ready."""
+        spot = self._flow.spots[index]
+        if not spot.before:
+            return self._sure.start
+        masks = [self._along(before, index) for before in spot.before]
+        known = in_most(masks, max(1, len(masks) - max(spot.need, 1) + 1))
+        if index in self._sure.calls:
+            known = self._with_called(index, known, masks)
+        may_be_failed = spot.tolerated > 0 and not spot.need
+        if may_be_failed or (index in self._firsts and self._ended.tolerated >> index & 1):
+            # A join that needs nothing but failures; or the first node of a loop, which came to its second round
+            # because a later node of the first round needed nothing else.
+            known &= self._from_failed(index)
+        if may_be_failed and self._lost.into[index]:
+            # Or only lost edges: then as much as is sure in any saga.
+            known &= self._sure.start
+        return known
+
+    def _with_called(self, index: int, known: int, masks: list[int]) -> int:
+        """With what is sure along the edges of all that were called: it waits for all, and none has failed."""
+        calls, before = self._sure.calls[index], self._flow.spots[index].before
+        is_growing = True
+        while is_growing:
+            found = known
+            for src, mask in zip(before, masks, strict=True):
+                if known & calls[src]:
+                    found |= mask
+            is_growing, known = found != known, found
+        return known
+
+    def _from_failed(self, index: int) -> int:
+        """What is sure when any of the edges has failed, which is tolerated."""
+        known = -1
+        for before in self._flow.spots[index].before:
+            if before in self._at_failed:
+                known &= self._at_failed[before]
+        return known
+
+    def when_failed(self, index: int) -> int:
+        """What is sure when the node has failed. A join may have failed before it was ready, or for what is lost."""
+        spot = self._flow.spots[index]
+        if spot.tolerated < 0:
+            return self.at[index]
+        is_lost = not spot.need and self._lost.into[index]
+        return self.at[index] & self._from_failed(index) & (self._sure.start if is_lost else -1)
+
+    def _along(self, src: int, dst: int) -> int:
+        """What is sure when an edge is alive."""
+        spot = self._flow.spots[src]
+        if any(dst in way for way in spot.caught):
+            # The sender has failed.
+            known = self.when_failed(src)
+            return known | in_all([facts for way, facts in self._sure.handled[src] if dst in way])
+        known = self.at[src] | self._sure.done[src]
+        ways = [facts for way, facts in self._sure.along.get(src, ()) if dst in way]
+        return known | in_all(ways)
+
+
+def in_all(masks: list[int]) -> int:
+    """What is in all of the sets; nothing, if there are none."""
+    return in_most(masks, len(masks))

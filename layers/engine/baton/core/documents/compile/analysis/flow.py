@@ -1,0 +1,224 @@
+"""A document's nodes as numbers, in their order: the questions about all paths through a graph are answered by it.
+
+Which node comes before which, and which receivers get a token together. Sets of nodes are integers, one bit per node:
+as sets of names, a chain of 10,000 would take gigabytes. Names and places of problems are not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from baton.core.documents.nodes.model import kind_of
+from baton.core.failures.codes import PERMANENT
+from baton.core.graph.graph import JOIN_FAILED, can_go_on
+
+if TYPE_CHECKING:
+    from baton.core.documents.compile.analysis.edges import Edges
+    from baton.core.documents.definition import JoinModel, NodeModel
+    from baton.core.documents.parts.many import MapModel
+
+
+@dataclass(slots=True)
+class Spot:
+    """One node. `need`: so many live edges, 0 for all; `tolerated` failures, -1 for none that it says.
+
+    `ways`: sets of receivers; when the node is done, those of one of the sets get a live token, and maybe others.
+    `caught`: the same when it has failed and one of the rules of its `catch` fits; `catches_all`: one always does.
+    `around`: the last nodes of the loops around it, outermost first. `takes`: whether it is a join that can go on although a
+    node before it has failed, or whose own failure may be caught. `ends`: the saga ends as soon as one edge is alive. `is_endless`:
+    the last node of a loop that never leaves it by itself, unless it fails.
+    """
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    ways: list[tuple[int, ...]]
+    need: int
+    tolerated: int
+    cancels: bool
+    asks: bool
+    around: tuple[int, ...] = ()
+    is_tail: bool = False
+    caught: tuple[tuple[int, ...], ...] = ()
+    catches_all: bool = False
+    takes: bool = False
+    ends: bool = False
+    is_endless: bool = False
+
+
+class Flow:
+    """The nodes that stand on no circle and behind none."""
+
+    def __init__(self, nodes: Mapping[str, NodeModel], edges: Edges) -> None:
+        self.names = edges.order
+        self.at = at = {name: index for index, name in enumerate(edges.order)}
+        self.spots: list[Spot] = []
+        self.behind: list[int] = []
+        """For each node: all that come before it, on any path."""
+        self.loops: dict[int, tuple[int, int]] = {}
+        """For each last node of a loop: the first one, and the set of all of them. Filled by loops.py."""
+        self.ends: set[str] = set()
+        """The nodes with which the saga ends, at once or later."""
+        for name in edges.order:
+            node = nodes[name]
+            before = tuple(at[other] for other in edges.before[name])
+            after = tuple(at[other] for other in edges.after[name] if other in at)
+            ways = [after]
+            if node.branch is not None or node.loop is not None or node.catch:
+                ways = [
+                    tuple(sorted(at[other] for other in way if other in at))
+                    for way in least_ways(node, edges.after[name])
+                ]
+            need, tolerated, cancels = waits_for(node.join, len(before))
+            spot = Spot(before, after, ways, need, tolerated, cancels, node.when is not None)
+            if node.loop is not None and is_always(node.loop.while_):
+                if node.loop.timeout_path:
+                    spot.ways = [tuple(sorted(at[one] for one in node.loop.timeout_path if one in at))]
+                else:
+                    spot.is_endless = True
+            if node.catch:
+                spot.caught = tuple(
+                    tuple(sorted(at[other] for other in way if other in at)) for way in caught_ways(node)
+                )
+                spot.catches_all = any(rule.fits_all for rule in node.catch)
+                spot.takes = tolerated >= 0 and any(
+                    rule.may_fit(JOIN_FAILED, PERMANENT) for rule in node.catch
+                )
+            spot.takes |= can_go_on(need, tolerated, len(before), cancels=cancels)
+            is_first = len(before) < 2 or need == 1
+            if kind_of(node).ends:
+                self.ends.add(name)
+                spot.ends = node.when is None and is_first
+            self.spots.append(spot)
+            mask = 0
+            for index in before:
+                mask |= self.behind[index] | 1 << index
+            self.behind.append(mask)
+
+    def without_ends(self) -> Flow:
+        """The same, where no node ends the saga."""
+        flow = copy(self)
+        flow.spots, flow.ends = [replace(spot, ends=False) for spot in self.spots], set()
+        return flow
+
+    def shared(self, first: int, second: int) -> int:
+        """How many loops are around both, the first one's own loop not counted: that is left by all its edges."""
+        mine = self.spots[first].around
+        mine = mine[:-1] if self.spots[first].is_tail else mine
+        count = 0
+        for one, other in zip(mine, self.spots[second].around, strict=False):
+            if one != other:
+                break
+            count += 1
+        return count
+
+    def level(self, index: int) -> int:
+        """How many loops are around what comes after the node when it leaves none but its own."""
+        spot = self.spots[index]
+        return len(spot.around) - spot.is_tail
+
+    def going(self, index: int, way: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+        """How many loops an outcome set stays in, and which nodes get a live token: in a loop that is left, none."""
+        if not self.spots[index].around:
+            return 0, way
+        levels = [self.shared(index, other) for other in way]
+        least = min(levels, default=self.level(index))
+        return least, tuple(other for other, level in zip(way, levels, strict=True) if level == least)
+
+
+def waits_for(join: JoinModel | MapModel | None, edges: int) -> tuple[int, int, bool]:
+    """How many live edges or items (0: all), how many failures (-1: it does not say), and whether the rest is cancelled."""
+    if join is None:
+        return 0, -1, True
+    need = {"all": 0, "any": 1}.get(str(join.wait_for)) if isinstance(join.wait_for, str) else join.wait_for
+    assert need is not None
+    tolerated = -1
+    if join.tolerated_failures is not None:
+        tolerated = join.tolerated_failures
+    elif join.tolerated_share is not None:
+        tolerated = edges * join.tolerated_share // 100
+    return need, tolerated, join.rest == "cancel"
+
+
+def is_always(condition: object) -> bool:
+    """Whether a condition is written as one that always holds."""
+    return isinstance(condition, str) and condition.strip() == "true"
+
+
+def always(node: NodeModel, receivers: Iterable[str]) -> set[str]:
+    """The receivers that neither `branch` nor `timeout_path` decides about, and that are no handlers."""
+    decided = set(choices(node, least=False, flat=True)[0]) if node.branch is not None else set()
+    decided.update(*caught_ways(node))
+    if node.loop is not None:
+        decided |= set(node.loop.timeout_path) - set(node.loop.break_path)
+    return set(receivers) - decided
+
+
+def choices(node: NodeModel, *, least: bool, flat: bool = False) -> list[tuple[str, ...]]:
+    """What a `branch` chooses: one of these sets; `least`, or maybe more with `choose`; `flat`: all in one."""
+    branch = node.branch
+    assert branch is not None
+    sets = [tuple(rule.then) for rule in branch.rules]
+    if branch.choose is not None:
+        sets = [(name,) for name in branch.among] if least else [tuple(branch.among)]
+    sets.append(tuple(branch.default))
+    return [tuple(name for one in sets for name in one)] if flat else sets
+
+
+def _ways(node: NodeModel, receivers: Iterable[str], *, least: bool) -> list[set[str]]:
+    plain = always(node, receivers)
+    ways = [plain]
+    if node.branch is not None:
+        ways = [plain.union(names) for names in choices(node, least=least)]
+    if node.loop is not None and node.loop.timeout_path:
+        ways.append(set(node.loop.timeout_path))
+    return ways
+
+
+def least_ways(node: NodeModel, receivers: Iterable[str]) -> list[set[str]]:
+    """Sets of receivers: whatever happens when the node is done, those of one of them get a live token."""
+    return _ways(node, receivers, least=True)
+
+
+def most_ways(node: NodeModel, receivers: Iterable[str]) -> list[set[str]]:
+    """Sets of receivers: whatever happens when the node is done, only those of one of them get a live token."""
+    return _ways(node, receivers, least=False)
+
+
+def caught_ways(node: NodeModel) -> list[set[str]]:
+    """Sets of receivers: when the node has failed and is caught, those of one of them get a live token."""
+    return [set(rule.then) for rule in node.catch]
+
+
+def members(mask: int) -> Iterator[int]:
+    """The numbers in a set."""
+    while mask:
+        last = mask & -mask
+        yield last.bit_length() - 1
+        mask ^= last
+
+
+def in_most(masks: list[int], least: int) -> int:
+    """What is in at least so many of the sets."""
+    if least <= 1:
+        found = 0
+        for mask in masks:
+            found |= mask
+        return found
+    if least == len(masks) or least * len(masks) > _MOST_WORK:
+        found = masks[0]
+        for mask in masks[1:]:
+            found &= mask
+        return found
+    counts = [0] * least
+    for mask in masks:
+        for index in range(least - 1, 0, -1):
+            counts[index] |= counts[index - 1] & mask
+        counts[0] |= mask
+    return counts[-1]
+
+
+# Beyond it, only nodes that are in all of the sets count: less than the truth, and never more.
+_MOST_WORK = 20_000

@@ -1,0 +1,266 @@
+"""What is sure to be done sooner or later once a node is done, as long as the saga does not fail (must-run).
+
+Facts that follow forwards, along every path. What has been before, and when, is in available_outputs.py. Every approximation
+here is for the worse: what is not proved does not count.
+
+A fact is a bit: that a node is done, in this round or, seen from outside of its loop, in every round of it. Besides,
+for joins that count and for loops:
+
+- a *voice*: that an edge into such a join is alive, or failed where that is tolerated; or that the join is over it;
+- a *call*: the same of an edge into a join that waits for all, or that this join does not fire: it is alive if it does;
+- an *end*: that a round of a loop ends with its last node done, or the loop is left by a branch or with one around it.
+
+Where a node ends the saga, everything follows, since nothing of what begins later needs to be right. That is so at once:
+the engine lets the end begin before anything else that its sender has made ready. It is not so while a node still runs of
+which only the end is sure to follow: until then, other nodes begin. For those, everything follows only if that node is
+among the ones that have ended by then (`ended_by_then`). A node that has another way is no such node: for what
+has ended before it chooses, it may yet choose the other way, and whatever is sure is sure by that way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from baton.core.documents.compile.analysis.ended import Ended
+from baton.core.documents.compile.analysis.flow import Flow, Spot, in_most, members
+from baton.core.documents.compile.analysis.lost import Lost
+
+# What follows from something that cannot happen: everything.
+_NEVER = -1
+
+
+class Sure:
+    """For each node, by its number, what follows from its being done."""
+
+    def __init__(
+        self, flow: Flow, ended: Ended, lost: Lost, go_on: Callable[[], None], ended_by_then: int = -1
+    ) -> None:
+        """`ended_by_then`: nodes that have ended when it is asked what is sure; all of them have when the saga is complete."""
+        self._flow, self._ended, self._lost, self._ended_by_then = flow, ended, lost, ended_by_then
+        count = len(flow.spots)
+        self._next_bit = count
+        self._voice: dict[tuple[int, int], int] = {}
+        self._voices: dict[int, int] = {}
+        self._all_voices = 0
+        for index, spot in enumerate(flow.spots):
+            if spot.need > 1 or spot.tolerated >= 0:
+                self._give_voices(index, spot)
+        self.calls: dict[int, dict[int, int]] = {}
+        """For joins that fire only if no edge has failed or is lost: the bit of the call of each sender."""
+        self._calls_in = dict.fromkeys(flow.loops, 0)
+        for index, spot in enumerate(flow.spots):
+            is_strict = spot.tolerated == 0 or (spot.tolerated < 0 and bool(ended.tolerated >> index & 1))
+            if (
+                spot.need == 0
+                and len(spot.before) > 1
+                and (
+                    is_strict
+                    or (spot.tolerated < 0 and (spot.around or lost.into[index] or index in ended.stopped_by))
+                )
+            ):
+                self.calls[index] = {before: self._new_bit() for before in spot.before}
+                for last in spot.around:
+                    self._calls_in[last] |= _union(self.calls[index].values())
+        self._calls_stopped: dict[int, int] = {}
+        """By join, the calls of the joins that do not fire any more once it has."""
+        for index, calls in self.calls.items():
+            for join in ended.stopped_by.get(index, ()):
+                self._calls_stopped[join] = self._calls_stopped.get(join, 0) | _union(calls.values())
+        self._may_be_stopped = ended.stopped_by.keys() | ended.cut.keys()
+        self._end = {last: self._new_bit() for last in flow.loops}
+        self._left = dict.fromkeys(flow.loops, -1)
+        self._firsts: dict[int, list[int]] = {}
+        for last, (first, _) in sorted(flow.loops.items(), key=lambda loop: loop[1][1].bit_count()):
+            self._firsts.setdefault(first, []).append(last)
+        self.done = [0] * count
+        """What follows from a node's being done; of the last node of a loop: and the loop's being left."""
+        self.along: dict[int, list[tuple[tuple[int, ...], int]]] = {}
+        """For nodes with several outcome sets: each, and what follows from its being taken."""
+        self.handled: dict[int, list[tuple[tuple[int, ...], int]]] = {}
+        """For nodes that catch their failures: each set of handlers, and what follows from its being taken."""
+        self.doomed = 0
+        """The nodes behind which, whatever they choose, the saga ends."""
+        self._called = [0] * count
+        self._called_failed: dict[int, int] = {}
+        for index in range(count - 1, -1, -1):
+            go_on()
+            self._look_at(index, flow.spots[index])
+        self.start = self._closed(
+            _union(self._if_alive(index) for index, spot in enumerate(flow.spots) if not spot.before)
+        )
+        """What is done in every saga that completes."""
+
+    def _new_bit(self) -> int:
+        self._next_bit += 1
+        return 1 << self._next_bit - 1
+
+    def _give_voices(self, index: int, spot: Spot) -> None:
+        self._voices[index] = 0
+        for before in spot.before:
+            self._voice[before, index] = bit = self._new_bit()
+            self._voices[index] |= bit
+            self._all_voices |= bit
+
+    def _look_at(self, index: int, spot: Spot) -> None:
+        ways = [self._flow.going(index, way) for way in spot.ways]
+        facts = [self._way(index, level, going) for level, going in ways]
+        after = _NEVER if spot.ends else 0 if spot.is_endless else in_most(facts, len(facts))
+        if len(ways) > 1:
+            self.along[index] = [(going, known) for (_, going), known in zip(ways, facts, strict=True)]
+        self.done[index] = 1 << index | after
+        if after == _NEVER:
+            self.doomed |= 1 << index
+            if not self._ended_by_then >> index & 1:
+                facts = [self._way(index, level, going, is_ending=False) for level, going in ways]
+                after = in_most(facts, len(facts))
+        # The last node of a loop leaves its own with every outcome set; one that leads further leaves more.
+        if spot.is_endless:
+            self._left[index] &= ~self._inside(index)
+        for (level, _), known in () if spot.is_endless else zip(ways, facts, strict=True):
+            for last in spot.around[level:]:
+                self._left[last] &= known | 1 << index
+        done = 1 << index | after
+        passed_on = self._failed(index) if self._ended.tolerated >> index & 1 else _NEVER
+        failed = self._caught(index, spot) & (_NEVER if spot.catches_all else passed_on)
+        if spot.is_tail:
+            self._left[spot.around[-1]] &= passed_on & failed
+        begun = self._begun(index, spot, done, is_done=True)
+        self.done[index] |= begun
+        begun &= self._begun(index, spot, failed)
+        if self._ended.tolerated >> index & 1:
+            passed_on = self._begun(index, spot, passed_on)
+            is_passed_on = not spot.need
+            self._called_failed[index] = self._kept(
+                index, passed_on if is_passed_on else 0 if spot.asks else begun & passed_on
+            )
+        self._called[index] = 0 if spot.asks else self._kept(index, begun)
+
+    def _inside(self, last: int) -> int:
+        """The facts about a round of a loop: they say nothing of another round, nor of the loop as a whole."""
+        body = self._flow.loops[last][1]
+        found = body | self._calls_in[last] | self._end[last]
+        for index in members(body):
+            found |= self._voices.get(index, 0) | self._end.get(index, 0)
+        return found
+
+    def _caught(self, index: int, spot: Spot) -> int:
+        """What follows when the node fails and a rule of its `catch` fits."""
+        after = _NEVER
+        for rule, way in enumerate(spot.caught):
+            level, going = self._flow.going(index, way)
+            facts = self._way(index, level, going, self._losing(index, rule))
+            after &= facts
+            self.handled.setdefault(index, []).append((going, facts))
+            for last in spot.around[level:]:
+                self._left[last] &= facts
+        return after
+
+    def _begun(self, index: int, spot: Spot, facts: int, *, is_done: bool = False) -> int:
+        """What follows once the node has begun, if these facts follow when it has ended that way."""
+        if facts == _NEVER:
+            return facts
+        if spot.is_tail:
+            own = spot.around[-1]
+            if is_done:
+                facts = 1 << index | self._end[own]
+            elif self._flow.loops[own][0] != index:
+                facts = self._end[own]
+        for last in self._firsts.get(index, ()):
+            if facts & self._end[last]:
+                facts |= self._out_of(last)
+        return facts
+
+    def _call(self, src: int, dst: int) -> int:
+        return self.calls[dst].get(src, 0) if dst in self.calls else 0
+
+    def _losing(self, index: int, rule: int) -> int:
+        """What follows from the edges that are lost when this rule of the node's `catch` fits."""
+        facts, cause = 0, self._lost.first_of[index] + rule
+        for src, dst in self._lost.losing(cause, self._may_be_stopped):
+            spot = self._flow.spots[dst]
+            if spot.tolerated >= 0 and not spot.need:
+                facts |= self._voice[src, dst]
+            facts |= self._call(src, dst)
+        return facts
+
+    def _if_alive(self, index: int, *, is_ending: bool = True) -> int:
+        """What follows when an edge to the node is alive, or it has none, and that is enough for it."""
+        return _NEVER if is_ending and self._flow.spots[index].ends else self._called[index]
+
+    def _way(
+        self, index: int, level: int, going: tuple[int, ...], facts: int = 0, *, is_ending: bool = True
+    ) -> int:
+        """What follows when these receivers get a live token, beside these facts; without `is_ending`, as if none ended the saga."""
+        for other in going:
+            if self._flow.spots[other].need <= 1 and self._lost.is_sure(index, other):
+                facts |= self._if_alive(other, is_ending=is_ending)
+            facts |= self._voice.get((index, other), 0) | self._call(index, other)
+        for last in self._flow.spots[index].around[level : self._flow.level(index)]:
+            facts |= self._end[last] | self._calls_to_come(index, last)
+        return self._closed(facts)
+
+    def _calls_to_come(self, index: int, last: int) -> int:
+        """The calls of joins in a loop that cannot have fired before the node ended, and never will in this round."""
+        body, before = self._flow.loops[last][1], self._ended.before
+        return _union(
+            _union(calls.values())
+            for join, calls in self.calls.items()
+            if body >> join & 1 and before[join] >> index & 1
+        )
+
+    def _failed(self, index: int) -> int:
+        """What follows when the node fails, or passes a failure on. The edges out of a loop are its last node's."""
+        flow, facts = self._flow, 0
+        level = flow.level(index)
+        for other in flow.spots[index].after:
+            if flow.shared(index, other) == level:
+                is_tolerant = flow.spots[other].tolerated >= 0
+                # A join that passes nothing on, since that would fail the saga, is as good as called.
+                called = self._called_failed.get(other, self._called[other])
+                facts |= self._voice[index, other] if is_tolerant else called
+                facts |= self._call(index, other)
+        return self._closed(facts)
+
+    def _out_of(self, last: int) -> int:
+        """What follows when a loop is left, whichever way, or stopped by a join behind it."""
+        facts = self._left[last]
+        body = self._flow.loops[last][1]
+        for index in members(body):
+            for join in self._ended.stopped_by.get(index, ()):
+                if not body >> join & 1:
+                    facts &= self._called[join] | self._voices.get(join, 0)
+        return facts
+
+    def _kept(self, index: int, facts: int) -> int:
+        """The facts that still hold if a node is only known to have been called: it may yet be stopped."""
+        around = self._flow.spots[index].around
+        for join in self._ended.stopped_by.get(index, ()):
+            instead = self._called[join] | self._voices.get(join, 0) | self._calls_stopped.get(join, 0)
+            for last in around:
+                if not self._flow.loops[last][1] >> join & 1:
+                    instead |= self._end[last]
+            facts &= instead
+        if index in self._ended.cut:
+            left = around[self._ended.cut[index] :]
+            facts &= _union(self._end[last] for last in left) | self._calls_in[left[0]]
+        return facts
+
+    def _closed(self, facts: int) -> int:
+        """With the joins that have enough voices."""
+        is_growing = bool(facts & self._all_voices)
+        while is_growing:
+            is_growing = False
+            for join, voices in self._voices.items():
+                spot = self._flow.spots[join]
+                enough = (facts & voices).bit_count() >= (spot.need or len(spot.before))
+                if enough and self._called[join] & ~facts:
+                    facts |= self._called[join]
+                    is_growing = True
+        return facts
+
+
+def _union(masks: Iterable[int]) -> int:
+    found = 0
+    for mask in masks:
+        found |= mask
+    return found

@@ -1,0 +1,264 @@
+"""A document whose shape is right, and what more than one check asks of it, each worked out once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from baton.core.conditions.document import read_condition
+from baton.core.conditions.model import Condition
+from baton.core.documents.compile.analysis.available_outputs import Produced
+from baton.core.documents.compile.analysis.edges import Edges
+from baton.core.documents.compile.analysis.flow import Flow
+from baton.core.documents.compile.analysis.handling import rules_of
+from baton.core.documents.compile.analysis.loops import Loops
+from baton.core.documents.definition import WorkflowModel
+from baton.core.documents.nodes.base import NodeDocument
+from baton.core.documents.nodes.model import kind_of
+from baton.core.effects.toolspec import ToolSpec
+from baton.core.expressions.spelling import nearest
+from baton.core.failures.alternatives import hooks_of, ways_of
+from baton.core.failures.failover import named
+from baton.core.failures.policy import Change
+from baton.core.graph.inner import name_of
+from baton.errors import Problem
+
+if TYPE_CHECKING:
+    from baton.core.documents.definition import NodeModel
+    from baton.core.documents.parts.failing import PolicyModel
+    from baton.core.failures.alternatives import Alternative
+
+Tools = Mapping[str, ToolSpec]
+Children = Mapping[str, Any]
+"""By reference (`NAME` or `NAME@VERSION`): the schema of what a child takes; None for one that takes anything."""
+# Looking for the nearest of many names takes long, and authors repair a document from its beginning.
+MAX_HINTS = 20
+
+
+@dataclass(frozen=True)
+class Within:
+    """What a graph knows of the document around it; `graph` is its name, empty for the document itself.
+
+    `inputs`: by the names of graphs, the schemas of what these take. `outer`: nodes of the document whose outputs it sees. `has_item`: it is
+    started once for each item of a list. `seen`: by the node that starts a graph (empty for the failure handler), the template of what
+    that sees from there.
+    """
+
+    graph: str = ""
+    inputs: Children = field(default_factory=dict)
+    outer: frozenset[str] = frozenset()
+    has_item: bool = False
+    seen: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Those of all graphs of the document."""
+        return [name_of(graph) for graph in self.inputs]
+
+
+ALONE = Within()
+
+
+class OutOfTime(Exception):
+    """The document takes too long to compile. `place`: where that was found."""
+
+    def __init__(self, place: str = "") -> None:
+        super().__init__(place)
+        self.place = place
+
+
+@dataclass
+class Source:
+    """The model of a document. Not `is_whole`: some nodes are only what is left of them, or stand in for others.
+
+    `has_time` says whether the compiler may go on.
+    """
+
+    model: WorkflowModel
+    tools: Tools
+    is_whole: bool = True
+    children: Children = field(default_factory=dict)
+    hints_left: int = MAX_HINTS
+    has_time: Callable[[], bool] = lambda: True
+    tries_left: int = MAX_HINTS
+    asked_for: dict[str, bool] = field(default_factory=dict)
+    within: Within = ALONE
+
+    @property
+    def nodes(self) -> dict[str, NodeModel]:
+        return self.model.nodes
+
+    @cached_property
+    def kinds(self) -> dict[str, NodeDocument]:
+        """By node, its kind."""
+        return {name: kind_of(node) for name, node in self.nodes.items()}
+
+    def tool(self, name: str) -> str:
+        """The tool whose attempts can fail at a node, or an empty string."""
+        return self.kinds[name].tool(self.nodes[name])
+
+    def hint(self, name: str, known: Iterable[str]) -> str:
+        """The nearest known name, for the first few problems."""
+        self.hints_left -= 1
+        return nearest(name, known) if self.hints_left >= 0 else ""
+
+    def go_on(self, place: str = "") -> None:
+        """Asked at each node and each condition. Raises `OutOfTime`."""
+        if not self.has_time():
+            raise OutOfTime(place)
+
+    @cached_property
+    def edges(self) -> Edges:
+        return Edges(self.nodes)
+
+    @cached_property
+    def flow(self) -> Flow:
+        return Flow(self.nodes, self.edges)
+
+    @cached_property
+    def loops(self) -> Loops:
+        return Loops(self.nodes, self.edges, self.flow)
+
+    @cached_property
+    def produced(self) -> Produced | None:
+        """What each node can count on; None when there is too much wrong with the edges to say."""
+        if not self.is_whole or self.edges.problems or self.edges.circle or self.loops.problems:
+            return None
+        return Produced(self.flow, self.go_on)
+
+    @cached_property
+    def read(self) -> dict[str, Read]:
+        """All conditions, by their places."""
+        found = {}
+        for place, value, of, names in (*_conditions(self.nodes), *self._conditions_of_policies()):
+            self.go_on(place)
+            condition, problems = read_condition(value, place, self.model.schemas, of=of)
+            found[place] = Read(condition, tuple(problems), of, names)
+        return found
+
+    @cached_property
+    def asked(self) -> list[Any]:
+        """All conditions, as they are written."""
+        return [value for _, value, _, _ in (*_conditions(self.nodes), *self._conditions_of_policies())]
+
+    def condition(self, place: str) -> Condition | None:
+        """The condition that stands there, if it can be read."""
+        return self.read[place].condition
+
+    # ---- failures ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def allowed(self) -> Tools:
+        """The tools that may run."""
+        rails = self.model.guardrails
+        if rails is None or rails.allowed_tools is None:
+            return self.tools
+        return {name: spec for name, spec in self.tools.items() if may_run(name, rails.allowed_tools)}
+
+    @cached_property
+    def tasks(self) -> tuple[str, ...]:
+        """The nodes whose attempts at a tool can fail."""
+        return tuple(name for name in self.nodes if self.tool(name))
+
+    @cached_property
+    def failures(self) -> dict[str, Change]:
+        """The rules of the document."""
+        return rules_of(self.model.retry, self.model.on_failure)
+
+    @cached_property
+    def known_names(self) -> frozenset[str]:
+        """Tools, and what these carry out under names that only they and documents know."""
+        said = (name for spec in self.tools.values() for name in (*spec.carries_out, *spec.hints))
+        return frozenset((*self.tools, *said))
+
+    @cached_property
+    def hinted(self) -> dict[str, Change]:
+        """By node, the hints that policies name for it."""
+        found: dict[str, Change] = {}
+        for _, policy, names in self.policies:
+            if (hint := policy.then.hint) is not None:
+                for name in names:
+                    found[name] = Change(hints=(*(found.get(name, Change()).hints or ()), hint))
+        return found
+
+    @cached_property
+    def policies(self) -> list[Placed]:
+        """The failover policies of nodes and of the document."""
+        found = []
+        for name, node in self.nodes.items():
+            for index, policy in enumerate(node.failover):
+                found.append(Placed(f"/nodes/{name}/failover/{index}", policy, (name,)))
+        for index, policy in enumerate(self.model.failover):
+            self.go_on(f"/failover/{index}")
+            when = policy.when
+            fitting = (name for name in self.tasks if named(name, when.node))
+            names = tuple(name for name in fitting if named(self.tool(name), when.tool))
+            found.append(Placed(f"/failover/{index}", policy, names))
+        return found
+
+    def _conditions_of_policies(self) -> Iterable[tuple[str, Any, str, tuple[str, ...]]]:
+        for place, policy, names in self.policies:
+            if policy.when.if_ is not None:
+                yield f"{place}/when/if", policy.when.if_, "last_error", names
+
+    def ways(self, tool: str) -> tuple[Alternative, ...]:
+        """How else the work of a tool can be done, by tools that may run."""
+        if tool not in self._ways:
+            self._ways[tool] = ways_of(tool, self.allowed)
+        return self._ways[tool]
+
+    def hooks(self, tool: str) -> dict[str, str]:
+        """By hook, the tool that carries it out for this one."""
+        if tool not in self._hooks:
+            self._hooks[tool] = hooks_of(tool, self.allowed)
+        return self._hooks[tool]
+
+    @cached_property
+    def _ways(self) -> dict[str, tuple[Alternative, ...]]:
+        return {}
+
+    @cached_property
+    def _hooks(self) -> dict[str, dict[str, str]]:
+        return {}
+
+
+class Read(NamedTuple):
+    """A condition, if it can be read, and what is wrong with it; what it is about, and at which nodes it is asked."""
+
+    condition: Condition | None
+    problems: tuple[Problem, ...]
+    of: str
+    nodes: tuple[str, ...]
+
+
+class Placed(NamedTuple):
+    """A policy, where it stands, and the nodes that it is for."""
+
+    place: str
+    policy: PolicyModel
+    nodes: tuple[str, ...]
+
+
+def may_run(tool: str, patterns: Iterable[str] | None) -> bool:
+    """Whether a tool is one of those that may run; `*` stands for any text."""
+    return patterns is None or any(
+        re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), tool) for pattern in patterns
+    )
+
+
+def _conditions(nodes: Mapping[str, NodeModel]) -> Iterable[tuple[str, Any, str, tuple[str, ...]]]:
+    """(JSON Pointer, condition, what it is about if it does not say, where it is asked)."""
+    for name, node in nodes.items():
+        if node.when is not None:
+            yield f"/nodes/{name}/when", node.when, "input", (name,)
+        if node.branch is not None:
+            for index, rule in enumerate(node.branch.rules):
+                yield f"/nodes/{name}/branch/rules/{index}/if", rule.if_, "output", (name,)
+        if node.loop is not None:
+            yield f"/nodes/{name}/loop/while", node.loop.while_, "output", (name,)
+        for index, caught in enumerate(node.catch):
+            if caught.if_ is not None:
+                yield f"/nodes/{name}/catch/{index}/if", caught.if_, "last_error", (name,)

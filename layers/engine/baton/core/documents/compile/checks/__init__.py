@@ -1,0 +1,1 @@
+"""What can be wrong with a document, one file for each kind of mistake."""

@@ -1,0 +1,385 @@
+"""Named graphs of a document: each is compiled as a document of its own, with what it has of the document around it.
+
+A graph sees the input of its starter, unless the node that names it says `with` or `input`; its own nodes; and, of the place that
+starts it, `item` and `index`, `last_error`, and what nodes of the document gave, where it has no node of that name itself. What it
+sees besides its input is a template that its starter renders. An agent with `map` becomes a graph of one node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from msgspec import structs
+
+from baton.core.documents.compile.analysis.source import Within
+from baton.core.documents.definition import WorkflowModel
+from baton.core.documents.named import GraphModel
+from baton.core.documents.nodes.base import MAP
+from baton.core.documents.nodes.model import BY_KEY
+from baton.core.expressions import escape
+from baton.core.graph.graph import Graph
+from baton.core.graph.inner import inner_name
+from baton.errors import Problem
+
+_Object = dict[str, Any]
+GRAPHS, HANDLER = "graphs", "failure_handler"
+OWN = tuple(GraphModel.model_fields)
+"""What a graph says itself."""
+_ONLY_OF_DOCUMENTS = (
+    "$schema", "name", "owner", "metadata", "guardrails", GRAPHS, HANDLER, "schedule", "events"
+)  # fmt: skip
+SHARED = tuple(
+    {field.alias or name for name, field in WorkflowModel.model_fields.items()} - {*OWN, *_ONLY_OF_DOCUMENTS}
+)
+"""What it has of the document as it is."""
+_NOT_OF_A_GRAPH = (*_ONLY_OF_DOCUMENTS, *SHARED)
+_LIFTED = {key for key, kind in BY_KEY.items() if kind.lifted}
+_OUTSIDE = ("after", "when", "branch", "loop", "join", "catch", "limits", "description", "map")
+"""What says where such a node stands; the rest is about one item."""
+_CTX = re.compile(r"(has\(\s*)?\bctx\.([A-Za-z_][A-Za-z0-9_]*)(\.output\?)?")
+_SEEN = re.compile(r"\b(item|index|last_error)\b")
+_EXPRESSION = re.compile(r"(?<!\$)\$\{([^}]*)\}")
+_CONDITIONS = {"when", "if", "while", "until"}
+MOST_GRAPHS = 100
+"""Of one document, agents with `map` among them: each is compiled with all that it has of the document."""
+
+
+@dataclass
+class Part:
+    """A graph that is compiled as a document: the document itself (without a name), or one that it names."""
+
+    name: str
+    value: Any
+    lifted: dict[str, str] = field(default_factory=dict)
+    """By node that has become a graph of one node: the key of its kind."""
+    lifted_from: Part | None = None
+    """Where the node stands that this graph has been."""
+    at: str = ""
+    """Its place, or that of the node."""
+
+    @property
+    def nodes(self) -> Mapping[str, Any]:
+        nodes = self.value.get("nodes") if isinstance(self.value, dict) else None
+        return (
+            {name: node for name, node in nodes.items() if isinstance(node, dict)}
+            if isinstance(nodes, dict)
+            else {}
+        )
+
+    @cached_property
+    def text(self) -> tuple[str, ...]:
+        """Every expression and condition that its author has written in it. Other texts, prompts among them, may say `ctx.name` and mean no value."""
+        keys = OWN if self.name else ("nodes", "output")
+        return tuple(_texts([self.value.get(key) for key in keys])) if isinstance(self.value, dict) else ()
+
+    @cached_property
+    def seen(self) -> frozenset[str]:
+        """`item`, `index` and `last_error`, as far as it names them."""
+        return frozenset(root for text in self.text for root in _SEEN.findall(text))
+
+    def told(self, problem: Problem) -> Problem | None:
+        """The problem where its author can mend it; None where it is about what the graph has of the document."""
+        _, *steps = problem.path.split("/")
+        if steps[:1] == ["nodes"] and steps[2:3] == ["graph"] and len(steps) > 3:
+            steps = steps[:3]  # it is about what is seen from there
+        if steps[:2] == [HANDLER, "graph"]:
+            steps = steps[:2]
+        if steps[:1] == ["nodes"] and len(steps) > 1 and steps[1] in self.lifted and steps[2:3] == ["graph"]:
+            steps = [*steps[:2], self.lifted[steps[1]]]
+        if not self.name:
+            return replace(problem, path="".join(f"/{step}" for step in steps))
+        if steps[:1] and steps[0] not in OWN:
+            return None
+        if self.lifted_from is not None:
+            steps = steps[2:]
+        return replace(problem, path=self.at + "".join(f"/{step}" for step in steps))
+
+
+class Parts:
+    """The document and its graphs, the document first."""
+
+    def __init__(self, document: Any) -> None:
+        self.problems: list[Problem] = []
+        self.all = [Part("", document)]
+        if not isinstance(document, dict) or not (GRAPHS in document or _has_lifted(document)):
+            return
+        whole = {key: value for key, value in document.items() if key != GRAPHS}
+        self.all = [Part("", whole)]
+        if (count := _count(document)) > MOST_GRAPHS:
+            what = f"{count:,} graphs, agents with `map` included; a document has at most {MOST_GRAPHS}"
+            self.problems.append(Problem(f"/{GRAPHS}", what, "give some of them a workflow of their own"))
+            self.all = []
+            return
+        for name, graph in self._written(document.get(GRAPHS, {})):
+            self.all.append(Part(name, _as_document(whole, graph), at=f"/{GRAPHS}/{escape(name)}"))
+        names = {part.name for part in self.all}
+        for part in [*self.all]:
+            self._lift(part, whole, names)
+        self._by_name = {part.name: part for part in self.all}
+        self._inputs: dict[str, Any] = {}
+        for part in self.all[1:]:
+            part.value = {**part.value, **({} if (known := self._input(part)) is None else {"input": known})}
+
+    def _written(self, graphs: Any) -> Iterator[tuple[str, _Object]]:
+        if not isinstance(graphs, dict):
+            self.problems.append(
+                Problem(
+                    f"/{GRAPHS}",
+                    "must be an object",
+                    "write each graph under its name: `graphs: {first: {nodes: …}}`",
+                )
+            )
+            return
+        for name, graph in graphs.items():
+            place = f"/{GRAPHS}/{escape(name)}"
+            if not isinstance(graph, dict):
+                self.problems.append(
+                    Problem(place, "must be an object", "write `nodes`, and perhaps `output`")
+                )
+                continue
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name):
+                self.problems.append(
+                    Problem(place, f"`{name}` is not a name", "write letters, digits and `_`")
+                )
+                continue
+            for key in _NOT_OF_A_GRAPH:
+                if key in graph:
+                    hint = (
+                        f"leave it out: `{key}` of the document holds for its graphs"
+                        if key in SHARED
+                        else f"`{key}` is for the document"
+                    )
+                    self.problems.append(Problem(f"{place}/{key}", f"a graph has no `{key}`", hint))
+            yield name, {key: value for key, value in graph.items() if key not in _NOT_OF_A_GRAPH}
+
+    def _lift(self, part: Part, whole: _Object, names: set[str]) -> None:
+        """Each agent with `map` becomes a graph of its own, which has one node of the same name."""
+        made = {}
+        for name, node in part.nodes.items():
+            if not _is_lifted(node):
+                continue
+            graph = name
+            while graph in names:
+                graph += "_"
+            names.add(graph)
+            inside = {key: value for key, value in node.items() if key not in _OUTSIDE}
+            made[name] = {**{key: node[key] for key in _OUTSIDE if key in node}, "graph": graph}
+            part.lifted[name] = min(_LIFTED & node.keys())
+            body = {"nodes": {name: inside}, "output": f"${{ctx.{name}.output}}"}
+            at = f"{part.at}/nodes/{escape(name)}"
+            self.all.append(Part(graph, _as_document(whole, body), lifted_from=part, at=at))
+        if made:
+            part.value = {**part.value, "nodes": {**part.value["nodes"], **made}}
+
+    # ---- what a graph is started with ------------------------------------------------------------------------
+
+    def _users(self, graph: str) -> Iterator[tuple[Part, _Object, bool]]:
+        """Whatever names the graph: where, what it says, and whether it is done for each item of a list."""
+        for part in self.all:
+            for node in part.nodes.values():
+                if node.get("graph") == graph:
+                    yield part, node, "map" in node
+        handler = self.all[0].value.get(HANDLER)
+        if isinstance(handler, dict) and handler.get("graph") == graph:
+            yield self.all[0], handler, False
+
+    def _input(self, part: Part) -> Any:
+        """The schema of its input, as far as it is known; None for any value."""
+        if not part.name or "input" in part.value:
+            return part.value.get("input")
+        if part.name in self._inputs:
+            return self._inputs[part.name]
+        self._inputs[part.name] = None  # one that starts itself says nothing of it
+        found: list[Any] = []
+        for user, said, _ in self._users(part.name):
+            given = said.get("input", said.get("with"))
+            if given is None:
+                found.append(self._input(user))
+            elif isinstance(given, dict):
+                found.append(
+                    {
+                        "type": "object",
+                        "properties": {key: {} for key in given},
+                        "additionalProperties": False,
+                        "required": sorted(given),
+                    }
+                )
+            else:
+                found.append(None)
+        if found and all(one == found[0] for one in found):
+            self._inputs[part.name] = found[0]
+        return self._inputs[part.name]
+
+    # ---- what a graph sees -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _wanted(self) -> dict[str, dict[str, bool]]:
+        """By graph, the nodes of the document whose outputs it names, and whether they have to be there; through other graphs, too."""
+        wanted: dict[str, dict[str, bool]] = {part.name: {} for part in self.all}
+        outer = self.all[0].nodes
+        is_news = True
+        while is_news:
+            is_news = False
+            for part in self.all[1:]:
+                found = _named(part.text)
+                for node in part.nodes.values():
+                    found |= {
+                        name: strict or found.get(name, False)
+                        for name, strict in wanted.get(str(node.get("graph")), {}).items()
+                    }
+                mine, around = wanted[part.name], part.lifted_from.nodes if part.lifted_from else {}
+                for name, strict in found.items():
+                    is_there = (name in outer or name in around) and name not in part.nodes
+                    if is_there and (name not in mine or (strict and not mine[name])):
+                        mine[name], is_news = strict, True
+        return wanted
+
+    @cached_property
+    def _tells(self) -> frozenset[str]:
+        """The graphs that name `last_error`, or start another one that does."""
+        found, news = set[str](), {part.name for part in self.all[1:] if "last_error" in part.seen}
+        while news:
+            found |= news
+            starters = (
+                part.name
+                for part in self.all[1:]
+                if any(str(node.get("graph")) in news for node in part.nodes.values())
+            )
+            news = {*starters} - found
+        return frozenset(found)
+
+    def _template(self, part: Part, graph: str, *, is_mapped: bool) -> _Object:
+        named = self._by_name[graph].seen if graph in self._by_name else ()
+        seen: _Object = {root: f"${{{root}}}" for root in ("item", "index") if is_mapped and root in named}
+        if graph in self._tells:
+            seen["last_error"] = "${last_error}"
+        if wanted := self._wanted.get(graph):
+            seen["ctx"] = {
+                name: f"${{ctx.{name}.output{'' if strict else '?'}}}"
+                for name, strict in sorted(wanted.items())
+            }
+        return seen
+
+    def within(self, part: Part) -> Within:
+        """What the compiler is told of a part besides its document."""
+        if len(self.all) == 1:
+            return Within()
+        seen = {}
+        for name, node in part.nodes.items():
+            if "graph" in node:
+                seen[name] = self._template(part, str(node["graph"]), is_mapped="map" in node)
+        handler = None if part.name else part.value.get(HANDLER)
+        if isinstance(handler, dict) and "graph" in handler:
+            seen[""] = self._template(part, str(handler["graph"]), is_mapped=False)
+        users = [is_mapped for _, _, is_mapped in self._users(part.name)] if part.name else [False]
+        return Within(
+            graph=part.name,
+            inputs={inner_name("", one.name): self.declared(one) for one in self.all[1:]},
+            outer=frozenset(self._wanted[part.name]),
+            has_item=all(users),
+            seen=seen,
+        )
+
+    def declared(self, part: Part) -> Any:
+        """The schema that the graph itself says its input has."""
+        return None if part.name in self._inputs else part.value.get("input")
+
+    def hidden(self) -> Iterator[tuple[Part, Problem]]:
+        """Nodes of a graph that hide one of the document from another graph that it starts."""
+        for part in self.all[1:]:  # the document itself hides nothing
+            for name, node in part.nodes.items():
+                if name in part.lifted:
+                    continue
+                for wanted in self._wanted.get(str(node.get("graph")), {}):
+                    if wanted in part.nodes:
+                        message = f"`{node['graph']}` names `ctx.{wanted}` of the document, and a node of this graph has that name"
+                        yield (
+                            part,
+                            Problem(f"/nodes/{name}/graph", message, f"give `{wanted}` another name here"),
+                        )
+
+
+def _as_document(whole: _Object, graph: _Object) -> _Object:
+    """The graph as a document that can be compiled alone."""
+    name = whole.get("name")
+    shared = {key: whole[key] for key in SHARED if key in whole}
+    rails = whole.get("guardrails")
+    if isinstance(rails, dict) and "allowed_tools" in rails:
+        shared["guardrails"] = {"allowed_tools": rails["allowed_tools"]}
+    is_name = isinstance(name, str) and re.fullmatch(r"[a-z][a-z0-9-]{0,63}", name)
+    return {"name": name if is_name else "graph", **shared, **graph}
+
+
+def _is_lifted(node: Any) -> bool:
+    return isinstance(node, dict) and MAP in node and not _LIFTED.isdisjoint(node) and "graph" not in node
+
+
+def _has_lifted(document: _Object) -> bool:
+    return any(map(_is_lifted, _nodes_of([document])))
+
+
+def _count(document: _Object) -> int:
+    """How many graphs it comes to."""
+    graphs = document.get(GRAPHS)
+    written = list(graphs.values()) if isinstance(graphs, dict) else []
+    return len(written) + sum(map(_is_lifted, _nodes_of([document, *written])))
+
+
+def _nodes_of(graphs: Iterable[Any]) -> Iterator[Any]:
+    for graph in graphs:
+        nodes = graph.get("nodes") if isinstance(graph, dict) else None
+        yield from nodes.values() if isinstance(nodes, dict) else ()
+
+
+def _texts(value: Any, *, is_condition: bool = False) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from (value,) if is_condition else _EXPRESSION.findall(value)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one, is_condition=is_condition)
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield from _texts(one, is_condition=is_condition or key in _CONDITIONS)
+
+
+def _named(texts: Iterable[str]) -> dict[str, bool]:
+    """The nodes whose outputs are named, and whether these have to be there: no `?` is behind one, and nothing asks whether it is there."""
+    needed: dict[str, bool] = {}
+    asked = set()
+    for text in texts:
+        for has, name, optional in _CTX.findall(text):
+            asked |= {name} if has else set()
+            needed[name] = needed.get(name, False) or not optional
+    return {name: is_needed and name not in asked for name, is_needed in needed.items()}
+
+
+def told_of(parts: Parts, found: Sequence[tuple[Part, Sequence[Problem]]]) -> list[Problem]:
+    """All problems, where their author can mend them. One of what graphs have of the document is one where it is one in all of them."""
+    told = [*parts.problems, *(one for part, problem in parts.hidden() if (one := part.told(problem)))]
+    shared = [{problem.path for problem in problems} for _, problems in found]
+    for part, problems in found:
+        for problem in problems:
+            is_shared = problem.path.split("/")[1:2] and problem.path.split("/")[1] in SHARED
+            if is_shared and not all(problem.path in paths for paths in shared):
+                continue
+            if (one := part.told(problem)) is not None:
+                told.append(one)
+    return list(dict.fromkeys(told))
+
+
+def whole_of(parts: Parts, graphs: Sequence[tuple[Part, Graph]]) -> Graph:
+    """The graph of the document, with those that it names."""
+    (_, whole), *others = graphs
+    if not others:
+        return whole
+    named = {
+        part.name: structs.replace(
+            graph, name=inner_name(whole.name, part.name), input_schema=parts.declared(part)
+        )
+        for part, graph in others
+    }
+    return structs.replace(whole, graphs=named)

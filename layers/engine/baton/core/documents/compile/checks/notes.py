@@ -1,0 +1,96 @@
+"""Notes to the author: behaviour that may surprise, and facts that only the deployment knows. None is a problem.
+
+Problems, for which a document is refused, are elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from baton.core.documents.compile.checks.sharing import shared_keys
+from baton.core.expressions.durations import lasting
+from baton.core.graph.inner import name_of
+from baton.core.read.wording import listed
+
+if TYPE_CHECKING:
+    from baton.core.documents.compile.analysis.source import Tools
+    from baton.core.graph.graph import Graph
+
+MOST_NOTES = 100
+_NEAR = 0.7
+
+
+def notes_of(
+    graph: Graph, tools: Tools, *, invocation_ms: int, unknown: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """A sentence for each. `invocation_ms`: what an invocation of the worker has.
+
+    `unknown`: by reference, what is said of children that there are not.
+    """
+    said = unknown or {}
+    found = list(_notes_of(graph, tools, invocation_ms, said))
+    for name, inner in graph.graphs.items():
+        found += (f"in the graph `{name}`: {note}" for note in _notes_of(inner, tools, invocation_ms, said))
+    found += (f"no node starts the graph `{name}`" for name in _unused(graph))
+    if graph.handler is not None and graph.handler.workflow in said:
+        found.append(f"the failure handler is `{graph.handler.workflow}`: {said[graph.handler.workflow]}")
+    return tuple(found[:MOST_NOTES])
+
+
+def _notes_of(graph: Graph, tools: Tools, invocation_ms: int, said: Mapping[str, str]) -> Iterator[str]:
+    yield from shared_keys(graph, tools)
+    yield from _too_long(graph, invocation_ms)
+    yield from _skippable(graph)
+    for node in graph.work:
+        if node.workflow in said:
+            yield f"`{node.name}` starts `{node.workflow}`: {said[node.workflow]}"
+
+
+def _unused(graph: Graph) -> Iterator[str]:
+    """Named graphs that nothing starts."""
+    used = {node.workflow for one in (graph, *graph.graphs.values()) for node in one.work}
+    used |= set() if graph.handler is None else {graph.handler.workflow}
+    return (name for name, inner in graph.graphs.items() if inner.name not in used)
+
+
+def children_of(graph: Graph) -> tuple[str, ...]:
+    """The registered workflows that a graph starts, as nodes refer to them, each once; those that its named graphs start, too."""
+    handler = () if graph.handler is None else (graph.handler.workflow,)
+    graphs = (graph, *graph.graphs.values()) if graph.graphs else (graph,)
+    named = (*(node.workflow for one in graphs for node in one.work), *handler)
+    return tuple(dict.fromkeys(name for name in named if name and not name_of(name)))
+
+
+def no_such_child(reference: str, known: Collection[str]) -> str:
+    """The note about a child whose name is not known."""
+    near = get_close_matches(reference.partition("@")[0], known, n=1, cutoff=_NEAR)
+    hint = f"did you mean `{near[0]}`?" if near else "register it before a saga comes there"
+    return f"there is no workflow of that name; {hint}"
+
+
+def _skippable(graph: Graph) -> Iterator[str]:
+    """Failures without a handler when the conditions of their handlers do not hold."""
+    asking = {node.name for node in graph.nodes if node.when is not None}
+    for node in graph.nodes:
+        for then in dict.fromkeys(rule.then for rule in node.catch):
+            if asking.issuperset(then):
+                yield (
+                    f"`{node.name}` catches a failure with {listed(then)}: if `when` says no there, nothing runs and the "
+                    f"saga goes on. To let `{node.name}` fail then, write the condition as `if` in its `catch`; to handle "
+                    "the failure all the same, add a handler without `when`"
+                )
+
+
+def _too_long(graph: Graph, invocation_ms: int) -> Iterator[str]:
+    """One for each time that is too long: often it is that of one tool, which many nodes call."""
+    by_timeout: dict[int, list[str]] = {}
+    for node in graph.work:
+        if node.timeout_ms > invocation_ms and not node.workflow:
+            by_timeout.setdefault(node.timeout_ms, []).append(node.name)
+    for timeout_ms, names in by_timeout.items():
+        yield (
+            f"{listed(names)} may take {lasting(timeout_ms)}, and an invocation of the worker lasts "
+            f"{lasting(invocation_ms)}: an attempt is cut off with it. Lower the timeout, or raise `WorkerTimeout`"
+        )

@@ -1,0 +1,288 @@
+"""What the events about failing steps, questions and notices make of a state; for the table of fold.py.
+
+Each counts once: what is told again, or is about what is gone, changes nothing. The strategies and the failure matrix are
+imported where a step has failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.failures.strategies.base import History, LadderStep
+from baton.core.log import events as ev
+from baton.core.log.answers import (
+    APPROVE,
+    EXPIRED,
+    POLICY,
+    TRY_AGAIN,
+    USE,
+    asked,
+    notice_again,
+    open_questions,
+    question_of_key,
+)
+from baton.core.log.folding import inbox
+from baton.core.log.folding.callbacks import callback_over
+from baton.core.log.folding.corrections import corrected, useful
+from baton.core.log.folding.model_sums import with_models
+from baton.core.log.folding.recovery_folds import without_running
+from baton.core.log.folding.signal_folds import remember, signal_key
+from baton.core.log.folding.workflow_limits import pay
+from baton.core.log.state import (
+    ANSWER,
+    NOTICES_REMEMBERED,
+    UNKNOWN_OUTCOME,
+    Failing,
+    Held,
+    State,
+    slot_of,
+    without,
+)
+from baton.core.log.undos import is_undo
+from baton.core.models.tool import REFUSED
+
+
+def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
+    slot = slot_of(e.node, e.iteration, e.item)
+    if slot not in state.tokens:
+        return state
+    before = state.failing.get(slot)
+    if before is not None and before.attempts >= e.attempt:
+        return state
+    if e.callback:
+        state = callback_over(state, slot, e.callback, e.failure.code)
+    if slot in state.children:  # it has ended, and another one takes its place
+        state = replace(state, open=without(state.open, (slot,)))
+    correction = "" if before is None else before.correction
+    if e.failure.code == REFUSED:
+        state, correction = corrected(state, slot, e.ended_at), e.failure.message
+    failing = Failing(
+        attempts=e.attempt,
+        failure=e.failure,
+        handovers=(0 if before is None else before.handovers) + bool(e.callback),
+        history=History() if before is None else before.history,
+        policies={} if before is None else before.policies,
+        way=None if before is None else before.way,
+        arguments={} if before is None else before.arguments,
+        correction=correction,
+        kept=e.kept,
+        began=_began(before, e) if is_undo(slot) else 0,
+    )
+    return replace(
+        with_models(pay(state, slot, e.cost), slot, e.usage, e.assumed),
+        failing={**state.failing, slot: failing},
+        held=without(state.held, (slot,)),
+        recovery=replace(
+            without_running(state.recovery, slot),
+            consecutive_crashes=0,
+            interruptions={key: count for key, count in state.recovery.interruptions.items() if key != slot},
+        ),
+    )
+
+
+def _began(before: Failing | None, e: ev.AttemptFailed) -> int:
+    """When the attempts began that share the time of an inverse; anew once a person has decided."""
+    return before.began if before is not None and before.began else e.started_at
+
+
+def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
+    slot = slot_of(e.node, e.iteration, e.item)
+    failing = state.failing.get(slot)
+    if failing is None or failing.strategy:
+        return state
+    from baton.core.failures.strategies.ladder import after_step
+
+    step = LadderStep(strategy=e.strategy, hint=e.hint, way=e.way)
+    policies = failing.policies
+    if e.policy:
+        policies = {**policies, e.policy: policies.get(e.policy, 0) + 1}
+    failing = replace(
+        failing,
+        history=after_step(failing.history, step, now=e.at),
+        policies=policies,
+        strategy=e.strategy,
+        due_at=e.due_at,
+        hooks=e.hooks,
+        hint=e.hint,
+        way=failing.way if e.way is None else e.way,
+        arguments={**failing.arguments, **e.arguments},
+        ask=e.ask,
+        look=e.look,
+    )
+    after = replace(state, failing={**state.failing, slot: failing})
+    return after if e.ask is None else inbox.opened(after, e.ask)
+
+
+def step_held(state: State, e: ev.StepHeld) -> State:
+    """It is ready and waits. The time is not counted as one of pauses between attempts."""
+    slot = slot_of(e.node, e.iteration, e.item)
+    before, failing = state.held.get(slot), state.failing.get(slot)
+    if slot not in state.tokens or (before is not None and before.at >= e.at):
+        return state
+    held = Held(breaker=e.breaker, at=e.at, until=e.until, state=e.state)
+    after = replace(state, held={**state.held, slot: held})
+    if failing is None or not failing.history.since:
+        return after
+    history = replace(failing.history, since=failing.history.since + e.until - e.at)
+    began = failing.began and failing.began + e.until - e.at
+    return replace(after, failing={**state.failing, slot: replace(failing, history=history, began=began)})
+
+
+def question_closed(state: State, e: ev.QuestionClosed) -> State:
+    slot = slot_of(e.node, e.iteration, e.item)
+    state = useful(state, slot)
+    failing = state.failing.get(slot)
+    work = state.open.get(slot)
+    if work is not None and work.ask is not None and work.ask.id == e.ask:
+        if not e.by:
+            state = _closed_by_itself(state, e)
+        if work.ask.digest and e.action == APPROVE:
+            return _approved(state, slot, work.ask, work.arguments, e.by)
+        if not e.by:
+            return state
+    if failing is None or failing.ask is None or failing.ask.id != e.ask:
+        return state
+    from baton.core.failures.strategies.ladder import after_decision
+
+    is_doubt = failing.failure.code == UNKNOWN_OUTCOME and e.action in {TRY_AGAIN, USE}
+    failing = replace(
+        failing,
+        history=after_decision(failing.history) if e.action == TRY_AGAIN else failing.history,
+        strategy="",
+        ask=None,
+        arguments={**failing.arguments, **e.arguments},
+        # The claim that was asked about, and no other: which of two was later, no two clocks agree on.
+        decided=failing.failure.claim if is_doubt else "",
+        given=e.output,
+        began=0,
+    )
+    if not e.by and e.action != EXPIRED:
+        state = _closed_by_itself(state, e)
+    signals = tuple(other for other in state.signals if (other.name, other.key) != (ANSWER, e.by))
+    return replace(state, failing={**state.failing, slot: failing}, signals=signals)
+
+
+def _closed_by_itself(state: State, e: ev.QuestionClosed) -> State:
+    """Who answers it later is told so."""
+    told = EXPIRED if e.action == EXPIRED else POLICY
+    return replace(state, keys=remember(state, {signal_key(ANSWER, e.ask): told}))
+
+
+def _approved(state: State, slot: str, ask: ev.Ask, arguments: dict[str, Any], by: str) -> State:
+    """The step may make this call now, in this attempt or a later one, and no other."""
+    failing = state.failing.get(slot)
+    if failing is not None and arguments:
+        # What was called before the tool has made these arguments: it is not called again, or it could make others.
+        way = failing.way
+        is_over = way is not None and (way.first or way.shorten)
+        failing = replace(
+            failing,
+            arguments={**failing.arguments, **arguments},
+            hooks=(),
+            way=None if is_over else way,
+        )
+        state = replace(state, failing={**state.failing, slot: failing})
+    digests = tuple(dict.fromkeys((*state.approved.get(slot, ()), ask.digest)))
+    return replace(
+        state,
+        open=without(state.open, (slot,)),
+        approved={**state.approved, slot: digests},
+        signals=tuple(other for other in state.signals if (other.name, other.key) != (ANSWER, by)),
+    )
+
+
+def _with_ask(
+    state: State, e: ev.QuestionEscalated | ev.QuestionClaimed, change: Callable[[ev.Ask], ev.Ask]
+) -> State:
+    """With the question that the event is about changed, if it is open."""
+    slot = slot_of(e.node, e.iteration, e.item)
+    failing, work = state.failing.get(slot), state.open.get(slot)
+    if failing is not None and failing.ask is not None and failing.ask.id == e.ask:
+        ask = change(failing.ask)
+        after = replace(state, failing={**state.failing, slot: replace(failing, ask=ask)})
+        return inbox.moved(after, ask)
+    if work is not None and work.ask is not None and work.ask.id == e.ask:
+        ask = change(work.ask)
+        return inbox.moved(replace(state, open={**state.open, slot: replace(work, ask=ask)}), ask)
+    return state
+
+
+def question_escalated(state: State, e: ev.QuestionEscalated) -> State:
+    def change(ask: ev.Ask) -> ev.Ask:
+        left = tuple(step for step in ask.escalate if step.at > e.due)
+        ask = replace(ask, told_at=e.at, escalate=left)
+        # The former audience may not answer any more, and the claim of one of them is over.
+        return ask if e.to is None else replace(ask, to=e.to, candidates="", moved_at=e.at)
+
+    return _with_ask(state, e, change)
+
+
+def question_claimed(state: State, e: ev.QuestionClaimed) -> State:
+    def change(ask: ev.Ask) -> ev.Ask:
+        to, candidates = (e.to, ask.candidates or ask.to) if e.to else (ask.candidates or ask.to, "")
+        return replace(ask, to=to, candidates=candidates, moved_at=e.at)
+
+    return _with_ask(state, e, change)
+
+
+def notice_due(state: State, e: ev.NoticeDue) -> State:
+    outbox = state.outbox
+    if e.notice.key in outbox.sent or e.notice in outbox.due:
+        return state
+    due = (*outbox.due, e.notice)
+    # Each question of the inbox has room for one of its own, besides.
+    if len(due) > NOTICES_REMEMBERED + len(outbox.rows):
+        spare = inbox.first_spare(due, outbox.rows)
+        due = tuple(notice for notice in due if notice is not spare)
+    return replace(state, outbox=replace(outbox, due=due))
+
+
+def notices_sent(state: State, e: ev.NoticesSent) -> State:
+    due = tuple(notice for notice in state.outbox.due if notice.key not in e.keys)
+    new = (key for key in e.keys if key not in state.outbox.sent)
+    sent = (*state.outbox.sent, *new)[-NOTICES_REMEMBERED:]
+    after = replace(state, outbox=replace(state.outbox, due=due, sent=sent))
+    return inbox.noted(after, e.shown, e.withdrawn) if e.shown or e.withdrawn else after
+
+
+def asked_anew(state: State, now: int) -> State:
+    """With new notices for the questions that a fork has opened again: the first ones were sent long ago."""
+    anew = []
+    for slot, ask in open_questions(state):
+        if any(notice.key.endswith(f"/{ask.id}") for notice in state.outbox.due):
+            continue  # its first notice is still to be sent
+
+        anew.append(notice_again(state, slot, ask, now))
+    # All of them, however many: no entry follows in which those that find no room would come.
+    return inbox.opened_anew(replace(state, outbox=replace(state.outbox, due=(*state.outbox.due, *anew))))
+
+
+def decided(state: State) -> State:
+    """Incidents are over: their steps are tried again."""
+    if not state.failing:
+        return state
+    from baton.core.failures.strategies.ladder import after_decision
+    from baton.core.failures.strategies.registry import of
+
+    over = [slot for slot, failing in state.failing.items() if of(failing.strategy).parks]
+    if not over:
+        return state
+    state = forget_answers(state, over)
+    again = dict(state.failing)
+    for slot in over:
+        history = after_decision(again[slot].history)
+        again[slot] = replace(again[slot], history=history, ask=None, strategy="")
+        state = useful(state, slot)
+    return replace(state, failing=again)
+
+
+def forget_answers(state: State, slots: Collection[str]) -> State:
+    """Drops the answers to what these slots asked. The key of an answer begins with its question's."""
+    asks = {ask.id for slot, ask in asked(state) if slot in slots} if state.signals else set()
+    if not asks:
+        return state
+    kept = (one for one in state.signals if one.name != ANSWER or question_of_key(one.key) not in asks)
+    return replace(state, signals=tuple(kept))

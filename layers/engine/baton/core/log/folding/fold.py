@@ -1,0 +1,309 @@
+"""fold(state, entry) -> state: the only place where a log becomes a state.
+
+One small function per kind of event, registered in one table. A fold trusts the log but never counts twice: an event whose
+tokens are gone, whose wait is closed or whose key is known changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from baton.core.log import events as ev
+from baton.core.log.agents import is_turn, told
+from baton.core.log.folding.callbacks import callback_over, heartbeat_heard
+from baton.core.log.folding.corrections import useful
+from baton.core.log.folding.failure_folds import (
+    attempt_failed,
+    notice_due,
+    notices_sent,
+    question_claimed,
+    question_escalated,
+    step_held,
+    strategy_chosen,
+)
+from baton.core.log.folding.model_sums import with_models
+from baton.core.log.folding.open_folds import (
+    admitted,
+    alternative_began,
+    call_failed,
+    call_made,
+    callback_opened,
+    calls_began,
+    child_opened,
+    child_overdue,
+    child_reported,
+    gone_on,
+    items_began,
+    items_gathered,
+    join_fired,
+    map_stopped,
+    opened,
+    replan_ended,
+    turn_began,
+    wait_opened,
+    with_batch,
+)
+from baton.core.log.folding.recovery_folds import gave_up, interrupted, revived, without_running
+from baton.core.log.folding.settled_folds import consume, emit
+from baton.core.log.folding.signal_folds import not_taken, signal_received
+from baton.core.log.folding.undo_folds import (
+    after_undoing,
+    child_undone,
+    doubtful,
+    emptied,
+    linked,
+    question_closed,
+    set_aside,
+    step_stopped,
+    taken_up,
+    undo_began,
+    undo_passed,
+    undo_step_began,
+    undone,
+)
+from baton.core.log.folding.whole_folds import abandoned, cancelled, limited, parked, resumed, stopped
+from baton.core.log.folding.workflow_limits import pay
+from baton.core.log.maps import Map
+from baton.core.log.state import (
+    UNKNOWN_OUTCOME,
+    Origin,
+    State,
+    Used,
+    owner_of,
+    slot_of,
+    without,
+)
+from baton.errors import CorruptLog
+
+
+def fold(state: State, entry: ev.Entry) -> State:
+    """The state after `entry`. Raises `CorruptLog` when the entry is not the next one.
+
+    A fork's entry cannot be folded alone, because it goes back in time: see `fork_to`.
+    """
+    if entry.version != state.version + 1 or entry.branch != state.lineage.branch:
+        raise CorruptLog(
+            f"entry {entry.branch}/{entry.version} cannot follow {state.lineage.branch}/{state.version} of {state.origin.saga}"
+        )
+    return closed(state, entry, reduce(apply, entry.events, state))
+
+
+def closed(before: State, entry: ev.Entry, after: State) -> State:
+    """The state after `entry`, where `after` is the one behind its events."""
+    news: dict[str, Any] = {"version": entry.version, "last_at": entry.at}
+    if entry.epoch:
+        news["epoch"] = entry.epoch
+        if ev.Revived in map(type, entry.events):
+            news["recovery"] = replace(after.recovery, epoch=entry.epoch)
+        if entry.invocation != before.invocation:
+            news["invocation"] = entry.invocation
+            news["counts"] = replace(after.counts, invocations=before.counts.invocations + 1)
+    if entry.version == 1:
+        news["origin"] = replace(after.origin, traceparent=entry.traceparent)
+    return replace(after, **news)
+
+
+def apply(state: State, event: ev.Event) -> State:
+    """The state after one event of an entry, versions aside."""
+    return _TABLE[type(event)](state, event)
+
+
+def _started(state: State, e: ev.SagaStarted) -> State:
+    return replace(
+        state,
+        **emit(state, e.emits),
+        origin=Origin(
+            tenant=e.tenant,
+            saga=e.saga,
+            user=e.user,
+            workflow=e.workflow,
+            graph=e.graph,
+            input=e.input,
+            parent=e.parent,
+            parent_slot=e.slot,
+            parent_window=e.window,
+            depth=e.depth,
+            scope=e.scope,
+            handled=e.handled,
+            last=e.last,
+            started_at=e.at,
+            ends_by=e.ends_by,
+            expires=e.expires,
+            labels=e.labels,
+            outer=e.outer,
+            passed=e.passed,
+        ),
+        used=dict.fromkeys(e.counts, Used()),
+    )
+
+
+def _succeeded(state: State, e: ev.StepSucceeded) -> State:
+    if e.cost:
+        state = pay(state, slot_of(e.node, e.iteration, e.item), e.cost)
+    if e.usage or e.assumed:
+        slot = slot_of(e.node, e.iteration, e.item)
+        state = with_models(state, slot, e.usage, e.assumed, is_answered=True)
+    if e.callback:
+        state = callback_over(state, slot_of(e.node, e.iteration, e.item), e.callback, "")
+    if e.digest:
+        state = call_made(state, e)
+    if state.corrections and e.item and not is_turn(e.item):
+        state = useful(state, slot_of(e.node, e.iteration))
+    if (
+        state.undo.work is not None
+        and (slot := slot_of(e.node, e.iteration, e.item)) in state.undo.work.steps
+    ):
+        return undone(state, slot)
+    after = consume(state, e, e.output if e.keep else None)
+    return after if e.prior is None or after is state else linked(after, e)
+
+
+def _failed(state: State, e: ev.StepFailed) -> State:
+    slot = slot_of(e.node, e.iteration, e.item)
+    if slot not in state.tokens:
+        return state
+    state = with_models(pay(state, slot, e.cost), slot, e.usage, e.assumed)
+    if e.by:
+        state = replace(state, signals=not_taken(state, slot, e.by))
+    if e.callback:
+        state = callback_over(state, slot, e.callback, e.failure.code)
+    if state.undo.work is not None and slot in state.undo.work.steps:
+        return undone(state, slot, e.failure)
+    if e.failure.doubt or e.failure.code == UNKNOWN_OUTCOME or e.prior is not None:
+        state = doubtful(state, slot, e)
+    if e.stays and state.failure is None:
+        state = replace(state, undo=replace(state.undo, stays=True))
+    if state.open and not e.item:
+        e = with_batch(state, e)
+    if e.is_result:
+        return call_failed(consume(state, e, told(e.failure)), e)
+    if e.emits:  # those of its node: what an item fails with is its node's failure
+        return consume(state, replace(e, item=""), None)
+    # What was cut off when the saga stopped is not what has stopped it.
+    is_reason = e.prior is None or not state.is_stopping
+    return stopped(
+        state,
+        failure=state.failure or (e.failure if is_reason else None),
+        failing=without(state.failing, (slot,)),
+        held=without(state.held, (slot,)),
+        recovery=without_running(state.recovery, slot),
+    )
+
+
+def _skipped(state: State, e: ev.NodeSkipped) -> State:
+    return consume(state, e, None)
+
+
+def _began(state: State, e: ev.NodeBegan) -> State:
+    slot = slot_of(e.node, e.iteration, e.item)
+    news: dict[str, Any] = {}
+    if e.item and slot not in state.items and owner_of(slot) in state.tokens:
+        news = {"tokens": {**state.tokens, slot: {e.node: True}}, "items": {**state.items, slot: None}}
+    elif slot not in state.tokens:
+        return state
+    if slot not in state.begun:
+        news["begun"] = {**state.begun, slot: e.at}
+        news["first_started_at"] = {slot: e.at, **state.first_started_at}
+    return replace(state, **news) if news else state
+
+
+def _gave(state: State, e: ev.Gives) -> State:
+    return consume(state, e, e.output if e.keep else None)
+
+
+def _wait_closed(state: State, e: ev.WaitClosed) -> State:
+    signals = not_taken(state, slot_of(e.node, e.iteration, e.item), e.by)
+    return consume(state, e, e.output if e.keep else None, signals=signals)
+
+
+def _child_closed(state: State, e: ev.ChildClosed) -> State:
+    if e.by:
+        slot = slot_of(e.node, e.iteration, e.item)
+        state = replace(state, signals=not_taken(state, slot, e.by))
+    after = _gave(state, e)
+    return after if e.prior is None or after is state else linked(after, e)
+
+
+def _map_closed(state: State, e: ev.MapClosed) -> State:
+    work = state.open.get(slot_of(e.node, e.iteration))
+    if not e.goes_on or not isinstance(work, Map) or (e.fault is not None and not e.emits):
+        return _gave(state, e)
+    if work.late is not None:
+        return state  # it has gone on
+    return gone_on(consume(state, e, e.output if e.keep else None, stays=True), e)
+
+
+def _forked(state: State, e: ev.Forked) -> State:
+    raise CorruptLog(f"the fork of {state.origin.saga} to branch {e.branch} was folded as if it went forward")
+
+
+def _ended(state: State, e: ev.SagaEnded) -> State:
+    state = after_undoing(state)
+    return replace(state, **emptied(state), ended=e, result=None, orphaned_children=())
+
+
+_TABLE: dict[type, Callable[[State, Any], State]] = cast(
+    "dict[type, Callable[[State, Any], State]]",
+    {
+        ev.SagaStarted: _started,
+        ev.StepSucceeded: _succeeded,
+        ev.StepFailed: _failed,
+        ev.AttemptFailed: attempt_failed,
+        ev.StrategyChosen: strategy_chosen,
+        ev.StepHeld: step_held,
+        ev.QuestionClosed: question_closed,
+        ev.QuestionEscalated: question_escalated,
+        ev.QuestionClaimed: question_claimed,
+        ev.NoticeDue: notice_due,
+        ev.NoticesSent: notices_sent,
+        ev.StepInterrupted: interrupted,
+        ev.NodeSkipped: _skipped,
+        ev.JoinFired: join_fired,
+        ev.NodeAdmitted: admitted,
+        ev.NodeBegan: _began,
+        ev.NodePassed: _gave,
+        ev.WaitOpened: wait_opened,
+        ev.WaitClosed: _wait_closed,
+        ev.QuestionOpened: opened,
+        ev.CallbackOpened: callback_opened,
+        ev.CallbackHeartbeat: heartbeat_heard,
+        ev.AgentBegan: opened,
+        ev.TurnBegan: turn_began,
+        ev.CallsBegan: calls_began,
+        ev.AgentClosed: _gave,
+        ev.MapBegan: opened,
+        ev.ItemsBegan: items_began,
+        ev.ItemsGathered: items_gathered,
+        ev.MapStopped: map_stopped,
+        ev.MapClosed: _map_closed,
+        ev.MapEnded: _skipped,
+        ev.ReplanBegan: opened,
+        ev.AlternativeBegan: alternative_began,
+        ev.ReplanEnded: replan_ended,
+        ev.ChildOpened: child_opened,
+        ev.ChildOverdue: child_overdue,
+        ev.ChildReported: child_reported,
+        ev.ChildClosed: _child_closed,
+        ev.ChildrenAbandoned: abandoned,
+        ev.SignalReceived: signal_received,
+        ev.CancelRequested: cancelled,
+        ev.Revived: revived,
+        ev.GaveUp: gave_up,
+        ev.LimitReached: limited,
+        ev.Parked: parked,
+        ev.Resumed: resumed,
+        ev.UndoBegan: undo_began,
+        ev.UndoStepBegan: undo_step_began,
+        ev.UndoPassed: undo_passed,
+        ev.UndoSetAside: set_aside,
+        ev.UndoTakenUp: taken_up,
+        ev.ChildUndone: child_undone,
+        ev.StepStopped: step_stopped,
+        ev.Forked: _forked,
+        ev.SagaEnded: _ended,
+    },
+)

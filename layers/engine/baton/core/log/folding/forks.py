@@ -1,0 +1,165 @@
+"""fork_to(before, at_cut, entry) -> state: where a log goes back in time and on in a new branch.
+
+All other entries are folded by fold.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from msgspec.structs import replace
+
+from baton.core.log import events as ev
+from baton.core.log.folding.callbacks import completions_of
+from baton.core.log.folding.failure_folds import asked_anew, decided
+from baton.core.log.folding.signal_folds import call_off
+from baton.core.log.folding.workflow_limits import cut_back
+from baton.core.log.state import FORK_KEY, Failing, Lineage, Segment, State
+from baton.core.log.undos import Undoable
+from baton.errors import CorruptLog
+
+
+def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> State:
+    """The state with which branch `fork.branch` begins.
+
+    `before` is the state before the fork's entry, `at_cut` the one at version `fork.cut` of the same
+    history. Versions never go down: the new branch starts behind the fork's entry. Counters of what
+    really happened are kept, and so is what was spent; the time that is limited begins anew. The fork
+    gives revivals, cancels, parking and incidents a fresh start, forgets the signals behind the cut, and has
+    the notices of questions open at the cut sent again. Models are asked again, whatever their answers were. A child that is open on both sides goes on; any other open one
+    is left behind, to be cancelled, and opened anew where the cut needs it. So does work elsewhere, and what it has said
+    is kept: it says nothing twice.
+    """
+    if entry.version != before.version + 1 or entry.branch != before.lineage.branch:
+        raise CorruptLog(
+            f"fork {entry.branch}/{entry.version} cannot follow {before.lineage.branch}/{before.version}"
+        )
+    if fork.undo:
+        return _to_undo(before, entry, fork)
+    is_ending = bool(before.ended or before.is_stopping)
+    later = fork.at - at_cut.last_at
+    called_off = {
+        slot
+        for slot, child in at_cut.children.items()
+        if call_off(before, child) is not None and call_off(at_cut, child) is None
+    }
+    after = {
+        slot: work.after_fork(
+            before.open.get(slot),
+            is_ending=is_ending or slot in called_off,
+            later=later,
+        )
+        for slot, work in at_cut.open.items()
+    }
+    kept = {slot: work for slot, work in after.items() if work is not None}
+    said = completions_of(kept, before)
+    staying = {work.orphan.saga for work in kept.values() if work.orphan is not None}
+    running = [work.orphan for work in before.open.values() if work.orphan is not None]
+    forks = {key: value for key, value in before.keys.items() if key.startswith(FORK_KEY)}
+    if fork.key:
+        forks[FORK_KEY + fork.key] = str(fork.cut)
+    forked = replace(
+        at_cut,
+        version=entry.version,
+        lineage=Lineage(branch=fork.branch, first=entry.version + 1, closed=lineage_to(at_cut)),
+        last_at=entry.at,
+        epoch=before.epoch,
+        invocation=before.invocation,
+        counts=replace(before.counts, steps=at_cut.counts.steps),
+        begun=dict.fromkeys(at_cut.begun, fork.at),
+        money=before.money,
+        used=cut_back(before, at_cut, fork.at),
+        failing={slot: _with_time(failing, later) for slot, failing in at_cut.failing.items()},
+        outbox=before.outbox,
+        keys={**at_cut.keys, **forks, **{key: before.keys[key] for key in said}},
+        signals=(*at_cut.signals, *(one for one in said.values() if one not in at_cut.signals)),
+        open=kept,
+        corrections={},
+        undo=_undoable(before.undo, at_cut.undo, fork.cut, at_cut.tokens),
+        held={},
+        pauses={
+            slot: replace(paused, ends_by=paused.ends_by and paused.ends_by + later)
+            for slot, paused in at_cut.pauses.items()
+        },
+        orphaned_children=(
+            *before.orphaned_children,
+            *(child for child in running if child.saga not in staying),
+        ),
+    )
+    return asked_anew(afresh(forked), fork.at)
+
+
+def afresh(at_cut: State) -> State:
+    """What is at a cut, less what had stopped the saga as a whole: a fork gives that a fresh start."""
+    recovery = replace(at_cut.recovery, consecutive_crashes=0, interruptions={})
+    free = replace(at_cut, cancel=None, failure=None, result=None, parked=None, ended=None, recovery=recovery)
+    return decided(free)
+
+
+def _undoable(before: Undoable, at_cut: Undoable, cut: int, waiting: Collection[str]) -> Undoable:
+    """What was undone before stays undone, and what could not be stays to be taken up again, as far as it is not behind the cut; once,
+    where the list at the cut has it, too.
+
+    Steps in doubt that are done again, because they are `waiting` at the cut, are met again.
+    """
+    doubtful, unsure = at_cut.doubtful, at_cut.unsure
+    if not (
+        before.rounds or before.alone or before.standing or before.spans or at_cut.stays or doubtful or unsure
+    ):
+        return at_cut
+    anew = {slot: cut for slot in unsure if slot in waiting}
+    return replace(
+        at_cut,
+        work=None,
+        stays=False,
+        doubtful=tuple(slot for slot in doubtful if slot not in waiting),
+        unsure=tuple(slot for slot in unsure if slot not in anew),
+        doubts=at_cut.doubts - len(anew),
+        redone={**at_cut.redone, **anew},
+        failed=tuple(one for one in before.failed if one.version <= cut and not at_cut.has(one)),
+        rounds=before.rounds,
+        standing=before.standing,
+        alone=before.alone,
+        spans=before.spans,
+    )
+
+
+def _to_undo(before: State, entry: ev.Entry, fork: ev.Forked) -> State:
+    """The state of an ended saga that goes on to undo what it has done. Whatever stopped it is told again at its end."""
+    wanted = ev.CancelRequested(
+        reason=fork.reason,
+        by=fork.by,
+        at=fork.at,
+        grace_ms=0,
+        undo=True,
+        back_to=fork.back_to,
+        together=fork.together,
+    )
+    forks = {FORK_KEY + fork.key: str(fork.cut)} if fork.key else {}
+    return replace(
+        before,
+        version=entry.version,
+        lineage=Lineage(branch=fork.branch, first=entry.version + 1, closed=lineage_to(before)),
+        last_at=entry.at,
+        ended=None,
+        cancel=wanted,
+        parked=None,
+        recovery=replace(before.recovery, consecutive_crashes=0, interruptions={}),
+        keys={**before.keys, **forks},
+    )
+
+
+def _with_time(failing: Failing, later: int) -> Failing:
+    """The person asked has as much time left as at the cut, and so have the retries."""
+    history = failing.history
+    if history.since:
+        failing = replace(failing, history=replace(history, since=history.since + later))
+    return failing if failing.ask is None else replace(failing, ask=failing.ask.postponed(later))
+
+
+def lineage_to(state: State) -> tuple[Segment, ...]:
+    """All segments of the history of `state`, its own open one included."""
+    lineage = state.lineage
+    if state.version < lineage.first:
+        return lineage.closed
+    return (*lineage.closed, Segment(lineage.branch, lineage.first, state.version))

@@ -1,0 +1,215 @@
+"""What lets a node begin, what opens work, and what is heard of it before it is closed; for the table of fold.py."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from baton.core.log import events as ev
+from baton.core.log.agents import Agent, next_turn, with_calls
+from baton.core.log.folding import inbox
+from baton.core.log.folding.corrections import corrected
+from baton.core.log.folding.model_sums import with_models
+from baton.core.log.folding.recovery_folds import without_running
+from baton.core.log.folding.workflow_limits import pay
+from baton.core.log.maps import Map, with_failure, with_part
+from baton.core.log.replans import Replanning, remembered
+from baton.core.log.state import State, owner_of, slot_of, without
+
+
+def opened(state: State, e: ev.Opens) -> State:
+    slot = slot_of(e.node, e.iteration, e.item)
+    if slot not in state.tokens or slot in state.open:
+        return state
+    work = e.work()
+    after = replace(state, open={**state.open, slot: work}, held=without(state.held, (slot,)))
+    return after if work.ask is None else inbox.opened(after, work.ask)
+
+
+def wait_opened(state: State, e: ev.WaitOpened) -> State:
+    after = opened(state, e)
+    if after is state or not e.fresh:
+        return after
+    return replace(after, signals=tuple(one for one in state.signals if one.name != e.signal))
+
+
+def child_opened(state: State, e: ev.ChildOpened) -> State:
+    after = opened(state, e)
+    return after if after is state else replace(after, counts=replace(after.counts, children=e.number))
+
+
+def child_reported(state: State, e: ev.ChildReported) -> State:
+    work = state.open.get(e.slot)
+    if work is None or not work.hears(e.child):
+        return state
+    state = pay(state, e.slot, e.cost)
+    told = replace(work, status=e.status, output=e.output, failure=e.failure, undoable=e.undoable)
+    return replace(state, open={**state.open, e.slot: told})
+
+
+def child_overdue(state: State, e: ev.ChildOverdue) -> State:
+    slot = slot_of(e.node, e.iteration, e.item)
+    work = state.children.get(slot)
+    if work is None or work.status:
+        return state
+    return replace(state, open={**state.open, slot: replace(work, overdue=True)})
+
+
+def callback_opened(state: State, e: ev.CallbackOpened) -> State:
+    """The run of a tool is over: what it has spent is spent, and the deaths before it are over."""
+    after = opened(state, e)
+    if after is state:
+        return state
+    slot = slot_of(e.node, e.iteration, e.item)
+    recovery = without_running(after.recovery, slot)
+    recovery = replace(
+        recovery,
+        consecutive_crashes=0,
+        interruptions={key: count for key, count in recovery.interruptions.items() if key != slot},
+    )
+    after = pay(replace(after, recovery=recovery), slot, e.cost)
+    return with_models(after, slot, e.usage, e.assumed, is_answered=True)
+
+
+def turn_began(state: State, e: ev.TurnBegan) -> State:
+    """The items of the turn that is over leave the state; the transcript has what they gave."""
+    slot = slot_of(e.node, e.iteration)
+    work = state.open.get(slot)
+    if not isinstance(work, Agent):
+        return state
+    items, taken = state.items_of(slot), set(e.heard)
+    left = without(state.items, {slot_of(e.node, e.iteration, item) for item in items})
+    mine = [one for one in state.signals if one.name == work.listens and one.key in taken]
+    heard = tuple(one.payload for one in mine)
+    if mine:
+        state = replace(state, signals=tuple(one for one in state.signals if one not in mine))
+    return replace(state, items=left, open={**state.open, slot: next_turn(work, e, items, heard)})
+
+
+def call_failed(state: State, e: ev.StepFailed) -> State:
+    """An equal call is made again, and one that a person has rejected is not the model's mistake; of a model's alternative, it is the end."""
+    owner = slot_of(e.node, e.iteration)
+    work = state.open.get(owner)
+    if isinstance(work, Replanning):
+        return replace(state, open={**state.open, owner: replace(work, failed=e.failure)})
+    if isinstance(work, Map):
+        if work.late is not None:
+            return state  # it has gone on: nothing follows from the failure
+        return replace(state, open={**state.open, owner: with_failure(work, e.item, e.failure)})
+    if not isinstance(work, Agent):
+        return state
+    made = {digest: item for digest, item in work.made.items() if item != e.item}
+    failed = work.failed + (not e.by)
+    after = replace(state, open={**state.open, owner: replace(work, made=made, failed=failed)})
+    return corrected(after, owner, e.ended_at) if failed == len(work.calls) else after
+
+
+def calls_began(state: State, e: ev.CallsBegan) -> State:
+    """What comes of a call without its being made is there at once."""
+    slot = slot_of(e.node, e.iteration)
+    work = state.open.get(slot)
+    if not isinstance(work, Agent) or work.calls:
+        return state
+    given = {slot_of(e.node, e.iteration, one.item): one.result for one in e.calls if one.result is not None}
+    after = replace(state, items={**state.items, **given}, open={**state.open, slot: with_calls(work, e)})
+    return corrected(after, slot, e.at) if e.at else after
+
+
+def call_made(state: State, e: ev.StepSucceeded) -> State:
+    """A model's plan that has this call again gets what it gave."""
+    slot = slot_of(e.node, e.iteration, e.item)
+    if slot not in state.tokens:
+        return state
+    return replace(state, made=remembered(state.made, e.digest, slot, e.output))
+
+
+def alternative_began(state: State, e: ev.AlternativeBegan) -> State:
+    """What an alternative before it has given leaves the state. A call that repeats another has its output at once."""
+    owner = slot_of(e.node, e.iteration)
+    work, item = state.open.get(owner), slot_of(e.node, e.iteration, e.call)
+    if not isinstance(work, Replanning) or e.call in work.calls or e.number < work.alternative:
+        return state
+    calls, items = work.calls, state.items
+    if e.number != work.alternative:
+        items = without(items, {slot_of(e.node, e.iteration, call) for call in calls})
+        calls = {}
+    if e.repeats:
+        items = {**items, item: state.made[e.digest].output}
+    work = replace(work, alternative=e.number, calls={**calls, e.call: e.tool}, failed=None)
+    return replace(state, items=items, open={**state.open, owner: work})
+
+
+def replan_ended(state: State, e: ev.ReplanEnded) -> State:
+    """What is done about the failure of the step can be chosen anew."""
+    owner = slot_of(e.node, e.iteration)
+    failing = state.failing.get(owner)
+    if failing is None or not isinstance(state.open.get(owner), Replanning):
+        return state
+    return replace(
+        state,
+        open=without(state.open, (owner,)),
+        items=without(state.items, [slot for slot in state.items if owner_of(slot) == owner]),
+        failing={**state.failing, owner: replace(failing, strategy="", hint="")},
+    )
+
+
+def items_began(state: State, e: ev.ItemsBegan) -> State:
+    owner = slot_of(e.node, e.iteration)
+    work = state.open.get(owner)
+    if not isinstance(work, Map) or e.first != work.begun:
+        return state
+    slots = [slot_of(e.node, e.iteration, item) for item in e.items]
+    return replace(
+        state,
+        tokens={**state.tokens, **{slot: {e.node: True} for slot in slots}},
+        items={**state.items, **dict.fromkeys(slots)},
+        open={**state.open, owner: replace(work, begun=e.first + e.count)},
+    )
+
+
+def items_gathered(state: State, e: ev.ItemsGathered) -> State:
+    owner = slot_of(e.node, e.iteration)
+    work, slots = state.open.get(owner), [slot_of(e.node, e.iteration, str(item)) for item in e.items]
+    if not isinstance(work, Map) or any(state.items.get(slot) is None for slot in slots):
+        return state
+    return replace(state, items=without(state.items, slots), open={**state.open, owner: with_part(work, e)})
+
+
+def map_stopped(state: State, e: ev.MapStopped) -> State:
+    owner = slot_of(e.node, e.iteration)
+    work = state.open.get(owner)
+    if not isinstance(work, Map):
+        return state
+    return replace(state, open={**state.open, owner: replace(work, failure=e.failure, batch=e.batch)})
+
+
+def gone_on(state: State, e: ev.MapClosed) -> State:
+    """The map has given its output: of its items those are left that have not ended."""
+    slot = slot_of(e.node, e.iteration)
+    work = state.open[slot]
+    assert isinstance(work, Map), "only a map goes on beside its items"
+    ended = [one for one, value in state.items.items() if value is not None and owner_of(one) == slot]
+    lost = work.lost + len(work.failures)
+    left = replace(work, lost=lost, parts=(), failures={}, first=(), late=(0, 0))
+    return replace(state, items=without(state.items, ended), open={**state.open, slot: left})
+
+
+def with_batch(state: State, e: ev.StepFailed) -> ev.StepFailed:
+    """The failure of a map, with what became of each item: the entry before has it, where it is a blob if it is large."""
+    work = state.open.get(slot_of(e.node, e.iteration))
+    if not isinstance(work, Map) or work.batch is None:
+        return e
+    errors = tuple(replace(one, batch=work.batch) if one.node == e.node else one for one in e.errors)
+    return replace(e, failure=replace(e.failure, batch=work.batch), errors=errors)
+
+
+def join_fired(state: State, e: ev.JoinFired) -> State:
+    slot = slot_of(e.node, e.iteration)
+    if slot not in state.tokens or slot in state.closed:
+        return state
+    return replace(state, closed={**state.closed, slot: e.unspoken})
+
+
+def admitted(state: State, e: ev.NodeAdmitted) -> State:
+    slot = slot_of(e.node, e.iteration, e.item)
+    is_news = slot in state.tokens and slot not in state.admitted
+    return replace(state, admitted=(*state.admitted, slot)) if is_news else state

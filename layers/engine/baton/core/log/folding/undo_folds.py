@@ -1,0 +1,325 @@
+"""What undoing makes of a state; for the table of fold.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.failures.codes import class_of
+from baton.core.log import events as ev
+from baton.core.log.answers import TRY_AGAIN, USE
+from baton.core.log.folding.failure_folds import question_closed as answered
+from baton.core.log.folding.recovery_folds import progressed
+from baton.core.log.folding.workflow_limits import pay
+from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, item_of, node_of, slot_of, without
+from baton.core.log.undos import KEYS_KEPT, NAMED, NotUndone, Undoable, Undoing, undo_item, undone_item
+
+
+def linked(state: State, e: ev.StepSucceeded | ev.ChildClosed) -> State:
+    """The step is the newest that can be undone, or that nothing undoes. What could not be undone there before is this step's again."""
+    undo, slot = state.undo, slot_of(e.node, e.iteration, e.item)
+    return replace(
+        state,
+        undo=replace(
+            undo,
+            head=state.version + 1,
+            below=-1,
+            can=undo.can + (not e.lasting),
+            cannot=undo.cannot + e.lasting,
+            failed=tuple(one for one in undo.failed if one.slot != slot) if undo.failed else (),
+        ),
+    )
+
+
+def doubtful(state: State, slot: str, e: ev.StepFailed) -> State:
+    """A step has failed that may have happened."""
+    return _unsure(state, slot, e, stays=not e.emits and not e.is_result)
+
+
+def step_stopped(state: State, e: ev.StepStopped) -> State:
+    """The event behind it removes the step."""
+    slot = slot_of(e.node, e.iteration, e.item)
+    return _unsure(state, slot, e, stays=False) if slot in state.tokens else state
+
+
+def _unsure(state: State, slot: str, e: ev.StepFailed | ev.StepStopped, *, stays: bool) -> State:
+    """With a step that may have happened. One that an undoing comes to is in the list. `stays`: it keeps its tokens."""
+    undo = state.undo
+    if e.prior is None:
+        return replace(state, undo=_named(undo, (slot,)))
+    has_room = len(undo.unsure) < NAMED
+    undo = replace(
+        undo,
+        head=state.version + 1,
+        below=-1,
+        doubts=undo.doubts + 1,
+        unsure=(*undo.unsure, slot) if has_room or stays else undo.unsure,
+        failed=tuple(one for one in undo.failed if one.slot != slot) if undo.failed else (),
+    )
+    return replace(state, undo=undo)
+
+
+def _named(undo: Undoable, slots: tuple[str, ...], more: int = 0) -> Undoable:
+    """With steps that may have happened and that nothing undoes."""
+    known = tuple(dict.fromkeys((*undo.doubtful, *slots)))
+    more += max(len(known) - NAMED, 0)
+    return replace(undo, doubtful=known[:NAMED], more_doubtful=undo.more_doubtful + more)
+
+
+def emptied(state: State) -> dict[str, Any]:
+    """What a saga no longer has once it goes no further."""
+    return {
+        "tokens": {},
+        "errors": {},
+        "closed": {},
+        "admitted": (),
+        "begun": {},
+        "first_started_at": {},
+        "failing": {},
+        "held": {},
+        "corrections": {},
+        "outputs": {},
+        "previous": {},
+        "open": {},
+        "approved": {},
+        "items": {},
+        "made": {},
+        "signals": (),
+        "recovery": replace(state.recovery, interruptions={}, possibly_running=()),
+    }
+
+
+def undo_began(state: State, e: ev.UndoBegan) -> State:
+    if state.undo.work is not None:
+        return state
+    work = Undoing(
+        reason=e.reason,
+        by=e.by,
+        at=e.at,
+        back_to=e.back_to,
+        together=e.together,
+        first=state.version + 1,
+        again=tuple(one for one in state.undo.failed if one.version > e.back_to),
+        aside=state.undo.aside,
+        set_aside=state.undo.set_aside,
+    )
+    left = tuple(one for one in state.undo.failed if one.version <= e.back_to)
+    undo = _named(state.undo, e.doubtful, max(e.doubts - len(e.doubtful), 0))
+    undo = replace(undo, work=work, failed=left, aside=(), set_aside=0)
+    news = emptied(state)
+    if e.kept:
+        news["outputs"] = {name: state.outputs[name] for name in e.kept if name in state.outputs}
+    return replace(state, **news, undo=undo)
+
+
+def undo_step_began(state: State, e: ev.UndoStepBegan) -> State:
+    slot, work = slot_of(e.node, e.iteration, e.item), state.undo.work
+    if work is None or slot in work.steps:
+        return state
+    step = ev.UndoStep(
+        version=e.version, index=e.index, tool=e.tool, child=e.child, again=e.again, doubt=bool(e.doubt)
+    )
+    steps = {**work.steps, slot: step}
+    undo, was = state.undo, slot_of(e.node, e.iteration, undone_item(e.item))
+    if e.doubt:
+        state = replace(state, failing={**state.failing, slot: _unknown(e)})
+    if e.again or e.index < 0:
+        begun = (e.version, e.index, was)
+        again = tuple(one for one in work.again if (one.version, one.index, one.slot) != begun)
+        undo = replace(undo, work=replace(work, steps=steps, again=again))
+    elif e.doubt:
+        undo = _settled(replace(undo, head=e.next, below=e.below, work=replace(work, steps=steps)), was)
+    else:
+        undo = replace(undo, head=e.next, below=e.below, can=undo.can - 1, work=replace(work, steps=steps))
+    return replace(state, undo=undo, tokens={**state.tokens, slot: {e.node: True}})
+
+
+def _unknown(e: ev.UndoStepBegan) -> Failing:
+    """The failure that a person is asked about."""
+    failure = ev.Failure(
+        UNKNOWN_OUTCOME, e.doubt, e.node, kind=class_of(UNKNOWN_OUTCOME), tool=e.tool, at=e.at
+    )
+    return Failing(attempts=0, failure=failure)
+
+
+def _settled(undo: Undoable, slot: str) -> Undoable:
+    """One step in doubt fewer."""
+    left = tuple(one for one in undo.unsure if one != slot)
+    return replace(undo, doubts=undo.doubts - 1, unsure=left)
+
+
+def question_closed(state: State, e: ev.QuestionClosed) -> State:
+    """A person says whether a step in doubt has happened: it is undone then, or there is nothing to undo."""
+    after, work = answered(state, e), state.undo.work
+    slot = slot_of(e.node, e.iteration, e.item)
+    if work is None or after is state or slot not in work.steps or not work.steps[slot].doubt:
+        return after
+    if e.action == USE:
+        step = replace(work.steps[slot], doubt=False, given=e.output)
+        undo = replace(after.undo, work=replace(work, steps={**work.steps, slot: step}))
+        return replace(after, undo=undo, failing=without(after.failing, (slot,)))
+    if e.action == TRY_AGAIN:
+        return _gone(after, slot)
+    return after
+
+
+def _gone(state: State, slot: str, **undo: Any) -> State:
+    """The saga is done with the step at this slot, which undoes another."""
+    work = undo.pop("work", state.undo.work)
+    news: dict[str, Any] = {
+        name: without(getattr(state, name), (slot,))
+        for name in ("tokens", "open", "approved", "begun", "first_started_at", "failing", "held")
+    }
+    work = replace(work, steps=without(work.steps, (slot,)))
+    return replace(
+        state,
+        **news,
+        undo=replace(state.undo, work=work, **undo),
+        recovery=progressed(state.recovery, (slot,)),
+    )
+
+
+def set_aside(state: State, e: ev.UndoSetAside) -> State:
+    gone = {(one.version, one.index, one.slot) for one in e.steps}
+    left = tuple(one for one in state.undo.failed if (one.version, one.index, one.slot) not in gone)
+    undo = state.undo
+    if len(left) + len(e.steps) != len(undo.failed):
+        return state
+    aside, count = (*undo.aside, state.version + 1), undo.set_aside + len(e.steps)
+    return replace(state, undo=replace(undo, failed=left, aside=aside, set_aside=count))
+
+
+def taken_up(state: State, e: ev.UndoTakenUp) -> State:
+    undo, work = state.undo, state.undo.work
+    if work is None or e.version not in work.aside:
+        return state
+    aside = tuple(version for version in work.aside if version != e.version)
+    again, left = (*e.steps, *work.again), work.set_aside - len(e.steps)
+    return replace(state, undo=replace(undo, work=replace(work, aside=aside, set_aside=left, again=again)))
+
+
+def undo_passed(state: State, e: ev.UndoPassed) -> State:
+    """The report names it."""
+    undo, work = state.undo, state.undo.work
+    if work is None or undo.head != e.version or (undo.below >= 0 and e.index >= undo.below):
+        return state
+    slot, standing = slot_of(e.node, e.iteration, e.item), undo.standing
+    if e.redone:
+        return replace(state, undo=replace(undo, head=e.next, below=e.below))
+    work = replace(work, lasting=(*work.lasting, slot)[:NAMED], lasts=work.lasts + 1)
+    if e.stands and not (e.item and work.back_to):
+        work = replace(work, rounds=_since(work.rounds, e.node, e.iteration))
+        undo = replace(undo, crowded=_crowded(undo, slot))
+        standing = _kept(standing, slot)
+    cannot = max(undo.cannot - 1, 0)
+    undo = replace(undo, head=e.next, below=e.below, cannot=cannot, work=work, standing=standing)
+    return replace(state, undo=undo)
+
+
+Rounds = dict[str, tuple[int, ...]]
+
+
+def _since(rounds: Rounds, node: str, iteration: tuple[int, ...]) -> Rounds:
+    """The undoing comes to this round of the node."""
+    return {**rounds, node: min(iteration, rounds.get(node, iteration))}
+
+
+def _kept(standing: dict[str, int], slot: str) -> dict[str, int]:
+    """The slot is not undone when the rounds of its node are: it keeps its key."""
+    if slot not in standing and len(standing) >= KEYS_KEPT:
+        return standing
+    return {**standing, slot: standing.get(slot, 0) + 1}
+
+
+def _crowded(undo: Undoable, slot: str) -> bool:
+    """Whether there is no room to know that the slot keeps its key."""
+    return undo.crowded or (slot not in undo.standing and len(undo.standing) >= KEYS_KEPT)
+
+
+def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
+    """The step that undoes another has ended, well or not."""
+    undo, work = state.undo, state.undo.work
+    assert work is not None, "the caller has looked"
+    step, (name, iteration) = work.steps[slot], node_of(slot)
+    was = slot_of(name, iteration, undone_item(item_of(slot)))
+    rounds, is_item = work.rounds, bool(item_of(was))
+    # Items of one round have one place in `rounds`, which says nothing where only some of them are undone.
+    is_alone = is_item and work.back_to > 0
+    if not step.again and not is_alone:
+        rounds = _since(rounds, name, iteration)
+    standing, failed, crowded, alone = undo.standing, undo.failed, undo.crowded, undo.alone
+    if failure is None:
+        lowest = min(step.version, work.lowest or step.version)
+        work = replace(work, done=work.done + 1, rounds=rounds, lowest=lowest)
+        if step.again and was in standing:
+            left = standing[was] - 1
+            standing = {**standing, was: left} if left else without(standing, (was,))
+        elif is_alone or (step.again and is_item):
+            crowded = crowded or (was not in alone and len(alone) >= KEYS_KEPT)
+            alone = _kept(alone, was)
+    else:
+        work = replace(work, rounds=rounds)
+        if not step.again and not is_alone:
+            standing, crowded = _kept(standing, was), _crowded(undo, was)
+        told = NotUndone(
+            slot=was,
+            version=step.version,
+            index=step.index,
+            tool=failure.tool,
+            code=failure.code,
+            message=failure.message[:500],
+            child=step.child if step.index < 0 else "",
+            doubt=step.doubt,
+        )
+        failed = (*failed, told)
+    kept = {"standing": standing, "crowded": crowded, "alone": alone}
+    return _gone(state, slot, work=work, failed=failed, **kept)
+
+
+def child_undone(state: State, e: ev.ChildUndone) -> State:
+    slot, work = slot_of(e.node, e.iteration, e.item), state.undo.work
+    if work is None or slot not in work.steps:
+        return state
+    return undone(pay(state, slot, e.cost), slot, e.failure)
+
+
+def after_undoing(state: State) -> State:
+    """What is kept of an undoing that has ended: which rounds are done anew, and from where no saga goes on.
+
+    What may have happened is not done anew: under its old key it is met again.
+    """
+    undo, work = state.undo, state.undo.work
+    if work is None:
+        return state
+    standing, crowded = undo.standing, undo.crowded
+    for slot in (*undo.doubtful, *undo.unsure):
+        name, iteration = node_of(slot)
+        if name in work.rounds and work.rounds[name] <= iteration:
+            crowded = _crowded(replace(undo, standing=standing, crowded=crowded), slot)
+            standing = _kept(standing, slot)
+    rounds = {
+        **undo.rounds,
+        **{node: (*undo.rounds.get(node, ()), first) for node, first in work.rounds.items()},
+    }
+    spans = (*undo.spans, (work.lowest, work.first)) if work.lowest else undo.spans
+    undo = replace(undo, work=None, rounds=rounds, standing=standing, spans=spans, crowded=crowded)
+    return replace(state, undo=undo)
+
+
+__all__ = [
+    "after_undoing",
+    "child_undone",
+    "doubtful",
+    "emptied",
+    "linked",
+    "question_closed",
+    "set_aside",
+    "step_stopped",
+    "taken_up",
+    "undo_began",
+    "undo_item",
+    "undo_passed",
+    "undo_step_began",
+    "undone",
+]

@@ -1,0 +1,1 @@
+"""What bodies of requests and answers look like, one file for each thing that they are about."""

@@ -1,0 +1,16 @@
+"""The bodies of requests about incidents."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from baton.runtime.desks.incidents import MOST_NOTE
+from baton.web.bodies.requests import Body
+
+
+class AcknowledgeBody(Body):
+    """What the person who has an incident says about it."""
+
+    note: str = Field(
+        "", max_length=MOST_NOTE, description="For those who look at it next.", examples=["I call the bank."]
+    )
