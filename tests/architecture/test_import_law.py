@@ -165,7 +165,7 @@ LAWFUL = [
     ("settings.py", "import os\nos.environ['A']"),
     ("wiring.py", "import boto3\nfrom baton import adapters, runtime\nfrom baton.settings import Settings"),
     ("web/api.py", "from baton.runtime.service import Service"),
-    ("local/lambda_api.py", "import os, time, boto3\nos.environ"),
+    ("local/functions/lambda_api.py", "import os, time, boto3\nos.environ"),
     ("client/api.py", "import httpx"),
     ("cli/main.py", "import time\nfrom baton.local import up\nfrom baton import demo"),
     ("demo/show.py", "import time\nfrom baton.client.exits import Failed"),

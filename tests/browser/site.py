@@ -21,7 +21,7 @@ from baton.console.signing import Signing
 from baton.console.site import Site as Console
 from baton.core.limits import Limits
 from baton.core.models.tool import MODEL
-from baton.local.gateway_event import HttpRequest, to_answer, to_event
+from baton.local.http.gateway_event import HttpRequest, to_answer, to_event
 from baton.ports import SagaRef
 from baton.ports.outside import HttpAnswer
 from baton.ports.outside import HttpRequest as Sent

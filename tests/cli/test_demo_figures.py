@@ -25,7 +25,7 @@ from baton.demo.figures import (
     quantile,
 )
 from baton.demo.table import kind_of, size_of
-from baton.local.records import InvocationRecord
+from baton.local.processes.records import InvocationRecord
 from tests.cli.evidence import recorded
 
 BASE = 1795298400000

@@ -26,7 +26,7 @@ from baton.demo.scenario import (
     evening,
     faults,
 )
-from baton.local.records import ProcessInfo
+from baton.local.processes.records import ProcessInfo
 from tests.cli.conftest import FakeApi
 
 TICK_S = 0.002

@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from baton.local.parameters import effective
-from baton.local.resolve import Resolver
-from baton.local.template import Template, load
+from baton.local.template.parameters import effective
+from baton.local.template.resolve import Resolver
+from baton.local.template.template import Template, load
 
 ROOT = Path(__file__).parents[2]
 FUNCTIONS = {

@@ -11,8 +11,8 @@ from samtranslator.yaml_helper import yaml_parse  # type: ignore[import-untyped]
 
 from baton.core.log.events import Failure, Parked, SagaEnded, StepFailed
 from baton.core.read.metrics import NAMESPACE, Figures
-from baton.local.parameters import check_rules
-from baton.local.problems import TemplateProblem
+from baton.local.processes.problems import TemplateProblem
+from baton.local.template.parameters import check_rules
 from baton.runtime.invocation.metrics import Metrics
 from tests.deploy.stack import ROOT, Stack, stack
 from tests.kit import emf

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from baton.local import servers
-from baton.local.ministack import ACCOUNT, REGION
-from baton.local.problems import LocalRunError
+from baton.local.aws.ministack import ACCOUNT, REGION
+from baton.local.processes import servers
+from baton.local.processes.problems import LocalRunError
 from baton.local.run import LocalRun
 from baton.shipping.sam_local import ENDPOINTS, for_sam_local
 from tests.deploy.built import Build

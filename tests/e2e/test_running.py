@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from baton.local.problems import LocalRunError
-from baton.local.records import InvocationRecord
-from baton.local.tokens import TokenIssuer
+from baton.local.http.tokens import TokenIssuer
+from baton.local.processes.problems import LocalRunError
+from baton.local.processes.records import InvocationRecord
 from benchmarks import ramp
 from tests.e2e.deployment import (
     FINAL,

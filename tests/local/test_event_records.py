@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from baton.local import sqs_poller, stream_record
-from baton.local.guard import watch
+from baton.local.processes.guard import watch
+from baton.local.sources import sqs_poller, stream_record
 
 
 def test_a_message_looks_as_lambda_delivers_it() -> None:

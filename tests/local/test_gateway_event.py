@@ -9,16 +9,16 @@ from typing import Any, cast
 
 import pytest
 
-from baton.local.gateway import Gateway
-from baton.local.gateway_event import (
+from baton.local.http.gateway import Gateway
+from baton.local.http.gateway_event import (
     HttpRequest,
     MalformedAnswer,
     claims_as_text,
     to_answer,
     to_event,
 )
-from baton.local.http_api import HttpApi, Route
-from baton.local.routing import Router, TokenBucket
+from baton.local.http.routing import Router, TokenBucket
+from baton.local.template.http_api import HttpApi, Route
 
 JSON = ("content-type", "application/json; charset=utf-8")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from baton.local.pool import Throttled
-from baton.local.problems import LocalRunError
+from baton.local.functions.pool import Throttled
+from baton.local.processes.problems import LocalRunError
 from baton.local.run import FunctionError, LocalRun
 from tests.local.project import Scenario, shared_run, until, write_project
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from baton.local.records import InvocationRecord
+from baton.local.processes.records import InvocationRecord
 from baton.local.run import LocalRun
 from tests.local.project import Scenario, deliveries, received, send, shared_run, until, write_project
 

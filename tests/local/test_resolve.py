@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from baton.local.parameters import check_rules, effective
-from baton.local.problems import LocalRunError, TemplateProblem
-from baton.local.resolve import NO_VALUE, Resolver
-from baton.local.template import Template, load
+from baton.local.processes.problems import LocalRunError, TemplateProblem
+from baton.local.template.parameters import check_rules, effective
+from baton.local.template.resolve import NO_VALUE, Resolver
+from baton.local.template.template import Template, load
 
 DOCUMENT: dict[str, Any] = {
     "Parameters": {

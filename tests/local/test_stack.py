@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from baton.local.declared import EventRule
-from baton.local.http_api import Authorizer
-from baton.local.problems import LocalRunError
+from baton.local.processes.problems import LocalRunError
+from baton.local.template.declared import EventRule
+from baton.local.template.http_api import Authorizer
 from tests.local.project import RULE, declare, write_project
 
 FILTER = re.escape('{"exists":true}')

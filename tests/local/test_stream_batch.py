@@ -11,13 +11,13 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from baton.local.declared import StreamSource
-from baton.local.destination import describe
-from baton.local.filter_pattern import Filters
-from baton.local.pool import Throttled
-from baton.local.sandbox import Result
-from baton.local.stream_batch import BatchRunner, Condition
-from baton.local.stream_record import Record
+from baton.local.functions.pool import Throttled
+from baton.local.functions.sandbox import Result
+from baton.local.sources.destination import describe
+from baton.local.sources.stream_batch import BatchRunner, Condition
+from baton.local.sources.stream_record import Record
+from baton.local.template.declared import StreamSource
+from baton.local.template.filter_pattern import Filters
 
 NOW = 1_000_000.0
 Answer = Callable[[list[str]], Any]

@@ -11,8 +11,8 @@ import jwt
 import pytest
 from starlette.applications import Starlette
 
-from baton.local.jwt_authorizer import scopes_of
-from baton.local.tokens import TokenIssuer
+from baton.local.http.jwt_authorizer import scopes_of
+from baton.local.http.tokens import TokenIssuer
 from baton.settings import ROLES
 
 

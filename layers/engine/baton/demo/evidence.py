@@ -18,8 +18,8 @@ from typing import Any
 from baton.client.api import Api
 from baton.demo.books import Books
 from baton.demo.table import count_items
-from baton.local.aws import Aws
-from baton.local.records import InvocationRecord
+from baton.local.aws.aws import Aws
+from baton.local.processes.records import InvocationRecord
 
 Json = dict[str, Any]
 

@@ -19,7 +19,7 @@ from baton.demo.approver import Approver
 from baton.demo.books import Books
 from baton.demo.evidence import Course, Kill, request_of
 from baton.demo.guest import WORDS, Guest
-from baton.local.records import ProcessInfo
+from baton.local.processes.records import ProcessInfo
 from baton.words.text import span
 
 FIRST_EVENING = datetime(2026, 12, 1, 19, 30, tzinfo=UTC)

@@ -21,32 +21,33 @@ from typing import Any
 
 from starlette.applications import Starlette
 
-from baton.local import lambda_api, servers
-from baton.local.aws import Aws
-from baton.local.destination import failure_queue
-from baton.local.environment import aws_environment
-from baton.local.event_bus import buses_of
-from baton.local.gateway import Gateway
-from baton.local.http_api import read_http_api
-from baton.local.keeping import keeping
-from baton.local.lambdas import Lambdas
-from baton.local.ministack import MiniStack
-from baton.local.parameters import check_rules, effective
-from baton.local.problems import LocalRunError
-from baton.local.process import Children
-from baton.local.provision import provision, verify_sender
-from baton.local.records import InvocationRecord, ProcessInfo
-from baton.local.resolve import Resolver
-from baton.local.schedule import machine_starter, run_schedule, starter_of
-from baton.local.servers import HttpServer
-from baton.local.sign_in import CLIENT_SECRET, SignIn
-from baton.local.sqs_poller import SqsPoller
-from baton.local.stack import Stack
-from baton.local.stream_batch import BatchRunner
-from baton.local.stream_poller import StreamPoller
-from baton.local.tasks import Tasks, settled
-from baton.local.template import Template, load
-from baton.local.tokens import AUDIENCE, LIFETIME_S, TokenIssuer
+from baton.local.aws.aws import Aws
+from baton.local.aws.keeping import keeping
+from baton.local.aws.ministack import MiniStack
+from baton.local.functions import lambda_api
+from baton.local.functions.environment import aws_environment
+from baton.local.functions.lambdas import Lambdas
+from baton.local.http.gateway import Gateway
+from baton.local.http.sign_in import CLIENT_SECRET, SignIn
+from baton.local.http.tokens import AUDIENCE, LIFETIME_S, TokenIssuer
+from baton.local.processes import servers
+from baton.local.processes.problems import LocalRunError
+from baton.local.processes.process import Children
+from baton.local.processes.records import InvocationRecord, ProcessInfo
+from baton.local.processes.servers import HttpServer
+from baton.local.processes.tasks import Tasks, settled
+from baton.local.sources.destination import failure_queue
+from baton.local.sources.event_bus import buses_of
+from baton.local.sources.schedule import machine_starter, run_schedule, starter_of
+from baton.local.sources.sqs_poller import SqsPoller
+from baton.local.sources.stream_batch import BatchRunner
+from baton.local.sources.stream_poller import StreamPoller
+from baton.local.template.http_api import read_http_api
+from baton.local.template.parameters import check_rules, effective
+from baton.local.template.provision import provision, verify_sender
+from baton.local.template.resolve import Resolver
+from baton.local.template.stack import Stack
+from baton.local.template.template import Template, load
 from baton.settings import ROLES, local_key_variable
 
 log = logging.getLogger("baton.local")

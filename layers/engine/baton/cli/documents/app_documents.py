@@ -103,8 +103,8 @@ async def _tell_broken(api: Api, source: Source, app: str) -> None:
 
 def _standard_tools(template: Path, parameters: Mapping[str, str]) -> str | None:
     """The setting `StandardTools`; None where the template does not say, which is for others to report."""
-    from baton.local.problems import LocalRunError
-    from baton.local.template import defaults
+    from baton.local.processes.problems import LocalRunError
+    from baton.local.template.template import defaults
 
     try:
         return parameters.get("StandardTools", defaults(template).get("StandardTools"))

@@ -31,9 +31,9 @@ from baton.demo.progress import Progress
 from baton.demo.promises import broken
 from baton.demo.scenario import GUEST, Plan, Scenario, faults
 from baton.demo.table import owner_of
-from baton.local.aws import Aws
+from baton.local.aws.aws import Aws
 from baton.local.run import LocalRun
-from baton.local.template import load
+from baton.local.template.template import load
 from baton.settings import local_key_variable
 
 WORKER_TIMEOUT_S = 8

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from baton.cli.documents.app import DEFAULT_APP
 from baton.cli.machine.services import MODELS, MODULES, PAGE, PAGE_MODULE, PROFILE, PROVIDER, Services
-from baton.local.model_keys import parameters_of, variables_of
+from baton.local.functions.model_keys import parameters_of, variables_of
 from baton.settings import local_key_variable
 
 INTENTIONS, WORKFLOW = "IntentionWorkflow", "concierge"

@@ -139,7 +139,7 @@ def demo(sagas: int, evidence: Path | None, as_json: bool) -> None:
 
     from baton.cli.machine.demonstrating import Options, run_demo
     from baton.demo.scenario import Plan
-    from baton.local.problems import LocalRunError
+    from baton.local.processes.problems import LocalRunError
 
     options = Options(project_root(), Plan(sagas=sagas), evidence, as_json)
     try:
@@ -170,7 +170,7 @@ def failover(only: str, as_json: bool) -> None:
 
     from baton.cli.machine.failing_over import run_failover
     from baton.demo.failover import CASES
-    from baton.local.problems import LocalRunError
+    from baton.local.processes.problems import LocalRunError
 
     cases = [case for case in CASES if only in case.fault]
     if not cases:

@@ -17,7 +17,7 @@ import click
 from baton.cli.documents.app import LAYER, load_app
 from baton.client.connection import Connection
 from baton.client.exits import Failed
-from baton.local.problems import LocalRunError
+from baton.local.processes.problems import LocalRunError
 from baton.local.run import LocalRun
 from baton.words.text import plain
 

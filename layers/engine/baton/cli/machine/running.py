@@ -34,10 +34,10 @@ from baton.client.connection import (
 )
 from baton.client.exits import NO, REFUSED, Failed
 from baton.client.program import typed
-from baton.local.model_keys import parameters_of, variables_of
-from baton.local.problems import LocalRunError
+from baton.local.functions.model_keys import parameters_of, variables_of
+from baton.local.processes.problems import LocalRunError
+from baton.local.processes.tasks import Tasks
 from baton.local.run import LocalRun
-from baton.local.tasks import Tasks
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The embedded AWS: its process, its clients, the directory that keeps it."""

@@ -1,0 +1,1 @@
+"""Lambda: the processes of each function, their environment, and the APIs by which they are invoked."""

@@ -1,0 +1,1 @@
+"""API Gateway and the issuer of tokens that callers sign in at."""

@@ -1,0 +1,1 @@
+"""Processes and servers of a local run: started, listened to, and none of them left behind."""
