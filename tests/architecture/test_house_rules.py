@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 ROOMS = (".ci", "layers", "functions", "examples", "tests", "benchmarks")
 MOST_LINES = 400
+MOST_FILES = 35  # right in a folder of the product: a list that is read, not searched
 # Suites that prove behaviour by values and the product's own memory adapters. The runtime and the simulation
 # run on an event loop of virtual time (tests/kit), where asyncio.sleep takes none.
 FORBIDDEN_CALLS = {
@@ -36,6 +38,13 @@ def sources(root: Path) -> Iterator[Path]:
 def too_long(root: Path) -> list[str]:
     lengths = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in sources(root)}
     return [f"{file.relative_to(root)}: {n} lines" for file, n in lengths.items() if n > MOST_LINES]
+
+
+def too_full(root: Path) -> list[str]:
+    folders = Counter(file.parent for file in (root / "layers").rglob("*.py"))
+    return [
+        f"{folder.relative_to(root)}: {n} files" for folder, n in sorted(folders.items()) if n > MOST_FILES
+    ]
 
 
 def without_opening(root: Path) -> list[str]:
@@ -93,6 +102,10 @@ def test_no_file_is_longer_than_one_reason_to_change() -> None:
     assert too_long(ROOT) == []
 
 
+def test_no_folder_is_longer_than_a_list_of_rooms() -> None:
+    assert too_full(ROOT) == []
+
+
 def test_every_module_opens_with_what_belongs_in_it() -> None:
     assert without_opening(ROOT) == []
 
@@ -109,6 +122,13 @@ def test_a_long_file_is_found(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions/app.py").write_text('"""Says what it is."""\n' * (MOST_LINES + 1))
     assert too_long(tmp_path) == [f"functions/app.py: {MOST_LINES + 1} lines"]
+
+
+def test_a_full_folder_is_found(tmp_path: Path) -> None:
+    (tmp_path / "layers/engine").mkdir(parents=True)
+    for number in range(MOST_FILES + 1):
+        (tmp_path / f"layers/engine/f{number}.py").touch()
+    assert too_full(tmp_path) == [f"layers/engine: {MOST_FILES + 1} files"]
 
 
 def test_a_file_without_opening_words_is_found(tmp_path: Path) -> None:
