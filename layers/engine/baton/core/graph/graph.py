@@ -149,63 +149,51 @@ class CallbackTimes(_Part, frozen=True, kw_only=True):
 
 
 class Node(_Part, frozen=True, kw_only=True):
-    """One node. `arguments` is the document's `with`; `timeout_ms` 0 means the engine's default.
-
-    `kind` is one of those in core/nodes/; `value` is what a node gives that runs nothing. `wait_ms` None: no time limit on the
-    wait; `wait_for` and `wait_until` are templates of a duration and of a time. `before` and `after` are the
-    forward edges; a loop's back edge is in neither. `loops` are the last nodes of the loops around it, outermost
-    first. `limits` by name: fan_out, hops, wall_time (ms), bytes, cost (micro-dollars). `failures` are rules by code or
-    class, over the graph's; `failover` are asked before the graph's. `cost` is reserved for each attempt, in
-    micro-dollars. `timed`: it matters when the node became ready. `ways` are the alternatives in the order in
-    which they are tried; `hooks` maps what can be done before a retry to the tool that does it. `approval`: whether a person is
-    asked before the tool acts. With a `callback` the tool only hands the work over, and the node waits for the callback.
-    `agent`: what an agent is made of. `replan`: what a model may put in the place of a step that has failed. `undo`: by tool that may
-    have done the node's work, what takes that back; `stays`: nothing does. `breaker`: what its
-    calls have in common that one circuit breaker guards, in place of what the tool says. `each`: what is done for each item of the list
-    that `arguments` give.
-    """
+    """One node. A flat struct, whatever its kind: the order of the fields is that of the stored bytes, so new ones are appended."""
 
     name: str
-    kind: str
-    before: tuple[str, ...] = ()
+    kind: str  # one of core/nodes/
+    before: tuple[str, ...] = ()  # forward edges, both ways; a loop's back edge is in neither
     after: tuple[str, ...] = ()
-    arguments: Any = None
+    arguments: Any = None  # the document's `with`
     tool: str = ""
     tool_version: str = ""
     schema_hash: str = ""
     effect: str = ""
-    timeout_ms: int = 0
-    wait_ms: int | None = None
-    wait_for: Any = None
+    timeout_ms: int = 0  # of an attempt; 0: the engine's default
+    wait_ms: int | None = None  # None: the wait has no time limit
+    wait_for: Any = None  # templates of a duration and of a time
     wait_until: Any = None
     signal: str = ""
     workflow: str = ""
-    value: Any = None
+    value: Any = None  # what a node gives that runs nothing
     when: Condition | None = None
     branch: Branch | None = None
     loop: Loop | None = None
     join: Join | None = None
-    loops: tuple[str, ...] = ()
+    loops: tuple[str, ...] = ()  # the last nodes of the loops around it, outermost first
     output_schema: Any = None
-    limits: dict[str, Cap] = {}
-    failures: dict[str, Change] = {}
-    failover: tuple[Policy, ...] = ()
+    limits: dict[str, Cap] = {}  # fan_out, hops, wall_time (ms), bytes, cost (micro-dollars)
+    failures: dict[str, Change] = {}  # rules by code or class, over the graph's
+    failover: tuple[Policy, ...] = ()  # asked before the graph's
     catch: tuple[Catch, ...] = ()
     domain: str = ""
-    cost: int = 0
-    timed: bool = False
-    ways: tuple[Alternative, ...] = ()
-    hooks: dict[str, str] = {}
+    cost: int = 0  # reserved for each attempt, in micro-dollars
+    timed: bool = False  # it matters when the node became ready
+    ways: tuple[Alternative, ...] = ()  # in the order in which they are tried
+    hooks: dict[str, str] = {}  # what can be done before a retry, and the tool that does it
     asks: Asks | None = None
-    approval: Approval | None = None
-    callback: CallbackTimes | None = None
+    approval: Approval | None = None  # whether a person is asked before the tool acts
+    callback: CallbackTimes | None = (
+        None  # the tool only hands the work over, and the node waits for the callback
+    )
     agent: AgentParts | None = None
-    replan: ReplanParts | None = None
-    undo: dict[str, Undo] = {}
-    stays: bool = False
-    breaker: str = ""
-    each: Each | None = None
-    fresh: bool = False
+    replan: ReplanParts | None = None  # what a model may put in the place of a step that has failed
+    undo: dict[str, Undo] = {}  # by tool that may have done the node's work: what takes that back
+    stays: bool = False  # nothing takes it back
+    breaker: str = ""  # what one circuit breaker guards in common, in place of what the tool says
+    each: Each | None = None  # what is done for each item of the list that `arguments` give
+    fresh: bool = False  # a wait takes only what comes while it is open
 
     @property
     def work(self) -> Node:
@@ -320,28 +308,24 @@ class Handler(_Part, frozen=True, kw_only=True):
 
 
 class Graph(_Part, frozen=True, kw_only=True, dict=True):
-    """A workflow, compiled. `nodes` are in a topological order; `output` is a template or None.
-
-    `limits` are the saga's, by the names of a node's; wall_time also stands for the document's `timeout`.
-    `risk`: the document's own rules; None: the default ones. `undo_together`: steps are undone side by side.
-    `schedule`: when it is started by itself. `events`: what events from outside do. `graphs`: those that its nodes start by
-    their names; none of these has any itself.
-    """
+    """A workflow, compiled. As with nodes, new fields are appended."""
 
     format: int = FORMAT
     name: str
-    nodes: tuple[Node, ...]
-    output: Any = None
+    nodes: tuple[Node, ...]  # in a topological order
+    output: Any = None  # a template
     input_schema: Any = None
-    limits: dict[str, Cap] = {}
+    limits: dict[
+        str, Cap
+    ] = {}  # the saga's, by the names of a node's; wall_time also stands for the document's `timeout`
     failures: dict[str, Change] = {}
     failover: tuple[Policy, ...] = ()
-    risk: tuple[RiskRule, ...] | None = None
-    undo_together: bool = False
+    risk: tuple[RiskRule, ...] | None = None  # the document's own rules; None: the default ones
+    undo_together: bool = False  # steps are undone side by side
     handler: Handler | None = None
-    schedule: Schedule | None = None
-    events: Events | None = None
-    graphs: dict[str, Graph] = {}
+    schedule: Schedule | None = None  # when it is started by itself
+    events: Events | None = None  # what events from outside do
+    graphs: dict[str, Graph] = {}  # those that its nodes start by their names; none of these has any itself
 
     @property
     def work(self) -> tuple[Node, ...]:
