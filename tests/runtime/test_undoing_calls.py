@@ -203,4 +203,4 @@ def test_an_inverse_whose_target_is_down_waits_without_an_attempt_however_long(s
         view = await world.queries().show(saga)
         assert (view["status"], done) == ("rolled_back", ["lock 600", "unlock 600"])
 
-    stage(story, is_warm=True, slots=1)
+    stage(story, is_warm=True, slots=1, runaway=100_000)
