@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -34,6 +35,23 @@ def test_each_call_ends_at_its_own_time_whichever_began_first() -> None:
         return await asyncio.gather(*map(when, calls))
 
     assert run_virtual(story()) == [(Overdue, 5), (Overdue, 2), (Overdue, 8), (Overdue, 2), ("in time", 3)]
+
+
+def test_calls_that_are_over_at_the_same_moment_end_in_the_order_in_which_they_began() -> None:
+    ended = list[int]()
+
+    async def story() -> None:
+        alarm = Alarm()
+
+        async def overdue(number: int) -> None:
+            with contextlib.suppress(Overdue):
+                await alarm.within(1, lasting(5))
+            ended.append(number)
+
+        await asyncio.gather(*(overdue(number) for number in range(20)))
+
+    run_virtual(story())
+    assert ended == [*range(20)]
 
 
 def test_a_call_that_ends_leaves_the_timer_for_those_that_follow() -> None:

@@ -8,19 +8,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-_KEY = "$(uuidgen)"
+# What the reader's shell fills in.
+_AUTHORIZED = "Authorization: Bearer $BATON_AUTHORIZED"
+_KEY = "Idempotency-Key: $(uuidgen)"
 
 
 def commands(
     api: str, path: str, baton: Sequence[str], body: Mapping[str, Any] | None = None, *, has_key: bool = False
 ) -> str:
     """A line for each. The token is the reader's own, and each run of the command makes a new key of a request."""
-    curl = ["curl", f"{api}{path}", "-H", "Authorization: Bearer $BATON_TOKEN"]
+    curl = ["curl", f"{api}{path}", "-H", _AUTHORIZED]
     if body is not None:
         curl[1:1] = ["-X", "POST"]
         curl += ["-H", "Content-Type: application/json"]
         if has_key:
-            curl += ["-H", f"Idempotency-Key: {_KEY}"]
+            curl += ["-H", _KEY]
         curl += ["-d", json.dumps(body, ensure_ascii=False)]
     return f"{_line(['baton', *baton])}\n{_line(curl)}"
 
@@ -34,7 +36,5 @@ def printing(api: str, saga: str, after: str = "0", limit: str = "") -> str:
 
 
 def _line(words: Sequence[str]) -> str:
-    """For a shell. What begins with a variable of the reader's is left to the shell to fill in."""
-    return " ".join(
-        f'"{word}"' if word.endswith(("$BATON_TOKEN", _KEY)) else shlex.quote(word) for word in words
-    )
+    """For a shell."""
+    return " ".join(f'"{word}"' if word in (_AUTHORIZED, _KEY) else shlex.quote(word) for word in words)

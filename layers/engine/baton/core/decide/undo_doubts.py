@@ -88,5 +88,7 @@ def _left(state: State, at: Activation, now: int) -> ev.Notice:
     slot = slot_of(at.node.name, at.iteration, undone_item(at.item))
     notice = doubt_notice(state, slot, now)
     return replace(
-        notice, message=f"`{slot}` is not undone, or may not be: no person has said what has happened"
+        notice,
+        key=f"{notice.key}.left",  # the one of the stop itself may have been sent
+        message=f"`{slot}` is not undone, or may not be: no person has said what has happened",
     )

@@ -1,6 +1,6 @@
 """The shape of a named graph: nodes of a document that run as a saga of their own where a node, or the failure handler, names them.
 
-What such a graph has of its document, and what it sees of the node that starts it, is in compile/named.py.
+What such a graph has of its document, and what it sees of the node that starts it, is in compile/checks/named.py.
 """
 
 from __future__ import annotations

@@ -258,6 +258,8 @@ class Root(msgspec.Struct, frozen=True, tag_field="kind", omit_defaults=True, kw
 
     made: ClassVar[tuple[str, ...]] = ()
     """The fields with values that the engine makes: each is one, or has them by their names."""
+    most_inline: ClassVar[int | None] = None
+    """So many bytes of such a value stay in the entry; None: as the limits say."""
 
 
 class About(Root, frozen=True, omit_defaults=True, kw_only=True):

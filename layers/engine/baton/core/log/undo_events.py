@@ -84,6 +84,9 @@ class StepStopped(About, frozen=True, tag="step_stopped", omit_defaults=True, kw
     `prior` and `kept` are as those of a step that has succeeded: an undoing comes to it, and asks a person. Without `prior`, nothing undoes it.
     """
 
+    made = ("kept",)
+    most_inline = 1_000  # a hundred may be stopped by one entry
+
     tool: str
     prior: int | None = None
     kept: Value | None = None

@@ -1,7 +1,7 @@
 """What a log says of each slot: what arrived there and why, what became of it, and which edges it went on by.
 
 Facts, seen while the entries are folded; values are let go, so that a long log fits. What an entry changes is in
-log/fold.py, explain.py draws conclusions from the facts, wording.py words them.
+log/folding/fold.py, explain.py draws conclusions from the facts, wording.py words them.
 """
 
 from __future__ import annotations

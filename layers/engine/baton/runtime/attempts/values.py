@@ -42,10 +42,11 @@ class Values:
             return Value(v=result), b""
         return Value(ref=reference_of(data, self._period(owner)), size=len(data)), data
 
-    async def inline_or_blob(self, owner: Origin, result: Any) -> Value:
-        """A JSON value inline or as a blob, whichever is cheaper."""
+    async def inline_or_blob(self, owner: Origin, result: Any, most: int | None = None) -> Value:
+        """A JSON value inline or as a blob, whichever is cheaper; `most`: so many bytes inline, if that is less."""
         data = _encode(result)
-        return Value(v=result) if len(data) <= self._limits.inline_bytes else await self._blob(owner, data)
+        limit = self._limits.inline_bytes if most is None else min(most, self._limits.inline_bytes)
+        return Value(v=result) if len(data) <= limit else await self._blob(owner, data)
 
     async def blob(self, owner: Origin, result: Any) -> Value:
         """A JSON value as a blob, however small."""

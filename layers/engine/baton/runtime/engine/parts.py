@@ -241,24 +241,27 @@ class Parts:
         Also a value that no node reads: the log holds it all the same, and an entry has only so much room. None is too
         large: the decision would have been another (core/sizes.py).
         """
+        most = event.most_inline
         for name in event.made:
             field: Value | dict[str, Value] | None = getattr(event, name)
             if isinstance(field, dict):
                 if field:
-                    kept = {key: await self._stored(owner, value, stored) for key, value in field.items()}
+                    kept = {
+                        key: await self._stored(owner, value, stored, most) for key, value in field.items()
+                    }
                     event = replace(event, **{name: kept})
             elif field is not None and not field.ref:
-                event = replace(event, **{name: await self._stored(owner, field, stored)})
+                event = replace(event, **{name: await self._stored(owner, field, stored, most)})
         if isinstance(event, Gives) and event.full is not None and not event.full.ref:
             # The full output of a summary is stored before the log refers to it.
             event = replace(event, full=await self.values.blob(owner, event.full.v))
         return event
 
-    async def _stored(self, owner: Origin, value: Value, stored: dict[int, Value]) -> Value:
+    async def _stored(self, owner: Origin, value: Value, stored: dict[int, Value], most: int | None) -> Value:
         if value.ref:
             return value
         if (known := stored.get(id(value.v))) is None:
-            known = stored[id(value.v)] = await self.values.inline_or_blob(owner, value.v)
+            known = stored[id(value.v)] = await self.values.inline_or_blob(owner, value.v, most)
         return known
 
     def traceparent(self, started_with: str) -> str:

@@ -33,7 +33,9 @@ class Alarm:
     """For one event loop. Times are the loop's own."""
 
     def __init__(self) -> None:
-        self._calls: set[_Call] = set()
+        self._calls: dict[
+            _Call, None
+        ] = {}  # in their order: calls that are over at the same moment end in it
         self._timer: asyncio.TimerHandle | None = None
         self._rings_at = inf
 
@@ -44,7 +46,7 @@ class Alarm:
         assert task is not None
         at = loop.time() + seconds
         call = _Call(task, task.cancelling(), at)
-        self._calls.add(call)
+        self._calls[call] = None
         if at < self._rings_at:
             self._set(loop, at)
         try:
@@ -54,7 +56,7 @@ class Alarm:
                 raise Overdue from error
             raise
         finally:
-            self._calls.discard(call)
+            self._calls.pop(call, None)
             if call.is_over:
                 task.uncancel()
 

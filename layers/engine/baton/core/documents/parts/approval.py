@@ -1,6 +1,6 @@
 """Approvals before a tool acts, and the rules of risk, as documents write them.
 
-What a tool says of itself is in tools/risk.py; what the rules mean is in core/effects/risk.py.
+What a tool says of itself is in tools/define.py; what the rules mean is in core/effects/risk.py.
 """
 
 from __future__ import annotations
