@@ -1,7 +1,7 @@
 """From the dead-letter queues to the record of dead letters: each run of the reconciler moves what it finds.
 
 A letter is written before its messages are deleted. A run that dies in between finds them again, and the letter knows them.
-What becomes of a letter is in core/letters.py; who reads and redrives them in letter_desk.py.
+What becomes of a letter is in core/letters.py; who reads and redrives them in desks/letter_desk.py.
 """
 
 from __future__ import annotations

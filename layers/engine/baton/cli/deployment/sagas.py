@@ -1,6 +1,6 @@
 """The commands that start sagas and look at them: start, intend, show, events, explain, list, cost.
 
-How an answer looks is in render.py, how long a command stays with a saga in watching.py.
+How an answer looks is in text/render.py, how long a command stays with a saga in terminal/watching.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Staying with a saga until it ends or needs a person: `show --watch` and `events --follow`.
 
-How a saga or an event looks is in render.py.
+How a saga or an event looks is in text/render.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Kinds of event about steps with failed attempts, and about notices to people.
 
-failure_folds.py folds them into a state; core/decide/failure_handling.py writes them.
+folding/failure_folds.py folds them into a state; core/decide/failure_handling.py writes them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The folded state of a saga: exactly what later decisions can still need, and the status it implies.
 
-No transitions here (see fold.py) and no decisions (see core/decide/decide.py). Values are replaced, never changed.
+No transitions here (see folding/fold.py) and no decisions (see core/decide/decide.py). Values are replaced, never changed.
 """
 
 from __future__ import annotations
@@ -316,7 +316,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     held: dict[str, Held] = {}
     """Steps that wait for a circuit breaker."""
     corrections: dict[str, tuple[int, ...]] = {}
-    """When answers of models were of no use (corrections.py)."""
+    """When answers of models were of no use (folding/corrections.py)."""
     recovery: Recovery = Recovery()
     undo: Undoable = Undoable()
 

@@ -1,4 +1,4 @@
-"""Kinds of event about undoing. What a state holds of it is in undos.py, what these events make of one in undo_folds.py."""
+"""Kinds of event about undoing. What a state holds of it is in undos.py, what these events make of one in folding/undo_folds.py."""
 
 from __future__ import annotations
 

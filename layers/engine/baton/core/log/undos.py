@@ -1,7 +1,7 @@
 """Undoing: which steps can be undone, and what is under way.
 
 Each step that can be undone names the entry of the one before it, so that a state holds the newest alone. Undoing goes back
-along these entries. The events are in undo_events.py, their folds in undo_folds.py, what is decided in core/decide/undoing.py.
+along these entries. The events are in undo_events.py, their folds in folding/undo_folds.py, what is decided in core/decide/undoing.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The embedded AWS: one MiniStack process on loopback, waited for until it answers; kept in a directory, if one is given.
 
-What is created in it is decided elsewhere (see provision.py).
+What is created in it is decided elsewhere (see template/provision.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What can keep a local run from starting, or stop it: one error, always with what, where and what is right.
 
-No behaviour here; failures of the functions themselves are results (see pool.py), not exceptions.
+No behaviour here; failures of the functions themselves are results (see functions/pool.py), not exceptions.
 """
 
 from __future__ import annotations

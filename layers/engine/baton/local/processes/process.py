@@ -1,6 +1,6 @@
 """Child processes: each in a session of its own, its output in a log file, none outliving the run.
 
-What the processes are for is not known here (see sandbox.py and ministack.py).
+What the processes are for is not known here (see functions/sandbox.py and aws/ministack.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Events on a bus of the embedded AWS: the functions that the template's rules name as targets get them, as from EventBridge.
 
 The embedded AWS has the buses and says which pattern an event fits, but it cannot invoke these functions. So each event of a
-bus goes into a queue of its own, from which it is handed on. Repetitions and dead letters are in lambdas.py.
+bus goes into a queue of its own, from which it is handed on. Repetitions and dead letters are in functions/lambdas.py.
 """
 
 from __future__ import annotations

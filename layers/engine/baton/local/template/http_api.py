@@ -1,7 +1,7 @@
 """The HTTP API as the template declares it: routes, authorizers, limits. Values only.
 
 Reads native resources (Api, Route, Integration, Authorizer, Stage), as the template has them, and refuses an
-OpenAPI body, of which SAM makes an AWS::Serverless::HttpApi. Serving the routes is in gateway.py.
+OpenAPI body, of which SAM makes an AWS::Serverless::HttpApi. Serving the routes is in http/gateway.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """carry_out(...): one attempt of one step: what is called before the tool, which tool is called, and with what.
 
 Hooks and alternatives are carried out with the calls of a `Performer`. The policy in core/failures/ chooses the
-alternative. The time of an attempt and what becomes of its result are in steps.py.
+alternative. The time of an attempt and what becomes of its result are in steps/steps.py.
 """
 
 from __future__ import annotations

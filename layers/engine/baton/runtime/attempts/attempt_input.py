@@ -1,4 +1,4 @@
-"""What one attempt of a step is given, and what is to be known of an effect that may happen only once. Attempts are made in steps.py."""
+"""What one attempt of a step is given, and what is to be known of an effect that may happen only once. Attempts are made in steps/steps.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What the calls of one attempt may cost: known before it begins, and held before each of them.
 
-Limits and accounts are in ledger.py.
+Limits and accounts are in money/ledger.py.
 """
 
 from __future__ import annotations

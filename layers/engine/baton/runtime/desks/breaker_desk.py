@@ -1,4 +1,4 @@
-"""Circuit breakers as the API shows them, and what an operator does about one. Calls are guarded in breaking.py."""
+"""Circuit breakers as the API shows them, and what an operator does about one. Calls are guarded in steps/breaking.py."""
 
 from __future__ import annotations
 

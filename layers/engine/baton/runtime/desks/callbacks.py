@@ -1,6 +1,6 @@
 """What work elsewhere says of itself: that it is done, has failed, or is alive. The worker elsewhere shows a token.
 
-Tokens are in tokens.py, what a callback means to a saga in core/log/folding/callbacks.py. Loaded with the first callback.
+Tokens are in people/tokens.py, what a callback means to a saga in core/log/folding/callbacks.py. Loaded with the first callback.
 """
 
 from __future__ import annotations

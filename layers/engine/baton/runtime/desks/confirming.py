@@ -1,4 +1,4 @@
-"""Answers by a link: what the token in a message is good for. Tokens are made in links.py. Loaded with the first of them."""
+"""Answers by a link: what the token in a message is good for. Tokens are made in people/links.py. Loaded with the first of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Dead letters as an operator sees and decides about them: list, show, redrive, discard.
 
 A redrive makes the saga due and writes the letter with a wake: the stream carries that to a worker. What becomes of a letter is
-in core/letters.py, where they come from in dead_letters.py.
+in core/letters.py, where they come from in runtime/dead_letters.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a caller does with an open question besides answering it: claim it, release it, have its audience told again.
 
-The rules are in core/log/question_claims.py; answering is in service.py.
+The rules are in core/log/question_claims.py; answering is in runtime/service.py.
 """
 
 from __future__ import annotations

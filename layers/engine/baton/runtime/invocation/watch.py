@@ -1,6 +1,6 @@
 """The watchdog of an event loop: it notices from another thread that a tool does not give the loop back, and tells of it.
 
-It says when a loop counts as blocked, by which tool, and for how long. The thread and its clock are ports; steps.py says
+It says when a loop counts as blocked, by which tool, and for how long. The thread and its clock are ports; steps/steps.py says
 what becomes of a step that timed out.
 
 A tool that blocks cannot be stopped, so it is told of while it does: an invocation that it lasts longer than writes

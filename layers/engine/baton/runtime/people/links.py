@@ -1,7 +1,7 @@
 """Links in messages, by which a question is answered without signing in: the token in each stands for those who were told.
 
 A token is for one question as its audience was told of it, and for a quarter of an hour. Telling again, handing on and an
-answer end it, because it names the question as it was; so nothing is stored of it. What one is good for is in confirming.py.
+answer end it, because it names the question as it was; so nothing is stored of it. What one is good for is in desks/confirming.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One attempt of one step: what goes before the tool, the tool within its time, and what became of it.
 
-The order of money, claim and call. Accounts are in ledger.py, claims in effect_claims.py, calls in attempt.py.
+The order of money, claim and call. Accounts are in money/ledger.py, claims in effect_claims.py, calls in attempts/attempt.py.
 """
 
 from __future__ import annotations

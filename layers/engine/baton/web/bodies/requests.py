@@ -1,6 +1,6 @@
 """Request bodies and headers: parse, check, and say exactly what is wrong with them.
 
-Queries are in parameters.py. The docstrings of the bodies are their descriptions in the OpenAPI document.
+Queries are in web/parameters.py. The docstrings of the bodies are their descriptions in the OpenAPI document.
 """
 
 from __future__ import annotations

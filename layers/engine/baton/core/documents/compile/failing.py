@@ -1,6 +1,6 @@
 """What is done when a step fails: names of hints, hooks and tools, and policies that can never be taken.
 
-Conditions of policies are in expressions.py; `catch` is in edges.py.
+Conditions of policies are in checks/expressions.py; `catch` is in analysis/edges.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tools that exist and may run, and arguments that a tool takes.
 
-Checks against the list of tools, for whichever kind of node calls one. What expressions name is in expressions.py.
+Checks against the list of tools, for whichever kind of node calls one. What expressions name is in checks/expressions.py.
 """
 
 from __future__ import annotations

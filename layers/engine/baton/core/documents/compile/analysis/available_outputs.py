@@ -1,7 +1,7 @@
 """Which nodes have certainly given an output when a node is ready, on every path that leads there.
 
 What is known along the edges, from the first nodes to the last. What follows forwards is in must_run.py; problems of an
-expression that cannot count on its node are in expressions.py.
+expression that cannot count on its node are in checks/expressions.py.
 
 A node counts if it is sure to be done, whichever way led here, and has ended by then. What may be cut off by the end
 of a round is never among what is sure: must_run.py leaves it out. What is sure only because the saga ends otherwise depends

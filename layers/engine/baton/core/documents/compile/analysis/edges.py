@@ -1,6 +1,6 @@
 """The edges of a document, each once, and an order of its nodes.
 
-What flows along the edges is in flow.py; names that lead nowhere and circles are in edgefaults.py.
+What flows along the edges is in flow.py; names that lead nowhere and circles are in checks/edgefaults.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A document's handling of failures, as the graph keeps it: rules by code or class, and failover policies.
 
 From the models (core/documents/parts/failing.py) to frozen data, and the names in them that have to be known. The
-models check shapes; what is wrong with rules is in rules.py and failing.py.
+models check shapes; what is wrong with rules is in compile/rules.py and compile/failing.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Loops: which nodes each is made of, which lies inside which, and the edges into them and out of them.
 
 The bodies, and edges that a body does not allow. What becomes of values in rounds is in available_outputs.py, loops that have
-no end in loopfaults.py.
+no end in checks/loopfaults.py.
 """
 
 from __future__ import annotations

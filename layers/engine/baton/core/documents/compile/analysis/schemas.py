@@ -1,7 +1,7 @@
 """JSON Schemas in a document: that they are schemas, and that names of them lead somewhere.
 
 `input`, `schemas`, `output_schema`. Schemas in conditions are in conditions/; what follows from a schema is in
-known.py.
+checks/known.py.
 """
 
 from __future__ import annotations

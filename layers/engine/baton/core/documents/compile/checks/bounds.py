@@ -1,6 +1,6 @@
 """Limits and guardrails: edges that may not be taken, and sends that no limit can ever allow.
 
-These are contradictions inside one document. Tools that may not run are in tools.py.
+These are contradictions inside one document. Tools that may not run are in compile/tools.py.
 """
 
 from __future__ import annotations

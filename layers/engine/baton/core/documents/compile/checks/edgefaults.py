@@ -1,6 +1,6 @@
 """Problems of the edges of a document: names that lead nowhere, circles, and edges that must be meant otherwise.
 
-The edges themselves are in edges.py.
+The edges themselves are in analysis/edges.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Graphs of a document that start each other whatever happens: no saga of them can be complete.
 
-One that starts itself is found with its node (kinds.py). A node that has a `when`, is behind a `branch`, runs for each item of a list or whose
+One that starts itself is found with its node (compile/kinds.py). A node that has a `when`, is behind a `branch`, runs for each item of a list or whose
 failure is caught need not start anything. Nor need one, where the author has an `end` or a `fail` that does not certainly come after it. A
 recursion that is missed here ends at the limit of the depth.
 """

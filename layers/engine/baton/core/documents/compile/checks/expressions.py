@@ -1,7 +1,7 @@
 """Checks of a document's expressions: each can be read, and the value that it names exists by then and has such a part.
 
 Every place where an expression may stand, and the problems of it. What is known of values is in known.py, of their
-being there in available_outputs.py.
+being there in analysis/available_outputs.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Joins that can never fire: more live edges are waited for than there can be.
 
-Which nodes are done by then is in must_run.py.
+Which nodes are done by then is in analysis/must_run.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is wrong with the loops of a document: those that have no end, and edges that are meant otherwise.
 
-Which loops there are, and what cannot be one, is in loops.py.
+Which loops there are, and what cannot be one, is in analysis/loops.py.
 """
 
 from __future__ import annotations

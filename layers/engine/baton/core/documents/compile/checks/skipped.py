@@ -1,6 +1,6 @@
 """Why a node need not have given an output: it is skipped with a node before it whose `when` does not hold, or on a way that ends the saga.
 
-The one change to a document that helps is found by trying it. What each node can count on is in available_outputs.py.
+The one change to a document that helps is found by trying it. What each node can count on is in analysis/available_outputs.py.
 """
 
 from __future__ import annotations
