@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 # What the reader's shell fills in.
-_AUTHORIZED = "Authorization: Bearer $BATON_AUTHORIZED"
+_AUTHORIZED = "Authorization: Bearer $BATON_TOKEN"
 _KEY = "Idempotency-Key: $(uuidgen)"
 
 

@@ -184,9 +184,7 @@ class Node(_Part, frozen=True, kw_only=True):
     hooks: dict[str, str] = {}  # what can be done before a retry, and the tool that does it
     asks: Asks | None = None
     approval: Approval | None = None  # whether a person is asked before the tool acts
-    callback: CallbackTimes | None = (
-        None  # the tool only hands the work over, and the node waits for the callback
-    )
+    callback: CallbackTimes | None = None  # the tool hands the work over, and the node waits for it
     agent: AgentParts | None = None
     replan: ReplanParts | None = None  # what a model may put in the place of a step that has failed
     undo: dict[str, Undo] = {}  # by tool that may have done the node's work: what takes that back

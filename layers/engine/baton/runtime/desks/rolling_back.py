@@ -53,10 +53,8 @@ async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[
         async for version, event in _listed(history, back_to):
             if len(steps) >= LISTED:
                 break
-            slot, in_doubt = (
-                slot_of(event.node, event.iteration, event.item),
-                isinstance(event, StepFailed | StepStopped),
-            )
+            slot = slot_of(event.node, event.iteration, event.item)
+            in_doubt = isinstance(event, StepFailed | StepStopped)
             if not in_doubt or version > undo.redone.get(slot, -1):
                 by = _by(program, event)
                 steps.append({"step": slot, "version": version, "by": by, "doubtful": in_doubt})

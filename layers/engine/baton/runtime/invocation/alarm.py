@@ -33,9 +33,8 @@ class Alarm:
     """For one event loop. Times are the loop's own."""
 
     def __init__(self) -> None:
-        self._calls: dict[
-            _Call, None
-        ] = {}  # in their order: calls that are over at the same moment end in it
+        # In the order in which they began: calls that are over at the same moment end in it.
+        self._calls: dict[_Call, None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._rings_at = inf
 
