@@ -1,1 +1,1 @@
-"""What callers and operators change, one file for each thing that they have to do with."""
+"""What callers and operators change, one file for each subject."""

@@ -39,10 +39,7 @@ class Children:
 
     async def start(self, parent: SagaRef, ref: SagaRef, state: State, slot: str, child: Child) -> None:
         """Make a child exist. Raises `UserError` for one that can never start."""
-        if state.origin.depth >= self._limits.nesting_depth:
-            raise TooLarge(
-                f"sagas start sagas at most {self._limits.nesting_depth} levels deep (`NestingDepth`)"
-            )
+        self._check_depth(state)
         definition, graph = await self._catalog.startable(parent.tenant, child.workflow, state.origin.graph)
         work = state.open.get(slot) if child.passed else None
         if work is not None and (logged := work.orphan) is not None and logged.saga == child.saga:
@@ -76,12 +73,15 @@ class Children:
             )
         )
 
-    async def start_handler(self, failed: SagaRef, ref: SagaRef, state: State, child: Child) -> None:
-        """Make the failure handler of a saga exist. It has no parent: none waits for it. Raises `UserError` for one that can never start."""
+    def _check_depth(self, state: State) -> None:
         if state.origin.depth >= self._limits.nesting_depth:
             raise TooLarge(
                 f"sagas start sagas at most {self._limits.nesting_depth} levels deep (`NestingDepth`)"
             )
+
+    async def start_handler(self, failed: SagaRef, ref: SagaRef, state: State, child: Child) -> None:
+        """Make the failure handler of a saga exist. It has no parent: none waits for it. Raises `UserError` for one that can never start."""
+        self._check_depth(state)
         origin = state.origin
         definition, graph = await self._catalog.startable(failed.tenant, child.workflow, origin.graph)
         own, outer = split(child.workflow, child.input.v)

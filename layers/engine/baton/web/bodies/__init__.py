@@ -1,1 +1,1 @@
-"""What bodies of requests and answers look like, one file for each thing that they are about."""
+"""What bodies of requests and answers look like, one file for each subject."""
