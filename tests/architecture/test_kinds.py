@@ -103,7 +103,7 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "words/undo_words.py": {"tool"},
     "cli/text/tables.py": {"workflow", "graph", "tool"},
     "cli/documents/workflows.py": {"workflow"},
-    "client/api.py": {"workflow", "value"},
+    "client/sagas.py": {"workflow", "value"},
     "client/prefixes.py": {"workflow"},
     "web/bus_events.py": {"workflow"},
     "web/routes.py": {"workflow"},

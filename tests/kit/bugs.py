@@ -23,12 +23,12 @@ from baton.core.log.state import State, slot_of
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Appended, Head, Record, Release, SagaRef, Wake
 from baton.runtime.engine.log_writer import LogWriter
+from baton.runtime.engine.request import Request
 from baton.runtime.invocation.store_retrier import StoreRetrier
 from baton.runtime.log import history
 from baton.runtime.log import lease as lease_module
 from baton.runtime.log.history import History
 from baton.runtime.log.lease import Lease, Leases
-from baton.runtime.service import Service
 from baton.runtime.starting.children import Children
 from baton.runtime.steps.inflight import InFlight
 from baton.runtime.worker.runner import Runner
@@ -130,10 +130,10 @@ def an_orphan_head_is_not_rolled_forward() -> Iterator[None]:
 def a_fork_does_not_arm() -> Iterator[None]:
     """Fork row: a finished saga is in no index, so a fork whose wake is lost is never run."""
 
-    async def arm(self: Service, head: Head) -> int:
-        return self._engine.clock.now() + 60_000
+    async def arm(self: Request, head: Head) -> int:
+        return self.engine.clock.now() + 60_000
 
-    with replaced(Service, "_arm", arm):
+    with replaced(Request, "arm", arm):
         yield
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -38,11 +38,6 @@ from baton.runtime.reads.cost import cost_of
 from baton.runtime.reads.explaining import story_of
 from baton.runtime.reads.listing import Listing
 from baton.runtime.reads.stored import find_value, shown
-
-if TYPE_CHECKING:
-    from baton.runtime.desks.breaker_desk import BreakerDesk
-    from baton.runtime.triggers.event_desk import EventDesk, Signal
-    from baton.runtime.triggers.schedule_desk import ScheduleDesk
 
 MAX_EVENTS = 1_000
 MAX_LIST = 100
@@ -113,26 +108,6 @@ class Queries:
         )
         found = {"day": shown_day(number), "percent": percent or None, "workflows": budgets.rows()}
         return {**found, "looked_at": looked, "next": after}
-
-    @property
-    def breakers(self) -> BreakerDesk:
-        """Circuit breakers of the tenant. What an operator does about one is there, too."""
-        from baton.runtime.desks.breaker_desk import BreakerDesk  # few requests ask for it
-
-        return BreakerDesk(self._request)
-
-    @property
-    def schedules(self) -> ScheduleDesk:
-        """Schedules of the tenant. What is done about one is there, too."""
-        from baton.runtime.triggers.schedule_desk import ScheduleDesk  # few requests ask for it
-
-        return ScheduleDesk(self._request)
-
-    def event_desk(self, signal: Signal) -> EventDesk:
-        """What takes in events from outside. `signal`: that of the caller's `Service`."""
-        from baton.runtime.triggers.event_desk import EventDesk  # few deployments have any
-
-        return EventDesk(self._request, signal)
 
     # ---- sagas
 
