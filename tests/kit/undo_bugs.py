@@ -162,3 +162,10 @@ def a_new_child_does_not_wait() -> Iterator[None]:
     real = earlier.left_to
     with replaced(earlier, "left_to", left_to):
         yield
+
+
+@contextmanager
+def work_elsewhere_is_looked_at() -> Iterator[None]:
+    """Undo row: what another system still works at is looked at, and its handover is taken for what it was to do."""
+    with replaced(undoing, "is_elsewhere", lambda *_: False):
+        yield
