@@ -1,4 +1,4 @@
-"""Where ports meet adapters: the only file that knows both. One function per Lambda function.
+"""Where ports meet adapters. One function per Lambda function.
 
 Everything made here lives as long as the process. Clients that a function's first invocation needs are
 created here, in the time before it that Lambda gives a whole processor; the others when they are used.

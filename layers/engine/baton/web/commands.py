@@ -1,4 +1,4 @@
-"""The handlers of routes that change something, by runtime/service.py."""
+"""The handlers of routes that change something."""
 
 from __future__ import annotations
 

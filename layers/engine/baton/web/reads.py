@@ -1,4 +1,4 @@
-"""The handlers of routes that only read, by runtime/queries.py."""
+"""The handlers of routes that only read."""
 
 from __future__ import annotations
 
