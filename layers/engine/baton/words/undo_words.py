@@ -18,7 +18,7 @@ def of(event: Event) -> Said | None:
     kind, item = str(event.get("kind")), str(event.get("item") or "")
     if words := _WORDS.get(kind):
         return words(event)
-    if item == UNDO or item.startswith(f"{UNDO}-"):
+    if item == UNDO or item.startswith((f"{UNDO}-", f"{UNDO}_")):
         return _step(event, kind, undone_item(item))
     if kind == "saga_ended" and event.get("undone"):
         return came_to(event["undone"]), frozenset(["undone"])
@@ -96,8 +96,12 @@ def _passed(event: Event) -> Said:
 
 def _stopped(event: Event) -> Said:
     said = f"`{event.get('tool')}` was stopped while it acted: it may have happened"
+    if instead := event.get("instead"):
+        said = f"`{event.get('tool')}` may have happened; the step goes on with `{instead}`"
     item = str(event.get("item") or "")
-    return f"{item_words(item)}: {said}" if item else said, frozenset(("item", "tool", "prior", "kept"))
+    return f"{item_words(item)}: {said}" if item else said, frozenset(
+        ("item", "tool", "prior", "kept", "instead")
+    )
 
 
 def _set_aside(event: Event) -> Said:

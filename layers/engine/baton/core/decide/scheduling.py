@@ -259,6 +259,11 @@ def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> Non
         callback=said.callback,
         kept=_kept(builder, at, failing) if at.node.undo else None,
     )
+    if said.tool and failing is not None:  # what a model has put in its place is done
+        from baton.core.decide.other_ways import left  # few steps have another way
+
+        for event in list(left(builder.context(at.slot), failing, said.tool, builder.now)):
+            builder.note(event)
     for event in list(settle(builder.program, builder.state, outcome, builder.found)):
         builder.note(event)
 

@@ -33,11 +33,11 @@ def told(context: EvaluationContext, now: int, running: Collection[str]) -> Iter
         item=item_of(slot),
         tool=tool,
         prior=state.undo.head if is_undone else None,
-        kept=_kept(context, node, tool, failing) if is_undone else None,
+        kept=kept_of(context, node, tool, failing) if is_undone else None,
     )
 
 
-def _kept(context: EvaluationContext, node: Node, tool: str, failing: Failing | None) -> ev.Value | None:
+def kept_of(context: EvaluationContext, node: Node, tool: str, failing: Failing | None) -> ev.Value | None:
     """What undoes the step needs of its arguments, if they can be made once more. Raises `LackingError`."""
     undo, program, slot = node.undo[tool], context.program, context.slot
     if failing is not None and failing.kept is not None:

@@ -45,6 +45,10 @@ def why(event: Any) -> str:
     """Why it is not known whether a step has happened; empty for one that has."""
     if isinstance(event, ev.StepFailed):
         came_to = f"ended with {event.failure.code}: {event.failure.message[:500]}"
+    elif isinstance(event, ev.StepStopped) and event.instead:
+        came_to = (
+            f"had no answer that says whether it has happened, and the step went on with `{event.instead}`"
+        )
     elif isinstance(event, ev.StepStopped):
         came_to = "was stopped while it acted, because the saga went on without it"
     else:

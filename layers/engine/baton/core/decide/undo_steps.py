@@ -105,7 +105,7 @@ def _next(
         return ev.UndoStepBegan(
             node=name,
             iteration=iteration,
-            item=undo_item(item_of(first.slot)),
+            item=undo_item(item_of(first.slot), first.version if first.left else 0),
             at=builder.now,
             version=first.version,
             index=first.index,
@@ -134,10 +134,12 @@ def _next(
     }
     by = _done_by(event)
     if isinstance(event, ev.StepFailed | ev.StepStopped):
-        if version <= state.undo.redone.get(slot_of(event.node, event.iteration, event.item), -1):
+        doubt, left = undo_doubts.why(event), bool(getattr(event, "instead", ""))
+        slot = slot_of(event.node, event.iteration, event.item)
+        if not left and version <= state.undo.redone.get(slot, -1):
             return ev.UndoPassed(item=event.item, **by, **place, redone=True)
-        doubt = undo_doubts.why(event)
-        return ev.UndoStepBegan(item=undo_item(event.item), at=builder.now, **by, **place, doubt=doubt)
+        item = undo_item(event.item, version if left else 0)
+        return ev.UndoStepBegan(item=item, at=builder.now, **by, **place, doubt=doubt)
     if event.lasting or not _can_undo(builder, event):
         node = builder.program.nodes.get(event.node)
         stands = node is not None and node.undoes

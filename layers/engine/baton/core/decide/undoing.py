@@ -19,11 +19,12 @@ from baton.core.decide.retries import next_attempt
 from baton.core.decide.scheduling import follow
 from baton.core.decide.spending import is_told
 from baton.core.decide.undo_links import in_doubt
-from baton.core.decide.unknown_outcomes import doubts, is_in_doubt, may_have_acted, may_stand
+from baton.core.decide.unknown_outcomes import doubts, is_in_doubt, is_left, may_have_acted, may_stand
 from baton.core.effects.toolspec import ONCE, PURE
 from baton.core.expressions import ExpressionError
 from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
+from baton.core.log.answers import tool_asked_about
 from baton.core.log.folding.callbacks import callback_of, is_elsewhere, said_of
 from baton.core.log.opened import Child
 from baton.core.log.state import UNKNOWN_OUTCOME, State, node_of
@@ -201,6 +202,8 @@ def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
             failure = _ELSEWHERE
         elif failing is None or not may_have_acted(at.node, failing.failure):
             failure = _CUT_OFF
+        elif is_left(state, slot, at.node, failing):
+            failure = replace(_CUT_OFF, tool=tool_asked_about(at.node, failing))
         else:
             failure = failing.failure
         failed = ev.StepFailed(

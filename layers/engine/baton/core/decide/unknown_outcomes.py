@@ -14,8 +14,9 @@ from baton.core.effects.toolspec import ONCE, PURE
 from baton.core.failures.doubts import leaves_doubt
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
+from baton.core.log.answers import tool_asked_about
 from baton.core.log.folding.callbacks import is_elsewhere
-from baton.core.log.state import UNKNOWN_OUTCOME, State, node_of
+from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, node_of
 
 
 def is_in_doubt(program: Program, state: State, slot: str, running: Collection[str]) -> bool:
@@ -25,13 +26,9 @@ def is_in_doubt(program: Program, state: State, slot: str, running: Collection[s
     by_another = failing is not None and failing.way is not None and bool(failing.way.tool)
     if node.effect != ONCE and not by_another:
         return False
-    if (
-        slot in running
-        or is_elsewhere(state, slot)
-        or (slot in state.recovery.possibly_running and program.has_come(state, slot))
-    ):
+    if slot in running or is_elsewhere(state, slot) or _is_begun(program, state, slot):
         return True
-    if failing is None:
+    if failing is None or is_left(state, slot, node, failing):
         return False
     return failing.failure.doubt or failing.look or failing.failure.code == UNKNOWN_OUTCOME
 
@@ -45,9 +42,33 @@ def may_stand(program: Program, state: State, slot: str, running: Collection[str
         return False
     # One that waits for its next attempt, or for an answer, has acted if its last one has.
     if failing is not None and may_have_acted(node, failing.failure):
+        return not is_left(state, slot, node, failing) or slot in running or _is_begun(program, state, slot)
+    return slot in running or is_elsewhere(state, slot) or _is_begun(program, state, slot)
+
+
+def _is_begun(program: Program, state: State, slot: str) -> bool:
+    return slot in state.recovery.possibly_running and program.has_come(state, slot)
+
+
+def is_left(state: State, slot: str, node: Node, failing: Failing) -> bool:
+    """Whether the last failure is of a tool that the step has left for another: what that may have done is in the list by itself."""
+    tool = failing.failure.tool
+    return (slot, tool) in state.undo.ways and tool != tool_asked_about(node, failing)
+
+
+def leaves_unknown(node: Node, tool: str, failure: ev.Failure) -> bool:
+    """Whether what a tool has done for the node, and that is undone or may happen only once, may have happened although it has failed with this."""
+    if failure.doubt or failure.code == UNKNOWN_OUTCOME:
         return True
-    is_begun = slot in state.recovery.possibly_running and program.has_come(state, slot)
-    return slot in running or is_elsewhere(state, slot) or is_begun
+    if tool == node.tool:
+        return unanswered(node, failure).doubt
+    return tool in node.undo and not failure.refused and _says_nothing(failure)
+
+
+def _says_nothing(failure: ev.Failure) -> bool:
+    """Whether it is no answer, or one that says nothing, whatever its class."""
+    is_silent = failure.code == "timeout" or failure.status >= 500
+    return is_silent or leaves_doubt(failure.code, failure.kind)
 
 
 def may_have_acted(node: Node, failure: ev.Failure) -> bool:
@@ -65,10 +86,7 @@ def unanswered(node: Node, failure: ev.Failure) -> ev.Failure:
     """
     if not node.undo or node.effect in {PURE, ONCE} or failure.refused:
         return failure
-    says_nothing = failure.code == "timeout" or failure.status >= 500  # whatever its class
-    return (
-        replace(failure, doubt=True) if says_nothing or leaves_doubt(failure.code, failure.kind) else failure
-    )
+    return replace(failure, doubt=True) if _says_nothing(failure) else failure
 
 
 def takes_back(state: State) -> bool:

@@ -79,7 +79,8 @@ class UndoTakenUp(Root, frozen=True, tag="undo_taken_up", omit_defaults=True, kw
 
 
 class StepStopped(About, frozen=True, tag="step_stopped", omit_defaults=True, kw_only=True):
-    """A step of `tool` was stopped while it acted, because the saga goes on without it: whether it has happened is not known.
+    """A step of `tool` was stopped while it acted, because the saga goes on without it: whether it has happened is not known. Or the step goes on with
+    the tool `instead`, after a failure that does not say whether `tool` has done it.
 
     `prior` and `kept` are as those of a step that has succeeded: an undoing comes to it, and asks a person. Without `prior`, nothing undoes it.
     """
@@ -90,6 +91,7 @@ class StepStopped(About, frozen=True, tag="step_stopped", omit_defaults=True, kw
     tool: str
     prior: int | None = None
     kept: Value | None = None
+    instead: str = ""
 
     @property
     def leads_on(self) -> bool:

@@ -20,14 +20,20 @@ KEYS_KEPT = 500
 """So many slots are known by name that keep their keys although other work of their nodes was undone."""
 
 
-def undo_item(item: str) -> str:
-    """The item at which the work of another is undone."""
-    return f"{UNDO}-{item}" if item else UNDO
+def undo_item(item: str, left: int = 0) -> str:
+    """The item at which the work of another is undone. `left`: the version at which a step has left the tool that may have done it."""
+    begin = f"{UNDO}_{left}" if left else UNDO
+    return f"{begin}-{item}" if item else begin
 
 
 def undone_item(item: str) -> str:
     """The item whose work is undone at this one; empty: the node's own."""
-    return item.removeprefix(UNDO).removeprefix("-")
+    return item.removeprefix(UNDO).partition("-")[2] if item.startswith(UNDO) else item
+
+
+def is_of_left(item: str) -> bool:
+    """Whether what is undone at this item is what a step may have done by a tool that it has left."""
+    return item.startswith(f"{UNDO}_")
 
 
 def is_undo(slot: str) -> bool:
@@ -39,7 +45,7 @@ class NotUndone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A step that could not be undone: its slot and its place in the log, the tool that was to undo it, and why it failed.
 
     A `child` that was open when its parent stopped has the place at which it was asked to stop, with the index -1. It has
-    no `code` before its undoing has failed. `doubt`: it is not known whether it has happened.
+    no `code` before its undoing has failed. `doubt`: it is not known whether it has happened. `left`: the step has gone on with another tool.
     """
 
     slot: str
@@ -50,6 +56,7 @@ class NotUndone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     message: str = ""
     child: str = ""
     doubt: bool = False
+    left: bool = False
 
 
 class Undone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -164,6 +171,8 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Whether there are more of these slots than `standing` and `alone` have room for."""
     redone: dict[str, int] = {}
     """Slots of steps that were in doubt and are done again since a fork, with its cut: what they did before is not asked about."""
+    ways: tuple[tuple[str, str], ...] = ()
+    """Slots of steps that go on with another tool, and the tool that they have left, which may have acted: the first of those that are not settled."""
 
     @property
     def is_anew(self) -> bool:
@@ -184,7 +193,13 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def in_doubt(self) -> tuple[str, ...]:
         """The slots of the first of these."""
-        return (*self.unsure, *self.doubtful, *(one.slot for one in self.failed if one.doubt))
+        named = (
+            *self.unsure,
+            *(slot for slot, _ in self.ways),
+            *self.doubtful,
+            *(one.slot for one in self.failed if one.doubt),
+        )
+        return tuple(dict.fromkeys(named)) if self.ways else named
 
     @property
     def is_crowded(self) -> bool:

@@ -46,9 +46,17 @@ def see(story: Story, event: Seen, when: Moment) -> None:
         _begin(story, event, when)
     elif isinstance(event, ev.UndoPassed | ev.StepStopped):
         if (place := story.places.get(slot_of(event.node, event.iteration, event.item))) is not None:
-            place.fate = STAYS if isinstance(event, ev.UndoPassed) else MAYBE
+            place.fate = STAYS if isinstance(event, ev.UndoPassed) else _maybe(event)
     else:
         settle(story, event, FAILED if event.failure else RAN, event.failure, when)
+
+
+def _maybe(event: ev.StepStopped) -> str:
+    return (
+        f"`{event.tool}`, which it has left for `{event.instead}`, may have happened, too"
+        if event.instead
+        else MAYBE
+    )
 
 
 def settle(

@@ -13,7 +13,17 @@ from baton.core.log.folding.failure_folds import question_closed as answered
 from baton.core.log.folding.recovery_folds import progressed
 from baton.core.log.folding.workflow_limits import pay
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, item_of, node_of, slot_of, without
-from baton.core.log.undos import KEYS_KEPT, NAMED, Keys, NotUndone, Undoable, Undoing, undo_item, undone_item
+from baton.core.log.undos import (
+    KEYS_KEPT,
+    NAMED,
+    Keys,
+    NotUndone,
+    Undoable,
+    Undoing,
+    is_of_left,
+    undo_item,
+    undone_item,
+)
 
 
 def anew(keys: Keys) -> Undoable:
@@ -43,9 +53,21 @@ def doubtful(state: State, slot: str, e: ev.StepFailed) -> State:
 
 
 def step_stopped(state: State, e: ev.StepStopped) -> State:
-    """The event behind it removes the step."""
+    """The event behind it removes the step, or has it go on with another tool."""
     slot = slot_of(e.node, e.iteration, e.item)
+    if e.instead and slot in state.tokens:
+        return _left(state, slot, e)
     return _unsure(state, slot, e, stays=False) if slot in state.tokens else state
+
+
+def _left(state: State, slot: str, e: ev.StepStopped) -> State:
+    """With a tool that a step has left for another, and that may have acted."""
+    undo = state.undo
+    if len(undo.ways) < NAMED:
+        undo = replace(undo, ways=(*undo.ways, (slot, e.tool)))
+    if e.prior is None:
+        return replace(state, undo=_named(undo, (slot,)))
+    return replace(state, undo=replace(undo, head=state.version + 1, below=-1, doubts=undo.doubts + 1))
 
 
 def _unsure(state: State, slot: str, e: ev.StepFailed | ev.StepStopped, *, stays: bool) -> State:
@@ -134,7 +156,8 @@ def undo_step_began(state: State, e: ev.UndoStepBegan) -> State:
         again = tuple(one for one in work.again if (one.version, one.index, one.slot) != begun)
         undo = replace(undo, work=replace(work, steps=steps, again=again))
     elif e.doubt:
-        undo = _settled(replace(undo, head=e.next, below=e.below, work=replace(work, steps=steps)), was)
+        undo = replace(undo, head=e.next, below=e.below, work=replace(work, steps=steps))
+        undo = _settled(undo, was, e.tool if is_of_left(e.item) else "")
     else:
         undo = replace(undo, head=e.next, below=e.below, can=undo.can - 1, work=replace(work, steps=steps))
     return replace(state, undo=undo, tokens={**state.tokens, slot: {e.node: True}})
@@ -148,8 +171,11 @@ def _unknown(e: ev.UndoStepBegan) -> Failing:
     return Failing(attempts=0, failure=failure)
 
 
-def _settled(undo: Undoable, slot: str) -> Undoable:
-    """One step in doubt fewer."""
+def _settled(undo: Undoable, slot: str, tool: str) -> Undoable:
+    """One step in doubt fewer; with a tool, one that a step has left."""
+    if tool:
+        ways = tuple(one for one in undo.ways if one != (slot, tool))
+        return replace(undo, doubts=undo.doubts - 1, ways=ways)
     left = tuple(one for one in undo.unsure if one != slot)
     return replace(undo, doubts=undo.doubts - 1, unsure=left)
 
@@ -248,7 +274,7 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
     assert work is not None, "the caller has looked"
     step, (name, iteration) = work.steps[slot], node_of(slot)
     was = slot_of(name, iteration, undone_item(item_of(slot)))
-    rounds, is_item = work.rounds, bool(item_of(was))
+    rounds, is_item, is_left = work.rounds, bool(item_of(was)), is_of_left(item_of(slot))
     # Items of one round have one place in `rounds`, which says nothing where only some of them are undone.
     is_alone = is_item and work.back_to > 0
     if not step.again and not is_alone:
@@ -257,7 +283,7 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
     if failure is None:
         lowest = min(step.version, work.lowest or step.version)
         work = replace(work, done=work.done + 1, rounds=rounds, lowest=lowest)
-        if step.again and was in standing:
+        if step.again and was in standing and not is_left:
             left = standing[was] - 1
             standing = {**standing, was: left} if left else without(standing, (was,))
         elif is_alone or (step.again and is_item):
@@ -265,7 +291,7 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
             alone = _kept(alone, was)
     else:
         work = replace(work, rounds=rounds)
-        if not step.again and not is_alone:
+        if not step.again and not is_alone and not is_left:
             standing, crowded = _kept(standing, was), _crowded(undo, was)
         told = NotUndone(
             slot=was,
@@ -276,6 +302,7 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
             message=failure.message[:500],
             child=step.child if step.index < 0 else "",
             doubt=step.doubt,
+            left=is_left,
         )
         failed = (*failed, told)
     kept = {"standing": standing, "crowded": crowded, "alone": alone}
