@@ -43,9 +43,8 @@ class JudgeConditions(Command, frozen=True):
 
 
 class StopSteps(Command, frozen=True):
-    """Running steps at these slots, or all of them."""
+    """Running steps at these slots, or all of them. Nothing else of the decision is performed before it is decided anew."""
 
-    when: ClassVar[When] = "before"
     slots: tuple[str, ...] = ()
 
 
