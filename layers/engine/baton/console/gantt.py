@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final, get_args
 
 from baton.console.rendering import milliseconds, span
+from baton.core.log import open_events
 from baton.core.log.events import Closing, Opening
-from baton.core.log.open_events import ELSEWHERE, PERSON
-from baton.core.log.open_events import SIGNAL as WAITS
 
+PERSON, WAITS, ELSEWHERE = open_events.PERSON, open_events.SIGNAL, open_events.ELSEWHERE
 RUNS, BREAKER, PAUSES = "run", "breaker", "pause"
 HANDS_OVER, STARTS, WRITES = "handover", "cold", "checkpoint"
 NAMES: Final = {
