@@ -1,6 +1,6 @@
 """The steps of one saga that are running in this invocation: start, wait, collect, cut off.
 
-Which steps, and what their outcomes mean, is decided elsewhere (core/decide/decide.py, runner.py).
+Which steps, and what their outcomes mean, is decided elsewhere (core/decide/decide.py, worker/runner.py).
 """
 
 from __future__ import annotations
