@@ -42,7 +42,7 @@ LEFT = {
     "core/log/folding/model_sums.py": 1,
     "core/decide/context.py": 1,
     "core/read/claims.py": 1,
-    "core/read/timeline.py": 3,
+    "core/read/story.py": 3,
     "core/read/usage.py": 2,
     "runtime/models/model_caller.py": 3,
     "runtime/money/request_holds.py": 1,

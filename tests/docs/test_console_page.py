@@ -20,5 +20,9 @@ def addresses(cell: str) -> Iterator[str]:
 
 
 def test_its_pages_are_those_of_the_console() -> None:
-    listed = {one for cell in re.findall(r"^\| (`/console.*?) \|", PAGE.text, re.MULTILINE) for one in addresses(cell)}
+    listed = {
+        one
+        for cell in re.findall(r"^\| (`/console.*?) \|", PAGE.text, re.MULTILINE)
+        for one in addresses(cell)
+    }
     assert listed == {f"/console/{page.path}".rstrip("/") for page in PAGES if page.method == "GET"}

@@ -15,7 +15,6 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from baton.core.console import Console
 from baton.core.effects import grants
 from baton.core.limits import (
     Effects,
@@ -32,6 +31,7 @@ from baton.core.limits import (
     Values,
 )
 from baton.core.limits_of_failures import Failing, LastResort
+from baton.core.sign_in import SignIn
 from baton.core.tracing import Tracing
 from baton.errors import BatonError
 
@@ -290,7 +290,7 @@ class Sagas(Standard, Models, LastResort, Money, Lifetime, Values, Tenants, Stor
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ApiSettings(Callers, Console, Sagas, Signals, Estimates, Settings):
+class ApiSettings(Callers, SignIn, Sagas, Signals, Estimates, Settings):
     """The api function's."""
 
     worker: Annotated[Name, Meta(description="Name of the worker function.")]
