@@ -14,7 +14,7 @@ from baton.core.log.answers import open_questions
 from baton.core.log.status import status_of
 from baton.core.nodes.registry import KINDS
 from tests.core.asked import steps_of
-from tests.core.build import Saga, failed, tool_spec
+from tests.core.build import Saga, done, failed, tool_spec
 from tests.core.nodes.handing import hand_over, last
 from tests.core.nodes.handing import say as called_back
 from tests.core.undo_asking import CANCEL_WITH_UNDO, asked, say
@@ -100,3 +100,17 @@ def test_where_it_has_failed_before_the_saga_stops_there_is_nothing_to_undo() ->
     cancelled(saga)
     saga.go()
     assert (asked(saga), last(saga, ev.SagaEnded).status) == ([], "cancelled")
+
+
+def test_the_arguments_that_its_inverse_needs_are_read_first_where_they_lie_outside_the_log() -> None:
+    document = "name: w\nnodes:\n  x: {tool: t}\n  a: {tool: book, after: x, with: {id: '${ctx.x.output}'}, callback: {timeout: 1h}}\n"
+    book = replace(tool_spec("book", id=ANY), effect="once", undo="back", timeout_ms=5_000)
+    saga = Saga(Program(compile_document(document, {**TOOLS, "book": book}), KINDS))
+    saga.go()
+    saga.go(done("x", ref="cas://sha256/00"), blobs={"cas://sha256/00": "c1"})
+    hand_over(saga)
+    called_back(saga)
+    cancelled(saga)
+    assert "cas://sha256/00" in str(saga.go().commands)
+    [step] = steps_of(saga.go(blobs={"cas://sha256/00": "c1"}))
+    assert (step.slot, step.arguments) == ("a#undo", {"id": "c1"})
