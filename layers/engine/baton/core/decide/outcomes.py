@@ -228,8 +228,7 @@ def _failed(
             failure, code=UNKNOWN_OUTCOME, kind=class_of(UNKNOWN_OUTCOME), message=text[:2_000], doubt=False
         )
     before = failing or Failing(attempts=0, failure=failure)
-    kept = outcome.kept or before.kept
-    failing = replace(before, attempts=outcome.attempt, failure=failure, ask=None, kept=kept)
+    failing = replace(before, attempts=outcome.attempt, failure=failure, ask=None, kept=outcome.kept)
     # A saga that ends anyway is not held up.
     is_over = state.is_stopping and not is_undo(slot)
     handling = [] if is_over else _handling(context, failing, outcome)
