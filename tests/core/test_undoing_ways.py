@@ -84,14 +84,14 @@ def test_a_step_is_undone_once_at_a_time_also_where_others_are_undone_beside_it(
 def test_an_inverse_that_fails_again_is_told_again() -> None:
     saga = two()
     saga.go(failed("d"))
-    saga.go(failed("c#undo"))
+    saga.go(failed("c#undo", "closed", "permanent"))
     saga.go(done("a#undo"))
     for branch in (1, 2):
         fork = ev.Forked(cut=saga.state.version, branch=branch, by="ada", at=saga.now, undo=True)
         saga.put(fork)
         saga.go()
         assert ready(saga.decision) == ["c#undo"]
-        saga.go(failed("c#undo"))
+        saga.go(failed("c#undo", "closed", "permanent"))
     assert saga.state.undo.standing == {"c": 1}
     shown = undo_view(saga.state, saga.program)
     assert shown is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide import decide, undo_steps, undoing
+from baton.core.decide import decide, other_ways, undo_steps, undoing
 from baton.core.log.folding import fold, forks
 from baton.core.log.state import State
 from baton.core.log.undos import Undoable
@@ -168,4 +168,11 @@ def a_new_child_does_not_wait() -> Iterator[None]:
 def work_elsewhere_is_looked_at() -> Iterator[None]:
     """Undo row: what another system still works at is looked at, and its handover is taken for what it was to do."""
     with replaced(undoing, "is_elsewhere", lambda *_: False):
+        yield
+
+
+@contextmanager
+def another_way_forgets_the_first() -> Iterator[None]:
+    """Undo row: a step that goes on with another tool is done by that alone, though the one before had no answer."""
+    with replaced(other_ways, "left", lambda *_: iter(())):
         yield

@@ -17,8 +17,8 @@ from baton.core.decide.unknown_outcomes import doubt_notice
 from baton.core.failures.strategies.registry import STRATEGIES
 from baton.core.log import events as ev
 from baton.core.log.answers import GIVE_UP, TRY_AGAIN, USE
-from baton.core.log.records import Option
-from baton.core.log.state import UNKNOWN_OUTCOME, State, slot_of
+from baton.core.log.records import Failure, Notice, Option
+from baton.core.log.state import UNKNOWN_OUTCOME, State, item_of, node_of, slot_of
 from baton.core.log.undos import undone_item
 from baton.core.nodes.base import Activation
 
@@ -96,3 +96,14 @@ def _left(state: State, at: Activation, now: int) -> ev.Notice:
         key=f"{notice.key}.left",  # the one of the stop itself may have been sent
         message=f"`{slot}` is not undone, or may not be: no person has said what has happened",
     )
+
+
+def unsure_notice(state: State, slot: str, failure: Failure, now: int) -> Notice:
+    """That it is not known whether a step was undone: the call of what undoes it had no answer that says so."""
+    name, iteration = node_of(slot)
+    was, notice = slot_of(name, iteration, undone_item(item_of(slot))), doubt_notice(state, slot, now)
+    text = (
+        f"it is not known whether `{was}` is undone: `{failure.tool}` had no answer that says so ({failure.code}: {failure.message[:500]}). "
+        "Look; a rollback calls it once more, with the same key"
+    )
+    return replace(notice, key=f"{notice.key}.unsure", message=text)

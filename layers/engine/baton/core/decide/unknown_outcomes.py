@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.program import Program
 from baton.core.effects.toolspec import ONCE, PURE
-from baton.core.failures.doubts import leaves_doubt
+from baton.core.failures.doubts import says_nothing
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.answers import tool_asked_about
@@ -62,13 +62,7 @@ def leaves_unknown(node: Node, tool: str, failure: ev.Failure) -> bool:
         return True
     if tool == node.tool:
         return unanswered(node, failure).doubt
-    return tool in node.undo and not failure.refused and _says_nothing(failure)
-
-
-def _says_nothing(failure: ev.Failure) -> bool:
-    """Whether it is no answer, or one that says nothing, whatever its class."""
-    is_silent = failure.code == "timeout" or failure.status >= 500
-    return is_silent or leaves_doubt(failure.code, failure.kind)
+    return tool in node.undo and says_nothing(failure)
 
 
 def may_have_acted(node: Node, failure: ev.Failure) -> bool:
@@ -86,7 +80,7 @@ def unanswered(node: Node, failure: ev.Failure) -> ev.Failure:
     """
     if not node.undo or node.effect in {PURE, ONCE} or failure.refused:
         return failure
-    return replace(failure, doubt=True) if _says_nothing(failure) else failure
+    return replace(failure, doubt=True) if says_nothing(failure) else failure
 
 
 def takes_back(state: State) -> bool:

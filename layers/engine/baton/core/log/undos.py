@@ -46,6 +46,7 @@ class NotUndone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     A `child` that was open when its parent stopped has the place at which it was asked to stop, with the index -1. It has
     no `code` before its undoing has failed. `doubt`: it is not known whether it has happened. `left`: the step has gone on with another tool.
+    `unsure`: it is not known whether it was undone, because the call of what undoes it had no answer that says so.
     """
 
     slot: str
@@ -57,6 +58,7 @@ class NotUndone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     child: str = ""
     doubt: bool = False
     left: bool = False
+    unsure: bool = False
 
 
 class Undone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

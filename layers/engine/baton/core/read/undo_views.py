@@ -57,11 +57,14 @@ def undo_view(state: State, program: Program) -> dict[str, Any] | None:
     return shown
 
 
+UNSURE = "it may be undone all the same"
+
+
 def _failed(one: NotUndone) -> dict[str, Any]:
     return {
         "step": one.slot,
         "version": one.version,
         "tool": one.tool,
         "code": one.code,
-        "message": one.message,
+        "message": f"{UNSURE}: {one.message}" if one.unsure else one.message,
     }

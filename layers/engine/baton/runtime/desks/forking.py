@@ -53,7 +53,8 @@ async def _check_cut(history: History, cut: int) -> None:
         raise UserError(f"version {cut} is not in the log; its last is {last}")
     at_cut = await history.state_at(cut)
     is_undone = at_cut.undo.work is not None or (at_cut.cancel is not None and at_cut.cancel.undo)
-    if history.state.undo.spans or history.state.undo.is_crowded or is_undone:
+    undo = history.state.undo
+    if undo.spans or undo.is_crowded or undo.failed or undo.ways or is_undone:
         from baton.runtime.desks.rolling_back import check_cut
 
         check_cut(history.state, at_cut)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from baton.core.decide.program import Program
 from baton.core.log.events import CancelRequested, Forked, StepFailed, StepStopped
 from baton.core.log.folding.forks import lineage_to
-from baton.core.log.state import FORK_KEY, State, slot_of
+from baton.core.log.state import FORK_KEY, State, node_of, slot_of
 from baton.core.log.status import status_of
 from baton.core.log.undos import NAMED, Undoable
 from baton.errors import KeyReused, NotAllowedNow, UserError
@@ -181,6 +181,12 @@ def check_cut(state: State, at_cut: State) -> None:
             "so many steps of it could not be undone that it is not known of each whether its effect still stands; "
             "roll it back again, or start another saga"
         )
+    check_unsure(state.undo)
+    if any(one not in at_cut.undo.ways and _is_undone(state.undo, one[0]) for one in state.undo.ways):
+        slot, tool = state.undo.ways[0]
+        raise UserError(
+            f"`{tool}` at `{slot}` may have happened, and other work of `{slot}` is undone: roll the saga back as a whole first"
+        )
     for first, last in state.undo.spans:
         if first <= cut <= last:
             raise UserError(
@@ -192,6 +198,25 @@ def check_cut(state: State, at_cut: State) -> None:
         raise UserError(
             f"at version {cut} the saga undoes what it has done; go on from a version before that"
         )
+
+
+def check_unsure(undo: Undoable) -> None:
+    """Raises `UserError` where it is not known whether what would not be done again still stands: it could be the receipt of what was refunded."""
+    for one in undo.failed:
+        if one.unsure:
+            raise UserError(
+                f"it is not known whether what `{one.slot}` has done is undone ({one.code}: {one.message[:200]}); "
+                "roll the saga back again, which calls what undoes it once more or asks about it"
+            )
+        if one.left:
+            raise UserError(
+                f"it is not known whether something that `{one.slot}` has tried first still stands; roll the saga back again, which asks about it"
+            )
+
+
+def _is_undone(undo: Undoable, slot: str) -> bool:
+    name, iteration = node_of(slot)
+    return any(first <= iteration for first in undo.rounds.get(name, ()))
 
 
 def _is_asked(state: State) -> bool:

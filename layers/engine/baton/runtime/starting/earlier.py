@@ -63,6 +63,11 @@ def _candidates(origin: Origin, saga: str) -> Iterator[str]:
 
 def _check(state: State, saga: str) -> None:
     """Raises `NotAllowedNow`."""
+    if unclear := next((one for one in state.undo.failed if one.unsure or one.left), None):
+        raise NotAllowedNow(
+            f"it is not known whether `{unclear.slot}` of the earlier child {saga} is undone ({unclear.code}: {unclear.message[:200]}); "
+            f"`baton rollback {saga}` tries it again or asks about it, then fork again"
+        )
     if state.undo.is_crowded:
         raise NotAllowedNow(
             f"so many steps of the earlier child {saga} could not be undone that it is not known of each whether its effect still stands; "
