@@ -16,9 +16,8 @@ import jsonschema_rs
 import schemathesis
 from hypothesis import strategies as st
 
-# "saga": [ids], "ask": [ids], "incident": [ids], "name": [names of workflows], "node": [...], "signal": [...],
-# "documents": [...], "cursors": {path: [...]}, "large": [ids of sagas whose input is a blob], "digest": [of these inputs],
-# "schema": that of documents
+# By what stands for it: ids of sagas, of questions and incidents, names of workflows, nodes and signals; documents, cursors by
+# path, sagas whose input is a blob, the digests of these inputs, and the schema of documents.
 KNOWN: dict[str, Any] = json.loads(Path(os.environ["BATON_FUZZ_KNOWN"]).read_text("utf-8"))
 IS_SHORT = os.environ["BATON_FUZZ_IS_SHORT"] == "yes"
 _had: set[tuple[Any, ...]] = set()
