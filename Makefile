@@ -102,7 +102,7 @@ deploy: install-dev  ## template, permissions, layers
 
 # Real deadlines and kills on a machine that may be busy: what fails is run once more, and the output names it.
 e2e: install-dev  ## the whole deployment in processes of its own
-	@$(call pytest,e2e,-n $(E2E_JOBS) --dist loadgroup --no-loadscope-reorder -m e2e --reruns 1 -raR $(LONGEST) $(E2E_FILES))
+	@$(call pytest,e2e,-n $(E2E_JOBS) --dist loadfile --no-loadscope-reorder -m e2e --reruns 1 -raR $(LONGEST) $(E2E_FILES))
 
 fuzz: install-dev  ## the API against its OpenAPI document, at length: make fuzz EXAMPLES=100 SEED=7
 	@BATON_FUZZ_EXAMPLES=$(or $(EXAMPLES),100) BATON_FUZZ_SEED=$(or $(SEED),1) $(BIN)/pytest -q tests/e2e/test_openapi.py

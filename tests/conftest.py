@@ -15,8 +15,6 @@ import pytest
 from tests.kit.patience import PATIENCE_S
 
 TESTS = Path(__file__).parent
-# Fixtures of tests/e2e/conftest.py: each is a deployment of a dozen processes.
-SHARED = ("everything", "store")
 # A client of httpx reads all certificates of the machine, which takes longer than most requests on loopback; one reading is enough.
 setattr(ssl, "create_default_context", cache(ssl.create_default_context))  # noqa: B010
 
@@ -48,13 +46,8 @@ def pytest_unconfigure() -> None:
     gc.freeze()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Real processes may be slow. Of several processes of pytest, one has all tests of a deployment that files share."""
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Real processes may be slow."""
     for item in items:
         if item.get_closest_marker("e2e") is not None:
             item.add_marker(pytest.mark.timeout(2 * PATIENCE_S))
-            if hasattr(config, "workerinput"):
-                names: Sequence[str] = getattr(item, "fixturenames", ())
-                group = next((name for name in SHARED if name in names), str(item.path))
-                item.add_marker(pytest.mark.xdist_group(group))
