@@ -44,7 +44,7 @@ OLD_MOST = 200  # that were open at a time
 
 
 def item_bytes(invocations: int) -> int:
-    """The size of a day's item while so many invocations hold something; held by tests/benchmarks/test_money.py."""
+    """The size of a day's item while so many invocations hold something."""
     return ITEM_BYTES + HOLDER_BYTES * invocations
 
 

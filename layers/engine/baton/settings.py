@@ -1,8 +1,8 @@
 """The environment, typed: what each function can be told when it is deployed, read once at its cold start.
 
 The only file besides the clock adapter that may look outside. A wrong or missing variable stops the function at its start
-and is named. A setting is the variable `BATON_` and its name in capitals. Groups of settings are declared in core/: limits.py and
-limits_of_failures.py have the engine's own numbers, reach.py, channels.py, sign_in.py and tracing.py what is outside.
+and is named. A setting is the variable `BATON_` and its name in capitals. Groups of settings are declared in the core: core/limits.py and
+core/limits_of_failures.py have the engine's own numbers, core/reach.py, core/channels.py, core/sign_in.py and core/tracing.py what is outside.
 """
 
 from __future__ import annotations
