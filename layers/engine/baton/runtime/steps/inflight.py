@@ -208,8 +208,11 @@ class InFlight:
         return [
             end
             for one in gone
-            # What may happen only once may have happened: the log has to know.
-            if (end := self._end_of(one)).cost or _result_of(one) or one.step.node.effect == ONCE
+            # What may happen only once, and what something undoes, may have happened: the log has to know.
+            if (end := self._end_of(one)).cost
+            or _result_of(one)
+            or one.step.node.undo
+            or one.step.node.effect == ONCE
         ]
 
     async def let_go(self, state: State) -> list[Outcome]:
