@@ -36,7 +36,7 @@ from baton.ports.effects import FREED
 from baton.ports.log import NO_LABELS
 from tests.contract.stores import SHARDS, LocalStores
 from tests.contract.toy_letters import ToyLetters
-from tests.contract.toy_records import ToyBudgets, ToyEntities, ToyIncidents, ToyLive, ToyQuestions
+from tests.contract.toy_records import ToyBudgets, ToyEntities, ToyLive, ToyNoticeRecord, ToyQuestions
 from tests.contract.toy_schedules import ToySchedules
 from tests.contract.toy_subscriptions import ToySubscriptions
 from tests.contract.toy_table import LIMITS, Kept
@@ -363,7 +363,7 @@ class ToyStore:
         self.rates = ToyRates(self.kept)
         self.breakers = ToyBreakers(self.kept)
         self.budgets = ToyBudgets(self.kept)
-        self.incidents = ToyIncidents(self.kept)
+        self.notice_record = ToyNoticeRecord(self.kept)
         self.questions = ToyQuestions(self.kept)
         self.entities = ToyEntities(self.kept)
         self.live = ToyLive(self.kept, self.log.leave_word)

@@ -234,7 +234,7 @@ class Queries:
 
     def _incidents(self) -> IncidentDesk:
         engine = self._engine
-        return IncidentDesk(engine.store.incidents, self._parts.call, engine.clock, self._tenant)
+        return IncidentDesk(engine.store.notice_record, self._parts.call, engine.clock, self._tenant)
 
     async def questions(self, *, saga: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
         """A page of the open questions that are for the caller, what expires first in front. `next` continues it.
