@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from baton.core.decide.commands import CancelChildren, Command, StartHandler, StopSteps
+from baton.core.decide.commands import CancelChildren, Command, StartHandler
 from baton.runtime.engine.parts import Parts
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.worker.runner import Runner
 from tests.kit.toolbox import Books, make_registry
 from tests.kit.world import World
 
-CALLED_BY_NAME = {StopSteps, CancelChildren, StartHandler}
+CALLED_BY_NAME = {CancelChildren, StartHandler}
 """Those that come before the append. Each has its own place in the runner, and tests of what it does."""
 
 

@@ -1,6 +1,6 @@
 """The attempts of one saga that are running in this invocation: start, wait, collect, cancel.
 
-Which steps begin, and what their outcomes mean, is decided elsewhere (core/decide/decide.py, runner.py). How one attempt goes is in steps.py.
+Which steps begin, and what their outcomes mean, is decided elsewhere (core/decide/decide.py, worker/runner.py). How one attempt goes is in steps.py.
 """
 
 from __future__ import annotations

@@ -63,11 +63,12 @@ class Runner:
         self._deadline = deadline or parts.deadline
         self._log = log = LogWriter(parts)
         self._loader, self._faults = Loader(parts, log), Faults(parts, log)
-        self._stop, self._cancel = StepStopper(), ChildCanceller(parts)
+        self._cancel = ChildCanceller(parts)
         self._tender, self._responses = ChildTender(parts, log, self._cancel), ResponseCanceller(parts)
         self._performers: dict[type[Command], CommandPerformer[Any]] = {
             FetchValues: ValueFetcher(parts),
             JudgeConditions: ConditionJudge(parts),
+            StopSteps: StepStopper(),
             RunSteps: StepStarter(parts),
             TendChildren: self._tender,
             UndoChildren: _LazyUndoer(parts, log),
@@ -148,7 +149,7 @@ class Runner:
         """Perform the decision. True when more is known now, so that a new decision is due."""
         run.wants_more, run.looks_at = decision is _CUT_SHORT, None
         if (stop := decision.of(StopSteps)) is not None:
-            return await self._stop.perform(run, stop)
+            return await self._performers[StopSteps].perform(run, stop)
         if owed := await run.attempts.cancel_unneeded(run.history.state):
             run.outcomes += owed
             return True
