@@ -54,7 +54,8 @@ async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[
                 break
             slot = slot_of(event.node, event.iteration, event.item)
             in_doubt = isinstance(event, StepFailed | StepStopped)
-            if not in_doubt or getattr(event, "instead", "") or version > undo.redone.get(slot, -1):
+            is_left = bool(getattr(event, "instead", ""))
+            if not in_doubt or is_left or version > undo.redone.get(slot, -1):
                 by = _by(program, event)
                 steps.append({"step": slot, "version": version, "by": by, "doubtful": in_doubt})
     parent = SagaRef.parse(of).id if (of := history.state.origin.parent) else None

@@ -269,7 +269,7 @@ class Steps:
                 status=error.status,
                 doubt=one.doubt.after(error),
                 claim=error.claim if isinstance(error, OfClaim) else "",
-                refused=error.happened is False and bool(one.step.node.undo),
+                refused=error.happened is False and (one.step.undoes or bool(one.step.node.undo)),
             )
             return None, failure, parse_retry_after(error.retry_after, self._clock.now()), ()
         if output is not None:
