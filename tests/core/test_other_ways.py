@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from baton.core.decide.context import NOTHING, EvaluationContext
+from baton.core.decide.other_ways import left as left_for
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
@@ -262,6 +264,40 @@ def test_what_a_model_has_put_in_its_place_leaves_the_step_in_doubt_too() -> Non
     assert stops(saga) == []
     saga.go(replace(done("a#a1-1", "x"), tool="other"))
     assert [(one.tool, one.instead, one.prior is None) for one in stops(saga)] == [("book", "other", False)]
+
+
+def test_what_is_in_the_list_is_not_told_again_nor_what_undoes_a_step() -> None:
+    saga = left()
+    context = EvaluationContext(saga.program, saga.state, NOTHING, "a")
+    assert list(left_for(context, saga.state.failing["a"], "third", saga.now)) == []
+
+
+@pytest.mark.parametrize(("code", "kind", "told"), [("timeout", "", 1), ("closed", "permanent", 0)])
+def test_people_are_told_of_an_inverse_that_had_no_answer(code: str, kind: str, told: int) -> None:
+    saga = begun()
+    saga.go(gave("first", "1", 1))
+    saga.go(failed("b"))
+    for attempt in range(1, 6):
+        if "a#undo" in saga.state.tokens:
+            saga.go(replace(failed("a#undo", code, kind), attempt=attempt), after_ms=60_000)
+            saga.go(after_ms=60_000)
+    found = [one.message for one in saga.state.outbox.due]
+    assert ["it is not known whether `a` is undone" in one for one in found] == [True] * told
+    assert [one.unsure for one in saga.state.undo.failed] == [bool(told)]
+
+
+@pytest.mark.parametrize(
+    ("failure", "silent"),
+    [
+        (ev.Failure("timeout", ""), True),
+        (ev.Failure("timeout", "", refused=True), False),
+        (ev.Failure("declined", "", kind="permanent"), False),
+        (ev.Failure("declined", "", kind="permanent", status=503), True),
+        (ev.Failure("declined", "", kind="permanent", doubt=True), True),
+    ],
+)
+def test_which_failures_say_nothing(failure: ev.Failure, silent: bool) -> None:
+    assert failure.says_nothing == silent
 
 
 def test_of_more_than_are_named_the_rest_is_counted() -> None:

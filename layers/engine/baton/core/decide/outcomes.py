@@ -19,7 +19,6 @@ from baton.core.effects.approvals import Request
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE
 from baton.core.failures.codes import class_of
-from baton.core.failures.doubts import says_nothing
 from baton.core.log import events as ev
 from baton.core.log.folding.callbacks import callback_of, is_elsewhere, said_of
 from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, Held, State, item_of, node_of
@@ -250,7 +249,7 @@ def _failed(
     if not is_asked and (failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME)):
         # Only where the saga ends anyway: otherwise `verify` looks first, or a person is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
-    if is_undo(slot) and failure.code != UNKNOWN_OUTCOME and says_nothing(failure):
+    if is_undo(slot) and failure.code != UNKNOWN_OUTCOME and failure.says_nothing:
         yield ev.NoticeDue(notice=_unsure(state, slot, failure, outcome.ended_at))
     may_undo = failed.prior is not None or _may_undo(state)
     is_end = not is_over and not failed.is_result

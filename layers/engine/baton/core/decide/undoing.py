@@ -201,10 +201,12 @@ def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
             continue
         if is_elsewhere(state, slot):
             failure = _ELSEWHERE
-        elif failing is None or not may_have_acted(at.node, failing.failure):
+        elif (
+            failing is None
+            or is_left(state, slot, at.node, failing)
+            or not may_have_acted(at.node, failing.failure)
+        ):
             failure = _CUT_OFF
-        elif is_left(state, slot, at.node, failing):
-            failure = replace(_CUT_OFF, tool=tool_asked_about(at.node, failing))
         else:
             failure = failing.failure
         failed = ev.StepFailed(
@@ -215,7 +217,7 @@ def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
             failure=replace(failure, node=at.node.name),
             started_at=builder.now,
             ended_at=builder.now,
-            tool=at.node.tool,
+            tool=at.node.tool if failing is None else tool_asked_about(at.node, failing),
             tool_version=at.node.tool_version,
             schema_hash=at.node.schema_hash,
             is_result=program.keeps_failure(slot),

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from baton.core.decide.program import Program
 from baton.core.effects.toolspec import ONCE, PURE
-from baton.core.failures.doubts import says_nothing
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.answers import tool_asked_about
@@ -62,7 +61,7 @@ def leaves_unknown(node: Node, tool: str, failure: ev.Failure) -> bool:
         return True
     if tool == node.tool:
         return unanswered(node, failure).doubt
-    return tool in node.undo and says_nothing(failure)
+    return tool in node.undo and failure.says_nothing
 
 
 def may_have_acted(node: Node, failure: ev.Failure) -> bool:
@@ -80,7 +79,7 @@ def unanswered(node: Node, failure: ev.Failure) -> ev.Failure:
     """
     if not node.undo or node.effect in {PURE, ONCE} or failure.refused:
         return failure
-    return replace(failure, doubt=True) if says_nothing(failure) else failure
+    return replace(failure, doubt=True) if failure.says_nothing else failure
 
 
 def takes_back(state: State) -> bool:

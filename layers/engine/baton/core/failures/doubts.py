@@ -9,12 +9,8 @@ person has looked. So what is unknown is a doubt; a tool that knows says so (`St
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from baton.core.failures.codes import ALIASES, CATASTROPHIC, TRANSIENT, UNKNOWN, class_of
-
-if TYPE_CHECKING:
-    from baton.core.log.records import Failure
 
 DOUBTFUL = frozenset({TRANSIENT, CATASTROPHIC, UNKNOWN})
 """Classes of failures after which it may have happened: the answer did not come, or says nothing. The others refuse."""
@@ -51,9 +47,8 @@ def leaves_doubt(code: str, class_: str = "", happened: bool | None = None) -> b
     return BY_CODE.get(code, (class_ or class_of(code)) in DOUBTFUL)
 
 
-def says_nothing(failure: Failure) -> bool:
-    """Whether a call that has failed with this had no answer, or one that says nothing: whatever it was to do may have happened."""
-    if failure.refused:
+def says_nothing(code: str, class_: str, status: int, *, doubt: bool, refused: bool) -> bool:
+    """Whether a call that has failed had no answer, or one that says nothing: whatever it was to do may have happened. `refused`: its tool says that it has not."""
+    if refused:
         return False
-    is_silent = failure.code == "timeout" or failure.status >= 500  # whatever its class
-    return is_silent or failure.doubt or leaves_doubt(failure.code, failure.kind)
+    return doubt or code == "timeout" or status >= 500 or leaves_doubt(code, class_)

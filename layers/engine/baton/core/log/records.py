@@ -94,6 +94,13 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     batch: Value | None = None
     refused: bool = False
 
+    @property
+    def says_nothing(self) -> bool:
+        """Whether the call that has failed had no answer, or one that says nothing: whatever it was to do may have happened."""
+        from baton.core.failures.doubts import says_nothing  # few calls fail
+
+        return says_nothing(self.code, self.kind, self.status, doubt=self.doubt, refused=self.refused)
+
     def __hash__(self) -> int:
         return hash((self.code, self.message, self.node, self.attempt, self.at))
 

@@ -7,7 +7,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.failures.codes import class_of
-from baton.core.failures.doubts import says_nothing
 from baton.core.log import events as ev
 from baton.core.log.answers import TRY_AGAIN, USE
 from baton.core.log.folding.failure_folds import question_closed as answered
@@ -304,7 +303,7 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
             child=step.child if step.index < 0 else "",
             doubt=step.doubt,
             left=is_left,
-            unsure=not step.doubt and not step.child and says_nothing(failure),
+            unsure=not step.doubt and not step.child and failure.says_nothing,
         )
         failed = (*failed, told)
     kept = {"standing": standing, "crowded": crowded, "alone": alone}
