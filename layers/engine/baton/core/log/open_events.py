@@ -1,23 +1,29 @@
-"""The events with which a node opens work; what the work is then is in work.py.
+"""The events with which a node opens work, and the one that ends a wait; what the work is then is in work.py.
 
 What is in a log besides is in events.py.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from baton.core.log.agents import Agent
 from baton.core.log.maps import Map
 from baton.core.log.opened import Child
 from baton.core.log.records import About, Ask, Response, Value
 from baton.core.log.replans import Replanning
+from baton.core.log.settling import Gives
 from baton.core.log.work import CHILDREN_IN_A_WINDOW, Callback, Open, Question, Wait
 from baton.core.models.usage import Usage
+
+SIGNAL, PERSON, ELSEWHERE = "wait", "person", "elsewhere"
 
 
 class Opens(About, frozen=True, omit_defaults=True, kw_only=True):
     """An event with which a node opens work."""
+
+    awaits: ClassVar[str] = ""
+    """What it waits for: a SIGNAL or a time, a PERSON, or work ELSEWHERE. Empty: the node is at work itself."""
 
     def work(self) -> Open:
         """What is open from now on."""
@@ -27,6 +33,7 @@ class Opens(About, frozen=True, omit_defaults=True, kw_only=True):
 class WaitOpened(Opens, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
     """A wait node began: until a time, for a signal, or both, whichever is first. `fresh`: signals of its name that came before are lost."""
 
+    awaits = SIGNAL
     until: int | None = None
     signal: str = ""
     fresh: bool = False
@@ -35,12 +42,20 @@ class WaitOpened(Opens, frozen=True, tag="wait_opened", omit_defaults=True, kw_o
         return Wait(until=self.until, signal=self.signal)
 
 
+class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_only=True):
+    """`by` is "time" or the key of the signal that ended it."""
+
+    became = "waited"
+    by: str
+
+
 class QuestionOpened(Opens, frozen=True, tag="question_opened", omit_defaults=True, kw_only=True):
     """A node asks a person. What becomes of the question is in `question_closed`.
 
     `arguments`: of a call that is to be approved, where they are others than the step's own.
     """
 
+    awaits = PERSON
     ask: Ask
     arguments: dict[str, Any] = {}  # noqa: RUF012  # each struct has its own
 
@@ -56,6 +71,7 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
     `input` where that is kept as a blob, too.
     """
 
+    awaits = ELSEWHERE
     made = ("input", "passed")
     child: str
     workflow: str
@@ -86,6 +102,7 @@ class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=Tr
     `assumed`. `usage`: what models have read and written before it was handed over.
     """
 
+    awaits = ELSEWHERE
     callback: str
     until: int
     attempt: int
