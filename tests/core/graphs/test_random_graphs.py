@@ -23,7 +23,7 @@ from tests.core.graphs.script import Script
 from tests.core.graphs.shapes import Doc, Maker
 
 SEED = os.environ.get("BATON_GRAPHS_SEED", "1")
-COUNTS = {3: 20, 4: 30, 5: 40, 6: 40, 7: 40, 8: 35, 9: 25, 10: 15, 11: 8, 12: 5, 14: 5}
+COUNTS = {3: 40, 4: 60, 5: 75, 6: 75, 7: 75, 8: 65, 9: 45, 10: 30, 11: 15, 12: 10, 14: 10}
 """Nodes: graphs. Graphs of different sizes are different, so that each size can be counted alone."""
 SCALE = max(1.0, int(os.environ.get("BATON_GRAPHS", "0")) / sum(COUNTS.values()))
 ORDERS = {4: 25, 5: 25, 6: 10}
