@@ -5,7 +5,7 @@ A part of mirror.py, which holds the events of nodes and steps against the inter
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from baton.core.decide.late_items import ROUND
@@ -124,7 +124,7 @@ class Watched:
 
     def look_on_many(self, event: ev.Event, now: int) -> bool:
         """Whether the event was one of these, and is as it has to be."""
-        looks = {
+        looks: dict[type[ev.Event], Callable[[Any], None]] = {
             ev.MapBegan: self._map_began,
             ev.ItemsBegan: self._items_began,
             ev.ItemsGathered: lambda event: None,
