@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from baton.core.decide.commands import CancelChildren, UndoChildren
+from baton.core.decide.context import NOTHING
 from baton.core.decide.decide import decide
+from baton.core.decide.stopped_steps import left_by
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.log.state import slot_of
@@ -239,6 +241,14 @@ nodes:
     undone(saga, "g")
     assert [one.ask is not None for one in saga.state.failing.values()] == [True]
     assert replay(saga.entries) == saga.state
+
+
+def test_it_is_listed_once() -> None:
+    saga = begun(RACE % "")
+    saga.go(done("s"))
+    (link,) = left_by(saga.program, saga.state, NOTHING)
+    once = apply(saga.state, link)
+    assert (apply(once, link), left_by(saga.program, once, NOTHING)) == (once, ())
 
 
 def test_it_is_said_and_explained() -> None:

@@ -154,9 +154,8 @@ def _done_by(event: Any) -> dict[str, Any]:
 
 def _can_undo(builder: DecisionBuilder, event: Any) -> bool:
     node = builder.program.nodes.get(event.node)
-    if node is None:
-        return False
-    return bool(getattr(event, "child", "")) or node.inverse(event.tool, event.item) is not None
+    is_child = bool(getattr(event, "child", ""))
+    return node is not None and (is_child or node.inverse(event.tool, event.item) is not None)
 
 
 def _entry(builder: DecisionBuilder, version: int) -> ev.Entry:
