@@ -34,7 +34,7 @@ from baton.core.nodes.registry import KINDS
 from baton.core.read.metrics import METRICS
 from baton.runtime.queries import MAX_EVENTS, MAX_LIST
 from baton.runtime.service import MAX_DOCUMENT
-from baton.web.bodies.requests import MAX_KEY
+from baton.web.bodies.reading import MAX_KEY
 from docs.document_tables import (
     approval_fields,
     branch_fields,
@@ -262,9 +262,20 @@ def limits() -> str:
 
 
 def metrics() -> str:
-    """Every metric that the worker writes."""
-    rows = [(f"`{name}`", unit, says) for name, (unit, says) in METRICS.items()]
+    """Every metric that a deployment writes."""
+    rows = [(f"`{name}`", unit, says) for name, (unit, _, says) in METRICS.items()]
     return _table(("metric", "unit", "what it counts"), rows)
+
+
+def dimensions() -> str:
+    """The sets of dimensions of each metric."""
+    by_sets: dict[str, list[str]] = {}
+    for name, (_, sets, _) in METRICS.items():
+        written = "; ".join(", ".join(f"`{one}`" for one in each) for each in sets)
+        by_sets.setdefault(written, []).append(f"`{name}`")
+    return _table(
+        ("metrics", "sets of dimensions"), [(", ".join(names), sets) for sets, names in by_sets.items()]
+    )
 
 
 # ---- pages ---------------------------------------------------------------------------------------------------
@@ -283,6 +294,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
         parameters,
         limits,
         metrics,
+        dimensions,
         document_fields,
         escalation_fields,
         node_fields,

@@ -32,7 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "core/documents/nodes/base.py": {*_FIELD, *_REPLAN},
     "core/documents/parts/failing.py": _FIELD,
     "core/documents/parts/failing_schema.py": {"retry", "escalate"},
-    "client/steering.py": {"rollback"},  # the route
+    "client/sagas.py": {"rollback"},  # the route
     "core/documents/parts/node.py": {"retry", "rollback", "escalate"},
     "core/documents/places.py": {*_FIELD, *_REPLAN, "escalate"},
     "core/documents/schema.py": _REPLAN,

@@ -116,7 +116,7 @@ def fill(site: Site) -> tuple[str, ...]:
         "source": plain("event-source"),
         "specversion": "1.0",
     }
-    site.run(queries(site).event_desk(site.service().signal).take(event))
+    site.run(site.service().event_desk.take(event))
     site.settle()
     given = {
         field: hostile(field)

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from baton.client.api import Api, Reader
+from baton.client.api import Api
 from baton.client.connection import Connection
+from baton.client.reader import Reader
 from baton.demo.books import Books
 from baton.demo.guest import WORDS
 from baton.demo.progress import Progress, summary

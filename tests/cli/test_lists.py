@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from baton.core.documents.schema import node_types
 from tests.cli.conftest import Baton, FakeApi
+from tests.docs.pages import ROOT
 
 WHEN = "2026-11-22T00:03:37.963Z"
 
@@ -291,6 +293,12 @@ NODES: dict[str, Any] = {
     ],
     "schema": {"$id": "document"},
 }
+
+
+def test_the_page_shows_the_kinds_of_nodes_as_they_are_listed(api: FakeApi, baton: Baton) -> None:
+    api.on("GET /node-types", (200, {"node_types": node_types()}))
+    listed = baton("node-types").stdout
+    assert f"$ baton node-types\n{listed}```" in (ROOT / "docs/cli.md").read_text("utf-8")
 
 
 def test_kinds_of_nodes_are_listed_with_their_first_sentence(api: FakeApi, baton: Baton) -> None:

@@ -111,6 +111,23 @@ def test_errors_are_counted_by_code_and_by_tool_and_code() -> None:
         assert emf.total(found, "Errors", function="prod-worker", tool="search.web", code=code) == 1
 
 
+@pytest.mark.parametrize(
+    ("event", "metric"),
+    [
+        (ev.StepHeld(node="a", breaker="b", at=T0, until=T0 + 5), "Held"),
+        (ev.SagaEnded(status="rolled_back", undone=ev.Undone()), "RolledBack"),
+        (ev.SagaEnded(status="rollback_failed", undone=ev.Undone()), "RollbacksFailed"),
+    ],
+)
+def test_what_happens_to_a_saga_is_counted_for_the_deployment_and_its_workflow_at_once(
+    event: ev.Event, metric: str
+) -> None:
+    """An alarm of a deployment cannot name every workflow."""
+    found = read((event,), now=SOON)
+    assert emf.total(found, metric, function="prod-worker") == 1
+    assert emf.total(found, metric, function="prod-worker", workflow="dinner") == 1
+
+
 def test_parked_sagas_are_counted_by_code_and_by_workflow_and_code_at_once() -> None:
     parked = [ev.Parked(code=code, message="m") for code in ("worker_killed", "over_budget", "over_budget")]
     found = read(*((one,) for one in parked), now=SOON)

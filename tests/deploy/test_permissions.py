@@ -103,7 +103,7 @@ ACTION_OF = {
     "put_events": "events:PutEvents",
     "get_parameter": "ssm:GetParameter",
     "get_secret_value": "secretsmanager:GetSecretValue",
-    "transact_write_items": "dynamodb:PutItem",  # a transaction of puts needs no more than its puts
+    "transact_write_items": "dynamodb:PutItem",  # puts and updates need no other permission in a transaction
 }
 SERVICE_OF = {
     "dynamodb": r"item|items|query|scan",

@@ -15,8 +15,9 @@ from baton import Workflow, builder
 from baton.core.conditions.document import FIELDS as CONDITIONS
 from baton.core.conditions.schema import violations
 from baton.core.documents.compile import compile_document
-from baton.core.documents.nodes.model import KINDS
+from baton.core.documents.nodes.node_model import KINDS
 from baton.core.documents.nodes.own import OwnKind
+from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.schema import document_schema
 from baton.core.documents.text import parse_document
 from baton.core.effects.toolspec import ToolSpec
@@ -50,6 +51,13 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Registry:
     module.write, module.send = write, send
     monkeypatch.setitem(sys.modules, module.__name__, module)
     return registry
+
+
+def test_the_words_that_make_a_kind_are_all_named() -> None:
+    (sentence,) = re.findall(
+        r"^A node has exactly one of (.*?),? which makes", PAGE.text, re.MULTILINE | re.DOTALL
+    )
+    assert re.findall(r"`(\w+)`", sentence) == [kind.key for kind in NODE_TYPES]
 
 
 def test_its_document_compiles(registry: Registry) -> None:

@@ -133,7 +133,7 @@ async def announced(world: World, patiently: Any) -> str:
         document = f"name: announced\nevents: {{start: [{rules}]}}\nnodes: {{a: {{value: 1}}}}"
         await patiently(world, partial(Service.register, text=document, json_only=False))
     event = {"specversion": "1.0", "id": "e1", "source": "shop", "type": "settled", "data": 1}
-    (done,) = await patiently(world, lambda service: world.queries().event_desk(service.signal).take(event))
+    (done,) = await patiently(world, lambda service: service.event_desk.take(event))
     return str(done["saga"])
 
 

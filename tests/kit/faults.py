@@ -9,17 +9,35 @@ import random
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-# Which fates a call can meet hangs on these two: tests/simulation/test_crash_points.py holds them against the ports.
-WRITES = frozenset({
-    "acknowledge", "announce", "append", "append_with_rows", "arm", "change", "claim", "create_head", "defer", "delete", "draw",
-    "expire", "invoke", "leave", "leave_wake", "leave_word", "move", "postpone", "put", "put_snapshot", "put_texts", "release",
-    "remove", "resolve", "send", "sent", "spend", "subscribe", "take", "tell", "unsubscribe", "watch", "write", "write_breaker",
-    "write_schedule",
-})  # fmt: skip
-READS = frozenset({
-    "all", "at_work", "backlog", "count", "due", "find", "get", "listed", "names", "of_saga", "open", "outstanding", "read",
-    "read_breaker", "read_head", "read_schedule", "read_snapshot", "read_tail", "receive", "removed", "subscribed", "versions",
-})  # fmt: skip
+# The writes and the reads of each port. Which fates a call can meet hangs on this: tests/simulation/test_crash_points.py holds it against the ports.
+CALLS: Mapping[str, tuple[str, str]] = {
+    "Blobs": ("put", "get"),
+    "Breakers": ("write_breaker", "all read_breaker"),
+    "Budgets": ("draw expire move", "read"),
+    "DeadLetters": ("send", ""),
+    "DeadQueue": ("delete", "count receive"),
+    "Definitions": ("put", "get names versions"),
+    "Effects": ("change claim", "read"),
+    "Entities": ("delete put", "get"),
+    "Inbox": ("announce leave", "read"),
+    "Incidents": ("acknowledge resolve", "find listed of_saga"),
+    "Invoker": ("invoke", ""),
+    "Letters": ("write", "listed outstanding read"),
+    "Live": ("leave_word put_texts watch", "read"),
+    "Log": (
+        "append append_with_rows arm create_head defer leave_wake postpone put_snapshot release take",
+        "at_work due listed read_head read_snapshot read_tail",
+    ),
+    "NoticeRecord": ("claim sent", "open"),
+    "Notices": ("tell", ""),
+    "Questions": ("put remove", "listed removed"),
+    "Queue": ("send", "backlog"),
+    "Rates": ("spend", ""),
+    "Schedules": ("write_schedule", "listed read_schedule"),
+    "Subscriptions": ("subscribe unsubscribe", "subscribed"),
+}
+WRITES = frozenset(call for writes, _ in CALLS.values() for call in writes.split())
+READS = frozenset(call for _, reads in CALLS.values() for call in reads.split())
 
 FINE = "fine"
 CRASH_BEFORE, CRASH_AFTER = "crash before", "crash after"

@@ -23,7 +23,7 @@ async def ticked(world: World, start: Callable[..., Awaitable[str]], patiently: 
     """The saga of its first tick. The schedule is paused after the second."""
 
     async def pause(_: Service) -> Any:
-        return await world.queries().schedules.pause("ticked")
+        return await world.service().schedules.pause("ticked")
 
     await patiently(world, lambda service: service.register(DOCUMENT, json_only=False))
     while len(found := _ended(world)) < TICKS:

@@ -82,7 +82,7 @@ def registered(document: str) -> Callable[[Service], Awaitable[Any]]:
 
 
 async def _pause(world: World, name: str, _: Service) -> Any:
-    return await world.queries().schedules.pause(name)
+    return await world.service().schedules.pause(name)
 
 
 async def sweeps(world: World, after_s: float) -> None:

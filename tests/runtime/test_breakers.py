@@ -102,7 +102,7 @@ output: '${ctx.pay.output}'
 
 async def open_by_hand(world: World) -> None:
     """An operator opens the breaker `payments`."""
-    opened = await world.queries().breakers.open("payments", 0)
+    opened = await world.service().breakers.open("payments", 0)
     assert opened["state"] == OPEN
 
 
@@ -119,7 +119,7 @@ def test_what_an_operator_has_opened_is_open_until_it_is_reset(stage: Stage) -> 
         assert len(target.calls) == 2
         assert world.end(first) is not None
         assert [world.end(saga) for saga in (second, third)].count(None) == 1
-        await world.queries().breakers.reset("payments")
+        await world.service().breakers.reset("payments")
         await world.settle()
         assert [world.end(saga).status for saga in (second, third)] == ["completed"] * 2  # type: ignore[union-attr]
 

@@ -6,11 +6,16 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from baton import tool
+from baton.core.log import events as ev
+from baton.core.models.usage import Usage
+from baton.core.read.metrics import METRICS
 from baton.ports import StepFailure
 from baton.runtime.invocation.metrics import Metrics
-from tests.core.test_metrics import succeeded
+from tests.core.build import T0
+from tests.core.test_metrics import attempt_failed, chosen, failure, step_failed, succeeded
 from tests.kit import emf
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
@@ -69,6 +74,38 @@ def test_a_quiet_tool_is_told_of_by_the_first_invocation_after_its_minute(stage:
 
     lines: list[str] = []
     stage(story, metrics=Metrics(lines.append, "f"))
+
+
+def test_every_metric_of_the_table_is_written_under_its_sets_of_dimensions() -> None:
+    """The table is what docs/metrics.md shows."""
+    written: list[str] = []
+    metrics = Metrics(written.append, "w", counts_ends=True)
+    failed = replace(step_failed(failure(2, "timeout"), 2), usage=(Usage(model="m", input=1, output=1),))
+    metrics.heard(
+        "dinner",
+        (
+            attempt_failed(1),
+            *(chosen(strategy, 5) for strategy in ("retry", "replan", "ask_user", "escalate")),
+            succeeded(2),
+            failed,
+            ev.StepHeld(node="a", breaker="b", at=T0, until=T0 + 5),
+            ev.Parked(code="escalated", message="m"),
+            ev.SagaEnded(status="rolled_back", undone=ev.Undone()),
+            ev.SagaEnded(status="rollback_failed", undone=ev.Undone()),
+            ev.SagaEnded(status="completed"),
+        ),
+        T0,
+    )
+    metrics.flush(T0)
+    metrics.blocked("slow", T0)
+    metrics.opened("bank", T0)
+    metrics.dead_letters(1, 1, 1, T0)
+    metrics.ticks("dinner", dict.fromkeys(("TicksSkipped", "TicksMissed", "TicksRefused"), 1), T0)
+    metrics.events(dict.fromkeys(("EventsUnmatched", "EventsUnreached", "EventsRefused"), 1), T0)
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for metric, where in emf.read(written):
+        found.setdefault(metric, set()).add(tuple(name for name, _ in where))
+    assert found == {name: set(sets) for name, (_, sets, _) in METRICS.items()}
 
 
 def test_standard_output_that_is_gone_stops_no_step() -> None:

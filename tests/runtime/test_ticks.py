@@ -154,7 +154,7 @@ def test_a_start_that_the_quota_refuses_is_tried_until_the_next_tick_and_then_co
         await register(world, QUICK + "{rate: 10m}")
         await world.service().start("chain", {"n": 0}, "k")
         await asyncio.sleep(15 * 60)
-        shown = await world.queries().schedules.show("report")
+        shown = await world.service().schedules.show("report")
         assert "1 sagas at work" in shown["refused"]
         assert shown["starting_at"] is not None
         await asyncio.sleep(20 * 60)

@@ -188,7 +188,7 @@ def test_an_inverse_whose_target_is_down_waits_without_an_attempt_however_long(s
         add_ledger(world, Ledger())
         done = add_deposit(world, breaker="vault")
         primer = "name: primer\nnodes: {a: {tool: vault.unlock, with: {amount: 1}}}"
-        await world.queries().breakers.open("vault", 0)
+        await world.service().breakers.open("vault", 0)
         await world.service().register(primer, json_only=False)
         await world.service().start("primer", {}, "key-0")  # by its call the process learns of the breaker
         await asyncio.sleep(61)
@@ -198,7 +198,7 @@ def test_an_inverse_whose_target_is_down_waits_without_an_attempt_however_long(s
         view = await world.queries().show(saga)
         assert (view["status"], view["undo"]["failed"], done) == ("compensating", [], ["lock 600"])
         assert not [event for event in world.events(saga) if isinstance(event, AttemptFailed)]
-        await world.queries().breakers.reset("vault")
+        await world.service().breakers.reset("vault")
         await world.settle()
         view = await world.queries().show(saga)
         assert (view["status"], done) == ("rolled_back", ["lock 600", "unlock 600"])

@@ -146,7 +146,7 @@ def test_a_rollback_that_another_one_has_overtaken_as_a_whole_does_nothing(stage
         add_ledger(world, ledger := Ledger())
         saga = (await view_of(world, DONE))["id"]
         service, other = world.service(), world.service()
-        arm, was_overtaken = service._arm, list[bool]()
+        arm, was_overtaken = service._request.arm, list[bool]()
 
         async def slow(head: Head) -> int:
             if not was_overtaken:
@@ -155,7 +155,7 @@ def test_a_rollback_that_another_one_has_overtaken_as_a_whole_does_nothing(stage
                 await world.settle(1)
             return await arm(head)
 
-        service._arm = slow  # type: ignore[method-assign]
+        service._request.arm = slow  # type: ignore[method-assign]
         with pytest.raises(
             NotAllowedNow, match="nothing that can be undone is left: the saga is rolled_back"
         ):

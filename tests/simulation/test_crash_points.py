@@ -21,7 +21,7 @@ import pytest
 from baton import ports
 from baton.core.log.codec import TAGS
 from tests.kit.corpus import CORPUS, Scenario
-from tests.kit.faults import EVERYTHING, READS, WRITES
+from tests.kit.faults import CALLS, EVERYTHING, READS, WRITES
 from tests.kit.schedule import Schedule, trial, undisturbed
 
 pytestmark = pytest.mark.simulation
@@ -47,18 +47,16 @@ def test_every_call_of_a_port_is_known_as_a_write_or_as_a_read() -> None:
     """One that is not would never lose its answer, and never die behind what it has written."""
     # Of the process itself, or played by another part of a world: tools, services, models (thinking.py), entities (payments.py).
     own = "Clock Meter Pulse Entropy Offload Performer Watch Sandbox HttpClient Credentials Mailer Objects Models Spans Store"
+    modules = (import_module(f"{ports.__name__}.{module.name}") for module in iter_modules(ports.__path__))
     calls = {
-        name
-        for module in iter_modules(ports.__path__)
-        for port in vars(import_module(f"{ports.__name__}.{module.name}")).values()
+        port.__name__: {name for name, call in vars(port).items() if isfunction(call) and name[0] != "_"}
+        for module in modules
+        for port in vars(module).values()
         if getattr(port, "_is_protocol", False) and port.__name__ not in {*own.split(), "Protocol"}
-        for name, call in vars(port).items()
-        if isfunction(call) and not name.startswith("_")
     }
-    assert (
-        calls - {"reaches"} == WRITES | READS
-    )  # whether a channel reaches people is a setting of its process
-    assert not WRITES & READS
+    calls["Notices"].remove("reaches")  # whether a channel reaches people is a setting of its process
+    assert {port: {*writes.split(), *reads.split()} for port, (writes, reads) in CALLS.items()} == calls
+    assert not WRITES & READS  # a fate knows a call by its name
 
 
 @pytest.mark.parametrize("scenario", CORPUS, ids=lambda scenario: scenario.name)

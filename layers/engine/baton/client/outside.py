@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from baton.client.transport import Transport
+from baton.client.calls import Calls
 
 _ONE, _MANY = "application/cloudevents+json", "application/cloudevents-batch+json"
 
 
-class EventCalls:
+class EventCalls(Calls):
     """What an `Api` can do with events from outside."""
-
-    if TYPE_CHECKING:
-        _transport: Transport
-
-        def _shaped(self, document: dict[str, Any], has: str) -> dict[str, Any]: ...
 
     async def send_events(self, events: Any) -> dict[str, Any]:
         """`POST /events` with an event or a list of events; what a repetition has done already is not done twice."""

@@ -1,6 +1,6 @@
 """HTTP to one API: who is asking, repeating what may be repeated, problem documents to errors.
 
-Which paths there are is in api.py.
+Which paths there are is in the files of the families, which api.py names.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from baton.client.api import Reader
+from baton.client.reader import Reader
 
 
 class Books:

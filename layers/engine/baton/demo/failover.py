@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from baton.client.api import Api, Reader
+from baton.client.api import Api
+from baton.client.reader import Reader
 from baton.core.log.status import FINISHED
 from baton.demo.figures import ROLLED_BACK, events_of
 from baton.words.text import epoch_ms

@@ -1,4 +1,4 @@
-"""What the engine needs from the outside, as Protocols; one group of calls per technology.
+"""What the engine needs from the outside, as Protocols; a file for each concern.
 
 No behaviour here. Everything is synchronous: the runner moves calls off its event loop through
 `Offload`. All times are UTC epoch milliseconds. Any call may raise `Throttled` (nothing happened, try

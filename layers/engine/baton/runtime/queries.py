@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -20,10 +20,10 @@ from baton.core.log.codec import decode_entry
 from baton.core.log.events import Value
 from baton.core.log.references import SCHEME
 from baton.core.log.status import LISTS, status_of
+from baton.core.read.bill import Deployment
 from baton.core.read.budgets import budget_view
 from baton.core.read.definition_views import graph_view
 from baton.core.read.explain import explain, has_page, way
-from baton.core.read.usage import Deployment
 from baton.core.read.views import entry_view, saga_view, tool_view
 from baton.core.times import iso
 from baton.errors import UserError
@@ -38,11 +38,6 @@ from baton.runtime.reads.cost import cost_of
 from baton.runtime.reads.explaining import story_of
 from baton.runtime.reads.listing import Listing
 from baton.runtime.reads.stored import find_value, shown
-
-if TYPE_CHECKING:
-    from baton.runtime.desks.breaker_desk import BreakerDesk
-    from baton.runtime.triggers.event_desk import EventDesk, Signal
-    from baton.runtime.triggers.schedule_desk import ScheduleDesk
 
 MAX_EVENTS = 1_000
 MAX_LIST = 100
@@ -113,26 +108,6 @@ class Queries:
         )
         found = {"day": shown_day(number), "percent": percent or None, "workflows": budgets.rows()}
         return {**found, "looked_at": looked, "next": after}
-
-    @property
-    def breakers(self) -> BreakerDesk:
-        """Circuit breakers of the tenant. What an operator does about one is there, too."""
-        from baton.runtime.desks.breaker_desk import BreakerDesk  # few requests ask for it
-
-        return BreakerDesk(self._request)
-
-    @property
-    def schedules(self) -> ScheduleDesk:
-        """Schedules of the tenant. What is done about one is there, too."""
-        from baton.runtime.triggers.schedule_desk import ScheduleDesk  # few requests ask for it
-
-        return ScheduleDesk(self._request)
-
-    def event_desk(self, signal: Signal) -> EventDesk:
-        """What takes in events from outside. `signal`: that of the caller's `Service`."""
-        from baton.runtime.triggers.event_desk import EventDesk  # few deployments have any
-
-        return EventDesk(self._request, signal)
 
     # ---- sagas
 
@@ -259,7 +234,7 @@ class Queries:
 
     def _incidents(self) -> IncidentDesk:
         engine = self._engine
-        return IncidentDesk(engine.store.incidents, self._parts.call, engine.clock, self._tenant)
+        return IncidentDesk(engine.store.notice_record, self._parts.call, engine.clock, self._tenant)
 
     async def questions(self, *, saga: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
         """A page of the open questions that are for the caller, what expires first in front. `next` continues it.

@@ -8,61 +8,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from baton.core.decide.spending import afresh
-from baton.core.log.answers import (
-    MAX_ARGUMENTS,
-    WHOLE,
-    Answer,
-    about_parking,
-    already_answered,
-    answer_key,
-    asked,
-    check_answer,
-    is_answered,
-    question,
-    refusal,
-    tool_asked_about,
-)
-from baton.core.log.events import (
-    Ask,
-    CancelRequested,
-    Event,
-    Forked,
-    Resumed,
-    SignalReceived,
-)
+from baton.core.log.answers import Answer
+from baton.core.log.events import Ask, CancelRequested, Event, Resumed, SignalReceived
 from baton.core.log.folding.callbacks import Said
 from baton.core.log.folding.signal_folds import fingerprint, signal_key
-from baton.core.log.folding.workflow_limits import too_old
 from baton.core.log.records import Failure, Sent
-from baton.core.log.state import ANSWER, FORK_KEY, State, node_of
+from baton.core.log.state import State
 from baton.core.log.status import status_of
 from baton.core.money import dollars
-from baton.errors import (
-    Forbidden,
-    InvalidInput,
-    KeyReused,
-    NotAllowedNow,
-    NotFound,
-    Problem,
-    TooLarge,
-    UserError,
-)
-from baton.ports import Head, SagaRef, Wake
+from baton.errors import InvalidInput, KeyReused, NotAllowedNow, Problem, TooLarge
+from baton.ports import SagaRef
 from baton.ports.log import NO_LABELS
 from baton.runtime.desks.incidents import IncidentDesk
 from baton.runtime.desks.letter_desk import LetterDesk
 from baton.runtime.desks.questions import QuestionDesk
 from baton.runtime.engine.ids import id_of_start, new_trace
 from baton.runtime.engine.parts import Engine
-from baton.runtime.engine.request import Caller, Opened, Request, accepted, check_signal, kept, standing
-from baton.runtime.log.history import History
+from baton.runtime.engine.request import Caller, Request, accepted, check_signal, kept, standing
 from baton.runtime.starting.catalog import Registered
 from baton.runtime.starting.start import Beginning, body_hash, refuse_another_body
+
+if TYPE_CHECKING:
+    from baton.runtime.desks.breaker_desk import BreakerDesk
+    from baton.runtime.triggers.event_desk import EventDesk
+    from baton.runtime.triggers.schedule_desk import ScheduleDesk
 
 MAX_DOCUMENT = 1_048_576
 
@@ -79,8 +53,29 @@ class Service:
         self.questions = QuestionDesk(self._request, self._append)
         self.letters = LetterDesk(self._request)
         self.incidents = IncidentDesk(
-            engine.store.incidents, self._parts.call, engine.clock, self._caller.tenant, self._caller.by
+            engine.store.notice_record, self._parts.call, engine.clock, self._caller.tenant, self._caller.by
         )
+
+    @property
+    def breakers(self) -> BreakerDesk:
+        """Circuit breakers of the tenant, and what an operator does about one."""
+        from baton.runtime.desks.breaker_desk import BreakerDesk  # few requests ask for it
+
+        return BreakerDesk(self._request)
+
+    @property
+    def schedules(self) -> ScheduleDesk:
+        """Schedules of the tenant, and what is done about one."""
+        from baton.runtime.triggers.schedule_desk import ScheduleDesk  # few requests ask for it
+
+        return ScheduleDesk(self._request)
+
+    @property
+    def event_desk(self) -> EventDesk:
+        """What takes in events from outside."""
+        from baton.runtime.triggers.event_desk import EventDesk  # few deployments have any
+
+        return EventDesk(self._request, self.signal)
 
     async def register(self, text: str, *, json_only: bool) -> Registered:
         """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
@@ -207,62 +202,9 @@ class Service:
         Raises `NotFound` with the questions that are open, `Forbidden` with whom the question is for, `InvalidInput` with
         all that is wrong with the answer, `NotAllowedNow` for a question that has another one.
         """
-        opened = await self._request.open(saga)
-        if len(msgspec.json.encode(answer.arguments)) > MAX_ARGUMENTS:
-            raise TooLarge(f"the arguments of an answer have at most {MAX_ARGUMENTS} bytes")
-        value, blob = self._unstored(opened.history, answer.payload(), "an answer")
-        unique = answer_key(answer.ask, key)
-        remembered = signal_key(ANSWER, unique)
+        from baton.runtime.desks.answering import give  # few requests are an answer
 
-        def is_known(state: State) -> bool:
-            if check is not None:
-                return False
-            self._refuse_others(state, answer.ask)
-            known = state.keys.get(remembered)
-            if key and known is not None and known != fingerprint(value):
-                raise KeyReused(f"question `{answer.ask}` was answered otherwise under this key")
-            if known != fingerprint(value) and state.ended is not None and is_answered(state, answer.ask):
-                raise already_answered(answer.ask)  # which says more than that the saga has ended
-            return known == fingerprint(value)
-
-        def make(state: State, now: int) -> Event | None:
-            slot, ask = question(state, answer.ask, now)
-            if check is not None:
-                check(state, ask, now)
-            self._check_answer(opened, state, slot, ask, answer)
-            return SignalReceived(name=ANSWER, key=unique, payload=value, by=self._caller.by, at=now)
-
-        failing = opened.history.state.failing.items()
-        node = next((node_of(slot)[0] for slot, one in failing if one.ask and one.ask.id == answer.ask), "")
-        parking = about_parking(opened.history.state)
-        answered = await self._append(opened, make, is_known, blob, value.ref)
-        if node or (parking is not None and parking.id == answer.ask):
-            await self.incidents.resolve_all(saga, node)
-        return answered
-
-    def _refuse_others(self, state: State, question: str) -> None:
-        for _, ask in asked(state):
-            if ask.id == question and (why := self._why_not(state, ask)):
-                raise Forbidden(why)
-
-    def _why_not(self, state: State, ask: Ask) -> str:
-        caller = self._caller
-        return refusal(state, ask, caller.user, caller.roles, caller.groups)
-
-    def _check_answer(self, opened: Opened, state: State, slot: str, ask: Ask, answer: Answer) -> None:
-        node = None if slot == WHOLE else opened.program.node_at(state, slot)
-        failing = state.failing.get(slot)
-        asked_about = "" if node is None or failing is None else tool_asked_about(node, failing)
-        tool = self._engine.tools.get(asked_about)
-        problems = check_answer(
-            ask,
-            node,
-            tool.parameters if tool is not None else {},
-            answer,
-            tool.result if tool is not None and node is not None and node.callback is None else None,
-        )
-        if problems:
-            raise InvalidInput(f"at {problems[0].path}: {problems[0].message}", problems)
+        return await give(self._request, self.incidents, saga, answer, key, check)
 
     async def resume(self, saga: str, budget: int = 0) -> dict[str, Any]:
         """Let a parked saga try again, with its tries counted anew.
@@ -285,39 +227,13 @@ class Service:
         return resumed
 
     async def fork(self, saga: str, cut: int, reason: str, key: str = "") -> dict[str, Any]:
-        """Go on, in a new branch, from the state at version `cut`; also for a saga that has ended.
+        """Go on, in a new branch, from the state at version `cut`; also for a saga that has ended. A repeated key makes no second fork."""
+        from baton.runtime.desks.forking import fork  # few sagas are forked
 
-        The head is armed first: an ended saga is in no index, and the wake of the entry may be lost. A
-        repeated key makes no second fork.
-        """
-        opened = await self._request.open(saga)
-        history = opened.history
-        remembered = FORK_KEY + key
-        if not (key and remembered in history.state.keys):
-            await self._check_cut(history, cut)
-            if (failure := too_old(history.state, self._engine.clock.now())) is not None:
-                raise NotAllowedNow(f"{failure.message}: start a new one with the same input")
-        armed = 0
-        while True:
-            state, now = history.state, self._engine.clock.now()
-            if key and remembered in state.keys:
-                if state.keys[remembered] != str(cut):
-                    known = state.keys[remembered]
-                    what = "was used for a rollback" if known[0] == "-" else f"forked at version {known}"
-                    raise KeyReused(f"this key {what}")
-                return accepted(opened, changed=False)
-            if state.undo.work is not None:
-                raise NotAllowedNow("the saga undoes what it has done; fork it once that is over")
-            if now >= armed:
-                armed = await self._arm(opened.head)
-            fork = Forked(
-                cut=cut, branch=state.lineage.branch + 1, by=self._caller.by, at=now, reason=reason, key=key
-            )
-            entry = self._request.entry(history, fork, now)
-            if await history.append(entry, wake=Wake(v=entry.version)):
-                await self.incidents.resolve_all(saga)
-                return accepted(opened, changed=True)
-            await history.catch_up()
+        forked = await fork(self._request, await self._request.open(saga), cut, reason, key)
+        if forked["changed"]:
+            await self.incidents.resolve_all(saga)
+        return forked
 
     async def rollback(
         self, saga: str, wanted: CancelRequested, key: str = "", step: str = ""
@@ -326,7 +242,7 @@ class Service:
         from baton.runtime.desks.rolling_back import roll_back  # few sagas are undone by hand
 
         by_caller = msgspec.structs.replace(wanted, by=self._caller.by)
-        done = await roll_back(self._request, await self._request.open(saga), self._arm, by_caller, key, step)
+        done = await roll_back(self._request, await self._request.open(saga), by_caller, key, step)
         await self.incidents.resolve_all(saga)
         return done
 
@@ -336,28 +252,6 @@ class Service:
 
         opened = await self._request.open(saga)
         return standing(opened) | {"plan": await plan_to(opened.history, opened.program, back_to, step)}
-
-    async def _check_cut(self, history: History, cut: int) -> None:
-        last = history.state.version
-        if not 1 <= cut <= last:
-            raise UserError(f"version {cut} is not in the log; its last is {last}")
-        at_cut = await history.state_at(cut)
-        is_undone = at_cut.undo.work is not None or (at_cut.cancel is not None and at_cut.cancel.undo)
-        if history.state.undo.spans or history.state.undo.is_crowded or is_undone:
-            from baton.runtime.desks.rolling_back import check_cut
-
-            check_cut(history.state, at_cut)
-        if at_cut.ended is not None:
-            raise UserError(f"version {cut} is the end of its branch; the last to go on from is {cut - 1}")
-
-    async def _arm(self, head: Head) -> int:
-        seen: Head | None = head
-        while seen is not None:
-            until = self._engine.clock.now() + self._engine.limits.fork_deadline_ms
-            if await self._parts.call(self._engine.log.arm, seen, until):
-                return until
-            seen = await self._parts.call(self._engine.log.read_head, head.ref)
-        raise NotFound(f"there is no saga `{head.ref.id}`")
 
     async def callback(self, token: str, said: Said) -> dict[str, Any]:
         """Take in what work elsewhere says, for the caller who shows its token.

@@ -17,7 +17,7 @@ from baton.core.log.status import FINISHED
 from baton.core.log.undos import is_undo, undone_item
 from baton.core.read.explain import explain
 from baton.core.read.places import ANSWERED, FAILED, PASSED, RAN, WAITED
-from baton.core.read.timeline import Story
+from baton.core.read.story import Story
 from baton.testing.turns import Turn, failure_text, item_in, short, turns_at, turns_of
 
 _FAILING = "attempt_failed"

@@ -12,7 +12,6 @@ from baton.core.outside.cloudevents import VERSION, problems_of
 from baton.errors import EngineFault
 from baton.runtime.engine.parts import Engine
 from baton.runtime.engine.request import Caller
-from baton.runtime.queries import Queries
 from baton.runtime.service import Service
 from baton.runtime.triggers.event_desk import LATER, REFUSED
 
@@ -52,7 +51,7 @@ async def take_in(
     if problems := problems_of(event):
         raise NotTaken(f"at {problems[0].path}: {problems[0].message}")
     caller = Caller(tenant=tenant, user=USER, request=request)
-    desk = Queries(engine, caller, deadline).event_desk(Service(engine, caller, deadline).signal)
+    desk = Service(engine, caller, deadline).event_desk
     outcomes = await desk.take(event)
     left = [one for one in outcomes if one["did"] in (LATER, REFUSED)]
     if left:

@@ -1,4 +1,4 @@
-"""The handlers of routes that change something, by runtime/service.py."""
+"""The handlers of routes that change something."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from baton.runtime.desks.letter_desk import Wanted
 from baton.web.ask import Ask
 from baton.web.bodies.incident_requests import AcknowledgeBody
 from baton.web.bodies.letter_requests import DiscardAllBody, DiscardBody, RedriveAllBody, RedriveBody
+from baton.web.bodies.people_requests import AnswerBody, ClaimBody, ConfirmBody, RemindBody
 from baton.web.bodies.requests import (
-    AnswerBody,
     CallbackBody,
     CancelBody,
-    ClaimBody,
-    ConfirmBody,
     ForkBody,
     IntentionBody,
     OpenBreakerBody,
-    RemindBody,
     ResumeBody,
     SignalBody,
     StartBody,
@@ -126,25 +123,24 @@ async def acknowledge(ask: Ask[AcknowledgeBody]) -> Reply:
 
 
 async def open_breaker(ask: Ask[OpenBreakerBody]) -> Reply:
-    opened = await ask.queries.breakers.open(ask.path["breaker"], ask.body.for_s)
+    opened = await ask.service.breakers.open(ask.path["breaker"], ask.body.for_s)
     return Reply(HTTPStatus.ACCEPTED, opened)
 
 
 async def reset_breaker(ask: Ask[None]) -> Reply:
-    return Reply(HTTPStatus.ACCEPTED, await ask.queries.breakers.reset(ask.path["breaker"]))
+    return Reply(HTTPStatus.ACCEPTED, await ask.service.breakers.reset(ask.path["breaker"]))
 
 
 async def pause_schedule(ask: Ask[None]) -> Reply:
-    return Reply(HTTPStatus.ACCEPTED, await ask.queries.schedules.pause(ask.path["name"]))
+    return Reply(HTTPStatus.ACCEPTED, await ask.service.schedules.pause(ask.path["name"]))
 
 
 async def resume_schedule(ask: Ask[None]) -> Reply:
-    return Reply(HTTPStatus.ACCEPTED, await ask.queries.schedules.resume(ask.path["name"]))
+    return Reply(HTTPStatus.ACCEPTED, await ask.service.schedules.resume(ask.path["name"]))
 
 
 async def trigger_schedule(ask: Ask[None]) -> Reply:
-    desk, start = ask.queries.schedules, ask.service.start
-    view, is_new = await desk.trigger(ask.path["name"], ask.key, start)
+    view, is_new = await ask.service.schedules.trigger(ask.path["name"], ask.key, ask.service.start)
     status = HTTPStatus.CREATED if is_new else HTTPStatus.OK
     return Reply(status, view, {"Location": f"/sagas/{view['id']}"})
 
@@ -152,7 +148,7 @@ async def trigger_schedule(ask: Ask[None]) -> Reply:
 async def send_events(ask: Ask[None]) -> Reply:
     from baton.web.bodies.event_bodies import take  # few deployments have any
 
-    taken = await take(ask.queries.event_desk(ask.service.signal), ask.text, ask.headers)
+    taken = await take(ask.service.event_desk, ask.text, ask.headers)
     return Reply(HTTPStatus.ACCEPTED, taken)
 
 

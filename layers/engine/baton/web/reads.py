@@ -1,4 +1,4 @@
-"""The handlers of routes that only read, by runtime/queries.py."""
+"""The handlers of routes that only read."""
 
 from __future__ import annotations
 
@@ -71,19 +71,19 @@ async def show_incident(ask: Ask[None]) -> Reply:
 
 
 async def list_breakers(ask: Ask[None]) -> Reply:
-    return _ok(await ask.queries.breakers.page(**ask.query))
+    return _ok(await ask.service.breakers.page(**ask.query))
 
 
 async def show_breaker(ask: Ask[None]) -> Reply:
-    return _ok(await ask.queries.breakers.show(ask.path["breaker"]))
+    return _ok(await ask.service.breakers.show(ask.path["breaker"]))
 
 
 async def list_schedules(ask: Ask[None]) -> Reply:
-    return _ok(await ask.queries.schedules.page(**ask.query))
+    return _ok(await ask.service.schedules.page(**ask.query))
 
 
 async def show_schedule(ask: Ask[None]) -> Reply:
-    return _ok(await ask.queries.schedules.show(ask.path["name"]))
+    return _ok(await ask.service.schedules.show(ask.path["name"]))
 
 
 async def list_letters(ask: Ask[None]) -> Reply:

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from baton.core.documents.parts.naming import WORKFLOW_NAME
 from baton.runtime.queries import MAX_LIST
 from baton.web.ask import Ask
-from baton.web.bodies.requests import Body
+from baton.web.bodies.reading import Body
 from baton.web.parameters import Parameter, whole, words
 from baton.web.replies import Reply
 
@@ -32,7 +32,7 @@ class Route(Generic[B]):
     id: the operation's name in the OpenAPI document, which never changes. roles: any of these lets a
     caller in; none at all lets everybody in, without an identity. by_token: one of BY_TOKEN, where a token in the path or the
     body says for which tenant; such requests have a rate of their own. body: its model; `takes_text` where it
-    is a document instead, or (takes: models' names by media types) something else. is_signed: the handler refuses what a provider has not signed; most_bytes: of such a body. answers: status to the model's name in answers.py. refusals: the statuses that
+    is a document instead, or (takes: models' names by media types) something else. is_signed: the handler refuses what a provider has not signed; most_bytes: of such a body. answers: status to the name of a model in bodies/. refusals: the statuses that
     the handler itself can refuse with; those that follow from the rest of the row are not repeated here.
     """
 

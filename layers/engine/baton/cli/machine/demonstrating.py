@@ -19,9 +19,10 @@ from baton.cli.documents.sources import read_file
 from baton.cli.documents.workflows import register
 from baton.cli.machine.services import FLAKY, MODELS, MODULES, PROFILE, PROVIDER, Services
 from baton.cli.terminal.shared import print_json
-from baton.client.api import Api, Reader
+from baton.client.api import Api
 from baton.client.connection import TEMPLATE, Connection
 from baton.client.program import typed
+from baton.client.reader import Reader
 from baton.core.documents.text import parse_document
 from baton.demo import figures, report
 from baton.demo.books import Books

@@ -39,7 +39,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     and the output is not the step's; `callback`: the one with which an attempt has ended.
     `response`: what it has handed over to a provider of models.
     `assumed`: how much of the cost is the most that a request to a model can have cost.
-    `why` it came no further, where it was not cut off (core/log/events.py): then only its cost counts, and `halt`, if the saga
+    `why` it came no further, where it was not cut off (core/log/step_events.py): then only its cost counts, and `halt`, if the saga
     has to be parked. `usage`: what models have read and written. `request`: what a person has to approve before the step can go on. `notices`: what is to be sent besides.
     `digest` names the call, where a model may plan an equal one. `kept`: the arguments that are needed to undo it; `done_by`: which
     other one has done it before: another `STEP` of the saga, or another `SAGA`. `held`: the circuit breaker that the step waits for.

@@ -1,9 +1,9 @@
-"""The events of nodes that run nothing: one that is skipped, let begin, or ready; and a join that fires early."""
+"""The events of nodes that run nothing: one that is skipped, let begin, ready, or has passed; and a join that fires early."""
 
 from __future__ import annotations
 
 from baton.core.log.records import About, Root
-from baton.core.log.settling import Settles
+from baton.core.log.settling import Gives, Settles
 
 
 class NodeSkipped(Settles, frozen=True, tag="node_skipped", omit_defaults=True, kw_only=True):
@@ -34,3 +34,11 @@ class NodeBegan(About, frozen=True, tag="node_began", omit_defaults=True, kw_onl
     """A node whose time is limited became ready; or an item, which begins with this."""
 
     at: int
+
+
+class NodePassed(Gives, frozen=True, tag="node_passed", omit_defaults=True, kw_only=True):
+    """A node that runs nothing gave its value. `ends`: it is the saga's result, and the saga ends."""
+
+    became = "passed"
+    made = ("output",)
+    ends: bool = False

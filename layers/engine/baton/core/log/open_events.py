@@ -1,4 +1,4 @@
-"""The events with which a node opens work; what the work is then is in work.py.
+"""The events with which a node opens work, and the one that ends a wait; what the work is then is in work.py.
 
 What is in a log besides is in events.py.
 """
@@ -12,6 +12,7 @@ from baton.core.log.maps import Map
 from baton.core.log.opened import Child
 from baton.core.log.records import About, Ask, Response, Value
 from baton.core.log.replans import Replanning
+from baton.core.log.settling import Gives
 from baton.core.log.work import CHILDREN_IN_A_WINDOW, Callback, Open, Question, Wait
 from baton.core.models.usage import Usage
 
@@ -33,6 +34,13 @@ class WaitOpened(Opens, frozen=True, tag="wait_opened", omit_defaults=True, kw_o
 
     def work(self) -> Open:
         return Wait(until=self.until, signal=self.signal)
+
+
+class WaitClosed(Gives, frozen=True, tag="wait_closed", omit_defaults=True, kw_only=True):
+    """`by` is "time" or the key of the signal that ended it."""
+
+    became = "waited"
+    by: str
 
 
 class QuestionOpened(Opens, frozen=True, tag="question_opened", omit_defaults=True, kw_only=True):

@@ -1,6 +1,6 @@
 """The roots of the events that settle a node: where it goes on, and what it gives.
 
-The kinds of event are in events.py, what a settlement is made of in core/decide/settlement.py.
+All kinds of event are in events.py, what a settlement is made of in core/decide/settlement.py.
 """
 
 from __future__ import annotations

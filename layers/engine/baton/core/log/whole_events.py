@@ -1,8 +1,88 @@
-"""What happens to a saga as a whole: deaths of its invocations, limits, parking. Its start, its end and forks are in events.py."""
+"""What happens to a saga as a whole: its start and its end, what callers say to it, deaths of its invocations, limits, parking."""
 
 from __future__ import annotations
 
-from baton.core.log.records import Failure, Root
+from baton.core.log.records import Failure, Root, Sent, Token, Value
+from baton.core.log.undos import Undone
+
+
+class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_only=True):
+    """Entry 1. `parent` is the key of the saga that waits for this one; `slot` its place there, `window` of its inbox.
+
+    `depth` counts the sagas above it; `scope` names its place in them whatever the branch they are in: what happens
+    once there happens once in all branches. `counts` are the scopes whose limits are counted: nodes by name, the saga as an
+    empty text. `handled`: a saga above goes on from this one's failure. `last`: what its deployment does in place of
+    a question (`escalate` or `fail`); empty: it asks. `ends_by`: until when it may last, and `expires`: when all of it may be deleted (0: never).
+    `sent`: the event from outside that has started it. `outer`, of a named graph of a document: what its expressions name of the place
+    that it was started from. `passed`: values of that which are passed by reference, by what the graph calls them: `ctx.NODE`, `last_error.batch`.
+    """
+
+    workflow: str
+    graph: str
+    tenant: str
+    user: str
+    saga: str
+    input: Value
+    at: int
+    emits: tuple[Token, ...]
+    parent: str = ""
+    slot: str = ""
+    window: int = 0
+    depth: int = 0
+    scope: str = ""
+    counts: tuple[str, ...] = ()
+    handled: bool = False
+    last: str = ""
+    ends_by: int = 0
+    expires: int = 0
+    labels: dict[str, str] = {}  # noqa: RUF012  # msgspec copies it
+    sent: Sent | None = None
+    outer: Value | None = None
+    passed: dict[str, Value] = {}  # noqa: RUF012  # msgspec copies it
+
+
+class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=True, kw_only=True):
+    """A caller sent a signal. A repeated `key` is a no-op. With a `failure`, the wait that takes it fails with it. `sent`: the event from outside that it is. `lost`: no wait was open for it, and none takes one that came before."""
+
+    name: str
+    key: str
+    payload: Value
+    by: str
+    at: int
+    failure: Failure | None = None
+    sent: Sent | None = None
+    lost: bool = False
+
+
+class CancelRequested(Root, frozen=True, tag="cancel_requested", omit_defaults=True, kw_only=True):
+    """Running steps may finish until `at + grace_ms`; nothing new starts. `result`: its end says what was done by then. `undo`: what it has done since version `back_to` is undone first, `together` or one after the other. A repeated `key` changes nothing."""
+
+    reason: str
+    by: str
+    at: int
+    grace_ms: int
+    result: bool = False
+    undo: bool = False
+    back_to: int = 0
+    together: bool = False
+    key: str = ""
+
+
+class Forked(Root, frozen=True, tag="forked", omit_defaults=True, kw_only=True):
+    """The last entry of a branch: the saga goes on in branch `branch` from its state at version `cut`.
+
+    A repeated `key` makes no second fork. `undo`: it goes on from its end, to undo what it has done since version `back_to`.
+    """
+
+    cut: int
+    branch: int
+    by: str
+    at: int
+    reason: str = ""
+    key: str = ""
+    undo: bool = False
+    back_to: int = 0
+    together: bool = False
 
 
 class Revived(Root, frozen=True, tag="revived", omit_defaults=True, kw_only=True):
@@ -45,3 +125,15 @@ class Resumed(Root, frozen=True, tag="resumed", omit_defaults=True, kw_only=True
     by: str
     at: int
     budget: int = 0
+
+
+class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only=True):
+    """`status` is completed, failed, cancelled, rolled_back or rollback_failed. After it only a fork may follow. `undone`: what came of undoing. `handler`: the saga of its failure handler; `unhandled`: why there is none."""
+
+    made = ("output",)
+    status: str
+    output: Value = Value()
+    failure: Failure | None = None
+    undone: Undone | None = None
+    handler: str = ""
+    unhandled: Failure | None = None

@@ -25,93 +25,99 @@ COUNT, MS = "Count", "Milliseconds"
 MOST_VALUES = 100
 LONGEST_DIMENSION = 250  # CloudWatch takes 1,024; a hundred or two are enough to be told apart
 
-METRICS: Mapping[str, tuple[str, str]] = {
-    "Attempts": (COUNT, "attempts that came to an end, by success or by failure"),
-    "Retries": (COUNT, "of these, all that were not the first of their step; `Retries / Attempts` is the retry rate"),
-    "Succeeded": (COUNT, "steps that succeeded"),
-    "Failed": (COUNT, "steps that failed for good"),
-    "Timeouts": (COUNT, "attempts that had no answer within their `timeout`"),
-    "AttemptsUntilSuccess": (COUNT, "of a step that succeeded, but not at once: how many attempts it took"),
-    "WorkTime": (MS, "time of attempts that succeeded"),
-    "FailedTime": (MS, "time of attempts that failed"),
-    "PauseTime": (MS, "pauses before retries; `FailedTime + PauseTime` is what retrying took"),
-    "Replans": (COUNT, "steps that were tried another way"),
-    "Questions": (COUNT, "people who were asked"),
-    "Escalations": (COUNT, "failures of steps that became incidents"),
-    "Parked": (COUNT, "sagas that were parked: nothing more begins until a person lets them go on, or their time comes"),
-    "RolledBack": (COUNT, "sagas that have undone what they had done"),
-    "RollbacksFailed": (COUNT, "sagas of which something could not be undone"),
-    "Held": (COUNT, "times a step was held back by a circuit breaker, without an attempt"),
-    "BreakerOpened": (COUNT, "times a circuit breaker opened"),
-    "SagasCompleted": (COUNT, "sagas that completed; with an error budget only"),
-    "SagasFailed": (COUNT, "sagas that failed or were rolled back; with an error budget only"),
-    "TicksSkipped": (COUNT, "ticks of schedules that started nothing, because a saga of the schedule was still at work (`overlap: skip`)"),
-    "TicksMissed": (COUNT, "ticks of schedules that were too late to be started: more of them than `catch_up` allows, after an outage"),
-    "TicksRefused": (COUNT, "ticks of schedules whose start was refused, because of a limit or for what is wrong with it"),
-    "EventsUnmatched": (COUNT, "events from outside that no rule was for"),
-    "EventsUnreached": (COUNT, "rules for a signal whose event reached no saga, because none has its correlation key"),
-    "EventsRefused": (COUNT, "rules that could not do what they say for an event, now or at all"),
-    "LoopBlocked": (COUNT, "times an `async` tool held the event loop for longer than `LoopBlockedMs`"),
-    "DeadMessages": (COUNT, "messages that no function could handle, as the reconciler finds them"),
-    "DeadLetters": (COUNT, "dead letters that are pending, 1,000 at most; there are no figures while there are none"),
-    "DeadLetterAge": (MS, "for how long the oldest of them has been pending"),
-    "InputTokens": (COUNT, "tokens that a model has read, those that its provider still had inside"),
-    "OutputTokens": (COUNT, "tokens that a model has written, reasoning inside"),
-    "ModelTime": (MS, "time of an attempt in which a model has answered, whether the answer was of use or not"),
-    "Errors": (COUNT, "failures of attempts, and of steps without one"),
-}  # fmt: skip
-"""Every metric: its unit, and what it counts. `Errors` and `Parked` are by code, `LoopBlocked` by tool, `BreakerOpened` by breaker, those of
-models by model, `Held` and those of schedules by workflow, those of events by deployment alone, the others by tool and by workflow."""
+Sets = tuple[tuple[str, ...], ...]
+_BY_TOOL: Sets = (("function", "workflow"), ("function", "tool"))
+_BY_WORKFLOW: Sets = (("function",), ("function", "workflow"))
+_BY_MODEL: Sets = (("function", "model"),)
+_OF_ALL: Sets = (("function",),)
 
-_QUIET = frozenset({"Attempts", "Succeeded", "WorkTime", "SagasCompleted"})
+METRICS: Mapping[str, tuple[str, Sets, str]] = {
+    "Attempts": (COUNT, _BY_TOOL, "attempts that came to an end, by success or by failure"),
+    "Retries": (COUNT, _BY_TOOL, "of these, all that were not the first of their step; `Retries / Attempts` is the retry rate"),
+    "Succeeded": (COUNT, _BY_TOOL, "steps that succeeded"),
+    "Failed": (COUNT, _BY_TOOL, "steps that failed for good"),
+    "Timeouts": (COUNT, _BY_TOOL, "attempts that had no answer within their `timeout`"),
+    "AttemptsUntilSuccess": (COUNT, _BY_TOOL, "of a step that succeeded, but not at once: how many attempts it took"),
+    "WorkTime": (MS, _BY_TOOL, "time of attempts that succeeded"),
+    "FailedTime": (MS, _BY_TOOL, "time of attempts that failed"),
+    "PauseTime": (MS, _BY_TOOL, "pauses before retries; `FailedTime + PauseTime` is what retrying took"),
+    "Replans": (COUNT, _BY_TOOL, "steps that were tried another way"),
+    "Questions": (COUNT, _BY_TOOL, "people who were asked"),
+    "Escalations": (COUNT, _BY_TOOL, "failures of steps that became incidents"),
+    "Parked": (COUNT, (("function", "code"), ("function", "workflow", "code")), "sagas that were parked: nothing more begins until a person lets them go on, or their time comes"),
+    "RolledBack": (COUNT, _BY_WORKFLOW, "sagas that have undone what they had done"),
+    "RollbacksFailed": (COUNT, _BY_WORKFLOW, "sagas of which something could not be undone"),
+    "Held": (COUNT, _BY_WORKFLOW, "times a step was held back by a circuit breaker, without an attempt"),
+    "BreakerOpened": (COUNT, (("function",), ("function", "breaker")), "times a circuit breaker opened"),
+    "SagasCompleted": (COUNT, _BY_WORKFLOW, "sagas that completed; with an error budget only"),
+    "SagasFailed": (COUNT, _BY_WORKFLOW, "sagas that failed or were rolled back; with an error budget only"),
+    "TicksSkipped": (COUNT, _BY_WORKFLOW, "ticks of schedules that started nothing, because a saga of the schedule was still at work (`overlap: skip`)"),
+    "TicksMissed": (COUNT, _BY_WORKFLOW, "ticks of schedules that were too late to be started: more of them than `catch_up` allows, after an outage"),
+    "TicksRefused": (COUNT, _BY_WORKFLOW, "ticks of schedules whose start was refused, because of a limit or for what is wrong with it"),
+    "EventsUnmatched": (COUNT, _OF_ALL, "events from outside that no rule was for"),
+    "EventsUnreached": (COUNT, _OF_ALL, "rules for a signal whose event reached no saga, because none has its correlation key"),
+    "EventsRefused": (COUNT, _OF_ALL, "rules that could not do what they say for an event, now or at all"),
+    "LoopBlocked": (COUNT, (("function",), ("function", "tool")), "times an `async` tool held the event loop for longer than `LoopBlockedMs`"),
+    "DeadMessages": (COUNT, _OF_ALL, "messages that no function could handle, as the reconciler finds them"),
+    "DeadLetters": (COUNT, _OF_ALL, "dead letters that are pending, 1,000 at most; there are no figures while there are none"),
+    "DeadLetterAge": (MS, _OF_ALL, "for how long the oldest of them has been pending"),
+    "InputTokens": (COUNT, _BY_MODEL, "tokens that a model has read, those that its provider still had inside"),
+    "OutputTokens": (COUNT, _BY_MODEL, "tokens that a model has written, reasoning inside"),
+    "ModelTime": (MS, _BY_MODEL, "time of an attempt in which a model has answered, whether the answer was of use or not"),
+    "Errors": (COUNT, (("function", "code"), ("function", "tool", "code")), "failures of attempts, and of steps without one"),
+}  # fmt: skip
+"""Every metric: its unit, its sets of dimensions, and what it counts. A set of which a figure has not every dimension is left out of it."""
+
+_QUIET = frozenset(
+    {"Attempts", "Succeeded", "WorkTime", "SagasCompleted", "InputTokens", "OutputTokens", "ModelTime"}
+)
+"""What tells of no failure: it may wait for its minute, and is lost with its process."""
 
 _ENDS = {
     "completed": "SagasCompleted",
     **dict.fromkeys(("failed", "rolled_back", "rollback_failed"), "SagasFailed"),
 }
+# A rate needs both of its figures: what is missing is no zero to CloudWatch.
+_BESIDE = {"Attempts": "Retries", "SagasCompleted": "SagasFailed", "SagasFailed": "SagasCompleted"}
 
 Document = dict[str, Any]
-
-
-class Asked:
-    """What a model was asked: tokens, and how long each attempt has taken."""
-
-    def __init__(self) -> None:
-        self.sums: dict[str, int] = {}
-        self.times: list[int] = []
+About = tuple[str, str] | tuple[()]
 
 
 class Tally:
-    """What one tool did in one workflow since `since` (epoch ms)."""
+    """What one tool did in one workflow since `since` (epoch ms).
+
+    Its figures have a name and, where they are about one more thing, that dimension: `("code", "timeout")`.
+    """
 
     def __init__(self, since: int) -> None:
         self.since = since
-        self.sums: dict[str, int] = {}
-        self.until_success: list[int] = []
-        self.errors: dict[str, int] = {}
-        self.parked: dict[str, int] = {}
-        self.models: dict[str, Asked] = {}
+        self.sums: dict[tuple[str, About], int] = {}
+        self.values: dict[tuple[str, About], list[int]] = {}
 
     @property
     def is_quiet(self) -> bool:
         """Whether everything succeeded at its first attempt."""
-        return self.sums.keys() <= _QUIET and not self.errors and not self.parked
+        return all(name in _QUIET for name, _ in (*self.sums, *self.values))
 
-    def add(self, name: str, value: int = 1) -> None:
-        self.sums[name] = self.sums.get(name, 0) + value
+    def add(self, name: str, value: int = 1, about: About = ()) -> None:
+        """To the sum of a metric."""
+        self.sums[name, about] = self.sums.get((name, about), 0) + value
+
+    def note(self, name: str, value: int, about: About = ()) -> None:
+        """One value of a metric of which each counts, for its average and its percentiles."""
+        self.values.setdefault((name, about), []).append(value)
 
     def fail(self, failure: ev.Failure) -> None:
-        code = code_of(failure.code)
-        self.errors[code] = self.errors.get(code, 0) + 1
+        self.add("Errors", about=("code", code_of(failure.code)))
 
     def ask(self, usage: Sequence[Usage], lasted: int) -> None:
         usage = [one for one in usage if one.model != UNANSWERED]
         for one in usage:
-            asked = self.models.setdefault(one.model, Asked())
-            asked.sums["InputTokens"] = asked.sums.get("InputTokens", 0) + one.input
-            asked.sums["OutputTokens"] = asked.sums.get("OutputTokens", 0) + one.output
+            self.add("InputTokens", one.input, ("model", one.model))
+            self.add("OutputTokens", one.output, ("model", one.model))
         if usage:
-            self.models[usage[-1].model].times.append(lasted)
+            self.note("ModelTime", lasted, ("model", usage[-1].model))
 
 
 class Figures:
@@ -130,7 +136,7 @@ class Figures:
                 _attempt(tally, event, "WorkTime")
                 tally.add("Succeeded")
                 if event.attempt > 1:
-                    tally.until_success.append(event.attempt)
+                    tally.note("AttemptsUntilSuccess", event.attempt)
             elif isinstance(event, ev.AttemptFailed):
                 tools[slot_of(event.node, event.iteration, event.item)] = event.tool
                 _failed_attempt(self._tally(workflow, event.tool, now), event)
@@ -157,8 +163,7 @@ class Figures:
 
     def _of_saga(self, workflow: str, event: ev.Parked | ev.SagaEnded, now: int) -> None:
         if isinstance(event, ev.Parked):
-            parked = self._tally(workflow, "", now).parked
-            parked[event.code] = parked.get(event.code, 0) + 1
+            self._tally(workflow, "", now).add("Parked", about=("code", event.code))
             return
         if event.undone is not None:
             is_all = event.status == "rolled_back"
@@ -230,62 +235,39 @@ def _failed_attempt(tally: Tally, event: ev.AttemptFailed | ev.StepFailed) -> No
 
 def _documents(tally: Tally, now: int, deployment: str, workflow: str, tool: str) -> Iterator[Document]:
     named = {"function": deployment, "workflow": workflow} | ({"tool": tool} if tool else {})
-    sets = [["function", "workflow"], *([["function", "tool"]] if tool else [])]
-    if ends := {name: tally.sums.pop(name) for name in _ENDS.values() if name in tally.sums}:
-        # A rate needs both of its figures: what is missing is no zero to CloudWatch.
-        values: dict[str, int | list[int]] = {**dict.fromkeys(_ENDS.values(), 0), **ends}
-        yield document(
-            now,
-            {"function": deployment, "workflow": workflow},
-            [["function"], ["function", "workflow"]],
-            values,
-        )
-    # What is missing is no zero to CloudWatch: a rate needs both of its figures.
-    sums: dict[str, int | list[int]] = (
-        {"Retries": 0, **tally.sums} if "Attempts" in tally.sums else {**tally.sums}
-    )
-    yield from _with_values(now, named, sets, sums, "AttemptsUntilSuccess", tally.until_success)
-    for model, asked in tally.models.items():
-        about = {"function": deployment, "model": model}
-        yield from _with_values(now, about, [["function", "model"]], {**asked.sums}, "ModelTime", asked.times)
-    for code, errors in tally.errors.items():
-        about = {"function": deployment, "code": code} | ({"tool": tool} if tool else {})
-        by = [["function", "code"], *([["function", "tool", "code"]] if tool else [])]
-        yield document(now, about, by, {"Errors": errors})
-    for code, parked in tally.parked.items():
-        about = {"function": deployment, "workflow": workflow, "code": code}
-        by = [["function", "code"], ["function", "workflow", "code"]]
-        yield document(now, about, by, {"Parked": parked})
+    for about in dict.fromkeys(about for _, about in (*tally.sums, *tally.values)):
+        sums: dict[str, int | list[int]] = {
+            name: sum_ for (name, of), sum_ in tally.sums.items() if of == about
+        }
+        sums = {**{_BESIDE[name]: 0 for name in sums if name in _BESIDE}, **sums}
+        values = {name: each for (name, of), each in tally.values.items() if of == about}
+        for first in range(0, max(map(len, values.values()), default=1), MOST_VALUES):
+            some = {name: each[first : first + MOST_VALUES] for name, each in values.items() if each[first:]}
+            yield document(now, named | dict([about] if about else []), sums | some)
+            sums = {}
 
 
-def _with_values(
-    now: int,
-    named: Mapping[str, str],
-    sets: Sequence[Sequence[str]],
-    sums: dict[str, int | list[int]],
-    name: str,
-    values: Sequence[int],
-) -> Iterator[Document]:
-    """Documents of the sums, and of all values of one metric: of these each has only so many."""
-    if values:
-        sums[name] = [*values[:MOST_VALUES]]
-    if sums:
-        yield document(now, named, sets, sums)
-    for first in range(MOST_VALUES, len(values), MOST_VALUES):
-        yield document(now, named, sets, {name: [*values[first : first + MOST_VALUES]]})
+def document(now: int, named: Mapping[str, str], values: Mapping[str, int | list[int]]) -> Document:
+    """One document: `values` by the names of METRICS, once for each of their sets of dimensions that are in `named`.
 
-
-def document(
-    now: int,
-    named: Mapping[str, str],
-    sets: Sequence[Sequence[str]],
-    values: Mapping[str, int | list[int]],
-) -> Document:
-    """One document: `values` by the names of METRICS, once for each set of the dimensions in `named`. One that has no row is a count."""
-    metrics = [{"Name": name, "Unit": METRICS.get(name, (COUNT,))[0]} for name in values]
-    said = {"Namespace": NAMESPACE, "Dimensions": [list(one) for one in sets], "Metrics": metrics}
+    One that has no row is a count by tool.
+    """
+    metrics: dict[Sets, list[dict[str, str]]] = {}
+    for name in values:
+        unit, sets, _ = METRICS.get(name, (COUNT, _BY_TOOL, ""))
+        metrics.setdefault(sets, []).append({"Name": name, "Unit": unit})
     return {
-        "_aws": {"Timestamp": now, "CloudWatchMetrics": [said]},
+        "_aws": {
+            "Timestamp": now,
+            "CloudWatchMetrics": [
+                {
+                    "Namespace": NAMESPACE,
+                    "Dimensions": [list(one) for one in sets if named.keys() >= set(one)],
+                    "Metrics": its,
+                }
+                for sets, its in metrics.items()
+            ],
+        },
         **{name: _dimension(value) for name, value in named.items()},
         **values,
     }

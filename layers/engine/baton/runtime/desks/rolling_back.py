@@ -6,7 +6,7 @@ is decided then is in core/decide/undoing.py.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from baton.core.log.state import FORK_KEY, State, slot_of
 from baton.core.log.status import status_of
 from baton.core.log.undos import NAMED, Undoable
 from baton.errors import KeyReused, NotAllowedNow, UserError
-from baton.ports import Head, SagaRef, Wake
+from baton.ports import SagaRef, Wake
 from baton.runtime.engine.request import Opened, Request, accepted
 from baton.runtime.log.history import History
 
@@ -26,7 +26,6 @@ LISTED = 100
 """The most steps that a plan names."""
 MOST_WALKED = 10_000
 """The most steps among which one is looked for by its name."""
-Arm = Callable[[Head], Awaitable[int]]
 
 
 async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[str, Any]:
@@ -121,7 +120,7 @@ async def version_of(history: History, step: str) -> int:
 
 
 async def roll_back(
-    request: Request, opened: Opened, arm: Arm, wanted: CancelRequested, key: str = "", step: str = ""
+    request: Request, opened: Opened, wanted: CancelRequested, key: str = "", step: str = ""
 ) -> dict[str, Any]:
     """Have the saga undo what it has done; where a `step` is named, since that was done. Repeated with the same key, a no-op.
 
@@ -146,7 +145,7 @@ async def roll_back(
         if is_asked and not key:
             return accepted(opened, changed=False) | {"plan": plan}
         if state.ended is not None and now >= armed:
-            armed = await arm(opened.head)
+            armed = await request.arm(opened.head)
         entry = request.entry(history, _event(state, wanted, key, now), now)
         if await history.append(entry, wake=Wake(v=entry.version)):
             return accepted(opened, changed=not is_asked) | {"plan": plan}

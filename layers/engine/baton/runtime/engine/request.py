@@ -146,6 +146,16 @@ class Request:
                 return True
             await history.catch_up()
 
+    async def arm(self, head: Head) -> int:
+        """Have the reconciler find a saga that is in no index, until the time that is returned. Raises `NotFound`."""
+        seen: Head | None = head
+        while seen is not None:
+            until = self.engine.clock.now() + self.engine.limits.fork_deadline_ms
+            if await self.parts.call(self.engine.log.arm, seen, until):
+                return until
+            seen = await self.parts.call(self.engine.log.read_head, head.ref)
+        raise NotFound(f"there is no saga `{head.ref.id}`")
+
     def entry(self, history: History, said: Event | Sequence[Event], now: int) -> Entry:
         """What this caller appends, in its own trace if it has one, else in the saga's."""
         events = said if isinstance(said, Sequence) else (said,)

@@ -49,33 +49,26 @@ class Metrics:
 
     def blocked(self, tool: str, now: int) -> None:
         """A tool blocks the event loop. Written at once, from any thread: the invocation may not live to its end."""
-        named, sets = {"function": self._deployment, "tool": tool}, [["function"], ["function", "tool"]]
-        self._put([document(now, named, sets, {"LoopBlocked": 1})])
+        self._say(now, {"LoopBlocked": 1}, tool=tool)
 
     def dead_letters(self, moved: int, pending: int, age: int, now: int) -> None:
         """What a look at the dead letters has found: messages that were new, letters that are pending, age of the oldest in ms."""
-        figures = {"DeadMessages": moved, "DeadLetters": pending, "DeadLetterAge": age}
-        self._put([document(now, {"function": self._deployment}, [["function"]], figures)])
+        self._say(now, {"DeadMessages": moved, "DeadLetters": pending, "DeadLetterAge": age})
 
     def ticks(self, workflow: str, figures: Mapping[str, int], now: int) -> None:
         """Ticks of a workflow's schedule that started nothing, by metric. Written at once: they are rare."""
-        named, sets = (
-            {"function": self._deployment, "workflow": workflow},
-            [["function"], ["function", "workflow"]],
-        )
-        self._put([document(now, named, sets, figures)] if figures else [])
+        self._say(now, figures, workflow=workflow)
 
     def events(self, figures: Mapping[str, int], now: int) -> None:
         """What an event from outside did not do, by metric."""
-        self._put([document(now, {"function": self._deployment}, [["function"]], figures)] if figures else [])
+        self._say(now, figures)
 
     def opened(self, breaker: str, now: int) -> None:
         """A circuit breaker has opened. Written at once: it is rare, and people are waiting to know."""
-        named, sets = (
-            {"function": self._deployment, "breaker": breaker},
-            [["function"], ["function", "breaker"]],
-        )
-        self._put([document(now, named, sets, {"BreakerOpened": 1})])
+        self._say(now, {"BreakerOpened": 1}, breaker=breaker)
+
+    def _say(self, now: int, figures: Mapping[str, int], **about: str) -> None:
+        self._put([document(now, {"function": self._deployment, **about}, figures)] if figures else [])
 
     def _put(self, documents: Iterable[Document]) -> None:
         if self._write is None:
