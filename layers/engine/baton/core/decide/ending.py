@@ -47,7 +47,8 @@ def fail(
         settled = replace(settled, stays=stays(context, failure))
     if first is not None:
         builder.note(first)
-    leave(builder, at)
+    if settled.emits:  # else the saga stops, and its items end by themselves
+        leave(builder, at)
     builder.note(settled)
 
 

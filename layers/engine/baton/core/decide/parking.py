@@ -79,7 +79,19 @@ def has_to_undo(state: State, *, undoes: bool) -> bool:
     return state.undo.is_left or any(child.undoable for child in state.children.values())
 
 
-def done_by_then(builder: DecisionBuilder) -> ev.Value:
+def ended(builder: DecisionBuilder) -> ev.SagaEnded:
+    """The end of a saga that stops, and undoes nothing. Raises `LackingError`."""
+    state = builder.state
+    if state.result is not None:
+        return ev.SagaEnded(status="completed", output=state.result)  # whatever came later
+    if state.cancel is not None:
+        failure = ev.Failure("cancelled", state.cancel.reason)
+        done = _done_by_then(builder) if state.cancel.result else ev.Value()
+        return ev.SagaEnded(status="cancelled", failure=failure, output=done)
+    return ev.SagaEnded(status="failed", failure=state.failure)
+
+
+def _done_by_then(builder: DecisionBuilder) -> ev.Value:
     """The saga's output from what was done before it was cancelled; null if that is not enough to make it. Raises `LackingError`."""
     try:
         output = builder.context("").render(builder.program.output)

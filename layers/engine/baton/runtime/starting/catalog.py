@@ -225,4 +225,4 @@ def _inner(definition: Definition, graph: str) -> Definition:
 def program_of(data: bytes, most_hops: int, skew_ms: int, inner: str = "") -> Program:
     """The program of a graph's bytes, or of the named graph in it."""
     graph = decode_graph(data, KINDS)
-    return Program(graph.graphs[inner] if inner else graph, KINDS, most_hops, skew_ms)
+    return Program(graph.graphs[inner] if inner else graph, KINDS, most_hops, skew_ms, graph.graphs)
