@@ -241,7 +241,10 @@ def _stop(builder: DecisionBuilder) -> Decision:
         if (first := begun(builder, _cancelling)) is not None:
             return first
     try:
-        end, stopped = ended(builder), () if takes_back(state) else left_by(program, state, builder.found)
+        end, stopped = (
+            ended(builder),
+            () if takes_back(state) else left_by(program, state, now, builder.found),
+        )
     except LackingError as error:
         return Decision(commands=missing(error.needs, error.questions))
     told = [notice for notice in doubts(program, state, now) if not is_told(state, notice.key)]
