@@ -33,6 +33,7 @@ from baton.core.decide.parking import (
     killed,
     orphans_of,
     parking,
+    recorded,
     unfinished,
 )
 from baton.core.decide.program import Program
@@ -260,15 +261,20 @@ def _stop(builder: DecisionBuilder) -> Decision:
 
 def _running_down(builder: DecisionBuilder, state: State) -> Decision:
     """What becomes of the steps that run when the saga stops."""
+    program = builder.program
     if state.result is not None:
         return Decision(commands=(StopSteps(),))
     if state.cancel is None:
         slots = tuple(late(state, builder.running))
+        if slots and program.undoes and takes_back(state):
+            from baton.core.decide.undoing import ends_by_itself  # most sagas end without
+
+            slots = tuple(slot for slot in slots if not ends_by_itself(program, state, slot))
         return Decision(commands=(StopSteps(slots),)) if slots else Decision()
     deadline = state.cancel.at + state.cancel.grace_ms
     if builder.now < deadline:
         return Decision(due=deadline)
-    if state.cancel.undo and builder.program.undoes:
+    if state.cancel.undo and program.undoes:
         from baton.core.decide.undoing import stopping  # most sagas end without
 
         return stopping(builder)
@@ -286,15 +292,6 @@ def _cancelling(
     part = tuple(children[:CANCELLED_TOGETHER])
     record = recorded((child for _, child in part), stopped, heard=heard)
     return Decision(record, (CancelChildren(part, undo=undo, heard=heard),))
-
-
-def recorded(
-    children: Iterable[Child], stopped: Iterable[ev.Event] = (), *, heard: bool = False
-) -> tuple[ev.Event, ...]:
-    """The event that these children were asked to stop, so that they are not asked again. `stopped`: what is told of them in front of it."""
-    sagas = {child.saga: None for child in children}
-    links = (one for one in stopped if isinstance(one, ev.StepStopped) and one.child in sagas)
-    return (*links, ev.ChildrenAbandoned(children=tuple(sagas), undo=heard))
 
 
 def _parked(builder: DecisionBuilder) -> Decision:

@@ -5,6 +5,8 @@ Incidents about failures of steps are in failure_handling.py, parking for money 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from baton.core.decide.builder import DecisionBuilder
 from baton.core.decide.commands import Decision
 from baton.core.expressions import ExpressionError
@@ -68,6 +70,15 @@ def orphans_of(state: State) -> list[tuple[str, Child]]:
         if state.is_stopping and work.orphan is not None
     ]
     return [*is_open, *(("", child) for child in state.orphaned_children)]
+
+
+def recorded(
+    children: Iterable[Child], stopped: Iterable[ev.Event] = (), *, heard: bool = False
+) -> tuple[ev.Event, ...]:
+    """The event that these children were asked to stop, so that they are not asked again. `stopped`: what is told of them in front of it."""
+    sagas = {child.saga: None for child in children}
+    links = (one for one in stopped if isinstance(one, ev.StepStopped) and one.child in sagas)
+    return (*links, ev.ChildrenAbandoned(children=tuple(sagas), undo=heard))
 
 
 def has_to_undo(state: State, *, undoes: bool) -> bool:

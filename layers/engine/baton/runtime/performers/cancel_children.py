@@ -7,7 +7,7 @@ import asyncio
 from msgspec.structs import replace
 
 from baton.core.decide.commands import CancelChildren, Decision, StartHandler
-from baton.core.decide.decide import recorded
+from baton.core.decide.parking import recorded
 from baton.core.log.events import CancelRequested, Event, Failure, SagaEnded
 from baton.core.log.opened import Child
 from baton.core.log.state import Signal, State, node_of

@@ -209,7 +209,10 @@ class InFlight:
         await self._wait_for(gone)
         self._cancelled = [one for one in self._cancelled if one not in gone]
         return [
-            end for one in gone if (end := self._outcome_of(one)).cost or _result_of(one) or _may_stand(one)
+            end
+            for one in gone
+            # What may happen only once, or what something undoes, may have happened: the log has to know.
+            if (end := self._outcome_of(one)).cost or _result_of(one) or _may_matter(one)
         ]
 
     async def cancel_unneeded(self, state: State) -> list[Outcome]:
