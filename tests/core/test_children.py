@@ -231,7 +231,7 @@ def test_only_those_for_which_there_was_time_are_recorded_and_the_rest_follows()
     saga = crowd()
     saga.cancel()
     first, second = list(saga.state.children.values())[:2]
-    saga.put(*recorded([first, second], left_by(saga.program, saga.state, saga.now, NOTHING)))
+    saga.put(*recorded([first, second], left_by(saga.program, saga.state, NOTHING)))
     assert (len(saga.state.children), saga.state.undo.can) == (MANY - 2, 2)
     assert part_of(saga)[0] == "s1.0.c2"
 

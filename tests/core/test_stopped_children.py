@@ -246,9 +246,9 @@ nodes:
 def test_it_is_listed_once() -> None:
     saga = begun(RACE % "")
     saga.go(done("s"))
-    (link,) = left_by(saga.program, saga.state, saga.now, NOTHING)
+    (link,) = left_by(saga.program, saga.state, NOTHING)
     once = apply(saga.state, link)
-    assert (apply(once, link), left_by(saga.program, once, saga.now, NOTHING)) == (once, ())
+    assert (apply(once, link), left_by(saga.program, once, NOTHING)) == (once, ())
 
 
 def test_it_is_said_and_explained() -> None:

@@ -9,7 +9,7 @@ import string
 import pytest
 
 from baton import Context, StepFailure, tool
-from baton.testing import call, run
+from baton.testing import run
 from baton.tools.define import Registry
 
 SEED = random.Random(1)
@@ -82,22 +82,3 @@ nodes:
     assert result.status == "rollback_failed"
     sent = [key for entry in result.entries for event in entry["events"] for key in event.get("keys") or ()]
     assert any(key.endswith(".b.stopped.left") for key in sent)
-
-
-def test_a_person_can_say_that_a_stopped_call_of_an_agent_has_happened() -> None:
-    document = """
-name: race
-on_failure: rollback
-nodes:
-  ag: {agent: {model: m, prompt: hi, tools: [hold]}}
-  w: {wait: {for: 2s}}
-  j: {value: 1, after: [ag, w], join: {wait_for: any, rest: cancel}}
-  z: {tool: boom, after: j}
-"""
-    result = run(
-        document,
-        tools=toolbox(),
-        models=[call("hold", who="ann", seconds=9), "done"],
-        answers={"ag": {"action": "use", "output": {"id": "h"}}},
-    )
-    assert (result.status, result.undone) == ("rolled_back", ["ag#t1-0"])

@@ -244,7 +244,7 @@ def _stop(builder: DecisionBuilder) -> Decision:
     try:
         end, stopped = (
             ended(builder),
-            () if takes_back(state) else left_by(program, state, now, builder.found),
+            () if takes_back(state) else left_by(program, state, builder.found),
         )
     except LackingError as error:
         return Decision(commands=missing(error.needs, error.questions))

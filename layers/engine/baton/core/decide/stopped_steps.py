@@ -7,15 +7,17 @@ a saga that undoes what it has done is in undoing.py.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from baton.core.decide.context import EvaluationContext, Found
 from baton.core.decide.program import Program
 from baton.core.decide.unknown_outcomes import doubt_notice, is_in_doubt, may_stand
-from baton.core.graph.graph import Graph
+from baton.core.expressions import ExpressionError
+from baton.core.graph.graph import Graph, Node
 from baton.core.graph.inner import name_of
 from baton.core.log import events as ev
 from baton.core.log.answers import tool_asked_about
-from baton.core.log.state import State, item_of, node_of
+from baton.core.log.state import Failing, State, item_of, node_of
 
 
 def told(context: EvaluationContext, now: int, running: Collection[str]) -> Iterator[ev.Event]:
@@ -23,7 +25,7 @@ def told(context: EvaluationContext, now: int, running: Collection[str]) -> Iter
     program, state, slot = context.program, context.state, context.slot
     if is_in_doubt(program, state, slot, running):
         yield ev.NoticeDue(notice=doubt_notice(state, slot, now))
-    stopped = child_link(program, state, slot) or step_link(context, now, running)
+    stopped = child_link(program, state, slot) or step_link(context, running)
     if stopped is not None:
         yield stopped
 
@@ -53,7 +55,7 @@ def _may_undo(graphs: Mapping[str, Graph], workflow: str, above: tuple[str, ...]
     )
 
 
-def step_link(context: EvaluationContext, now: int, running: Collection[str]) -> ev.StepStopped | None:
+def step_link(context: EvaluationContext, running: Collection[str]) -> ev.StepStopped | None:
     """That the step at the context's slot is stopped, if it may have done something. Raises `LackingError`."""
     program, state, slot = context.program, context.state, context.slot
     if not program.undoes or not may_stand(program, state, slot, running):
@@ -67,28 +69,32 @@ def step_link(context: EvaluationContext, now: int, running: Collection[str]) ->
         item=item_of(slot),
         tool=tool,
         prior=state.undo.head if is_undone else None,
-        kept=_kept(context, now, tool) if is_undone else None,
+        kept=_kept(context, node, tool, failing) if is_undone else None,
     )
 
 
-def _kept(context: EvaluationContext, now: int, tool: str) -> ev.Value | None:
-    # Few sagas stop what acts.
-    from baton.core.decide.builder import DecisionBuilder, activation
-    from baton.core.decide.undoing import kept_of
+def _kept(context: EvaluationContext, node: Node, tool: str, failing: Failing | None) -> ev.Value | None:
+    """What undoes the step needs of its arguments, if they can be made once more. Raises `LackingError`."""
+    undo, program, slot = node.undo[tool], context.program, context.slot
+    if failing is not None and failing.kept is not None:
+        return failing.kept
+    if undo.keeps == () or ("#" in slot and not program.is_one_of_many(slot)):
+        return None
+    try:
+        given: dict[str, Any] = context.render(program.template(slot))
+    except ExpressionError:
+        return None
+    return ev.Value(v=undo.needed({**given, **({} if failing is None else failing.arguments)}))
 
-    program, state = context.program, context.state
-    builder = DecisionBuilder(program, state, now, (), context.found)
-    return kept_of(builder, activation(program, state, context.slot), tool)
 
-
-def left_by(program: Program, state: State, now: int, found: Found) -> tuple[ev.StepStopped, ...]:
+def left_by(program: Program, state: State, found: Found) -> tuple[ev.StepStopped, ...]:
     """What is stopped with the end of a saga that undoes nothing then: a later rollback comes to it. Raises `LackingError`."""
     slots = state.tokens if program.undoes else state.open
     stopped = []
     for slot in slots:
         one = child_link(program, state, slot)
         if one is None and slot not in state.undo.unsure:
-            one = step_link(EvaluationContext(program, state, found, slot), now, ())
+            one = step_link(EvaluationContext(program, state, found, slot), ())
         if one is not None:
             stopped.append(one)
     return tuple(stopped)
