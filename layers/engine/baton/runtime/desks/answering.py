@@ -17,6 +17,7 @@ from baton.core.log.answers import (
     about_parking,
     already_answered,
     answer_key,
+    answers_to,
     asked,
     check_answer,
     is_answered,
@@ -53,9 +54,11 @@ async def give(
         known = state.keys.get(remembered)
         if key and known is not None and known != fingerprint(value):
             raise KeyReused(f"question `{answer.ask}` was answered otherwise under this key")
-        if known != fingerprint(value) and state.ended is not None and is_answered(state, answer.ask):
+        if fingerprint(value) in answers_to(state, answer.ask):
+            return True
+        if state.ended is not None and is_answered(state, answer.ask):
             raise already_answered(answer.ask)  # which says more than that the saga has ended
-        return known == fingerprint(value)
+        return False
 
     def make(state: State, now: int) -> Event | None:
         slot, ask = question(state, answer.ask, now)
