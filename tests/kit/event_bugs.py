@@ -12,6 +12,7 @@ from baton.adapters.memory.subscriptions import MemorySubscriptions
 from baton.core.outside.cloudevents import identity_of
 from baton.errors import TooManyRequests
 from baton.runtime.desks import registering
+from baton.runtime.starting import earlier_rules
 from baton.runtime.triggers import event_desk, subscribing
 from baton.runtime.triggers.event_desk import EventDesk
 from tests.kit.bugs import replaced
@@ -144,7 +145,7 @@ def the_rules_of_the_newest_version_are_for_every_saga() -> Iterator[None]:
 @contextmanager
 def what_earlier_versions_have_rules_for_is_forgotten() -> Iterator[None]:
     """Event row: sagas of earlier versions wait for it."""
-    with replaced(subscribing, "heard_after", lambda *given: ((), ())):
+    with replaced(earlier_rules, "heard_after", lambda *given: ((), ())):
         yield
 
 

@@ -153,16 +153,6 @@ def is_answered(state: State, ask: str) -> bool:
     return ask in answered(state)
 
 
-def answers_to(state: State, ask: str) -> frozenset[str]:
-    """The fingerprints of the answers that have come to the question, under whatever key."""
-    known = (
-        (key.removeprefix(_REMEMBERED), said)
-        for key, said in state.keys.items()
-        if key.startswith(_REMEMBERED)
-    )
-    return frozenset(said for key, said in known if is_answer_to(key, ask))
-
-
 def is_answer_to(key: str, ask: str) -> bool:
     """Whether this is the key of an answer to the question."""
     return question_of_key(key) == ask

@@ -17,9 +17,9 @@ from baton.core.log.answers import (
     about_parking,
     already_answered,
     answer_key,
-    answers_to,
     asked,
     check_answer,
+    is_answer_to,
     is_answered,
     question,
     refusal,
@@ -54,7 +54,7 @@ async def give(
         known = state.keys.get(remembered)
         if key and known is not None and known != fingerprint(value):
             raise KeyReused(f"question `{answer.ask}` was answered otherwise under this key")
-        if fingerprint(value) in answers_to(state, answer.ask):
+        if fingerprint(value) in _said(state, answer.ask):
             return True
         if state.ended is not None and is_answered(state, answer.ask):
             raise already_answered(answer.ask)  # which says more than that the saga has ended
@@ -74,6 +74,12 @@ async def give(
     if node or (parking is not None and parking.id == answer.ask):
         await incidents.resolve_all(saga, node)
     return answered
+
+
+def _said(state: State, question: str) -> set[str]:
+    """The fingerprints of the answers that have come to the question, under whatever key."""
+    known = ((key.partition("/"), said) for key, said in state.keys.items())
+    return {said for (name, _, key), said in known if name == ANSWER and is_answer_to(key, question)}
 
 
 def _refuse_others(request: Request, state: State, question: str) -> None:

@@ -119,7 +119,7 @@ class Catalog:
         """What the version after `newest` hears for sagas of earlier ones, and notes of what it does not."""
         if newest is None or not (newest.types or newest.heard):
             return (), ()
-        from baton.runtime.triggers.subscribing import heard_after  # few documents have rules for events
+        from baton.runtime.starting.earlier_rules import heard_after  # few documents have rules for events
 
         try:
             before = (await self.graph(newest.tenant, newest.graph)).events

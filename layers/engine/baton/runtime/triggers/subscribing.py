@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from baton.core.graph.outside import Events, SignalRule
+from baton.core.graph.outside import Events
 from baton.core.limits import DAY_MS
 from baton.errors import InvalidDefinition, Problem
 from baton.ports import Definition
-from baton.ports.definitions import Heard
 from baton.ports.subscriptions import Subscriptions
 from baton.runtime.invocation.store_retrier import StoreRetrier
 
 MOST_WORKFLOWS = 100
 """So many workflows of a tenant may have rules for one type of event."""
-MOST_HEARD = 100
-"""So many correlation keys of earlier versions are known of a workflow."""
 
 
 async def subscribe(
@@ -73,37 +70,6 @@ async def drop(
         await call(
             subscriptions.unsubscribe, definition.tenant, type, definition.name, version + 1, now + DAY_MS
         )
-
-
-def heard_after(
-    known: Heard, before: Events | None, after: Events | None, now: int, until: int
-) -> tuple[Heard, tuple[str, ...]]:
-    """What a version with the rules `after` hears for sagas of versions before it, whose newest had the rules `before` and `known`.
-
-    That is how to find them, for types of events for which the rules of signals are not the same any more. What a saga does
-    with an event is said by its own graph. The second value are notes of what is not known any more.
-    """
-    old, new = _signals(before), _signals(after)
-    changed = [rule for kind, rules in old.items() if rules != new.get(kind) for rule in rules]
-    places = {(rule.type, rule.correlation_key): until for rule in changed}
-    for kind, key, end in known:
-        if end > now:
-            places.setdefault((kind, key), end)
-    heard = tuple((*place, end) for place, end in places.items())
-    notes = (
-        f"sagas that began with an earlier version do not get events of the type `{kind}` with the correlation key `{key}` "
-        f"as signals any more: {MOST_HEARD} correlation keys of earlier versions are known, which is the most"
-        for kind, key, _ in heard[MOST_HEARD:]
-    )
-    return heard[:MOST_HEARD], tuple(notes)
-
-
-def _signals(events: Events | None) -> dict[str, list[SignalRule]]:
-    """By type of event."""
-    found: dict[str, list[SignalRule]] = {}
-    for rule in events.signal if events is not None else ():
-        found.setdefault(rule.type, []).append(rule)
-    return found
 
 
 def _too_many(events: Events, type: str) -> Iterator[Problem]:
