@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from baton.adapters.dynamo.items import INBOX_INDEX
 from baton.adapters.dynamo.questions import ASK_SHARDS
-from baton.core.read.usage import READ_BYTES
+from baton.core.read.bill import READ_BYTES
 from benchmarks import asked, quotas
 from benchmarks.ceilings import SETTING, Ceiling, Setup
 from benchmarks.counts import TABLE_ITSELF, metered

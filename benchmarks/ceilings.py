@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from baton.adapters.dynamo.items import DUE_INDEX, STATUS_INDEX
-from baton.core.read.usage import Deployment, units
+from baton.core.read.bill import Deployment, units
 from baton.runtime import reconcile
 from baton.runtime.starting import quota
 from benchmarks import quotas

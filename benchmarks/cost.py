@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from baton.adapters.aws import Aws
 from baton.core.read import prices
+from baton.core.read.bill import Deployment as Assumed
+from baton.core.read.bill import Usage
 from baton.core.read.costs import bill, per_million_steps
-from baton.core.read.usage import Deployment as Assumed
-from baton.core.read.usage import Usage
 from benchmarks import asked
 from benchmarks.figures import Bench, Figure, Sample
 from benchmarks.lifetime import API, RELAY, WORKER, Deployment, Life

@@ -22,7 +22,7 @@ from baton.adapters.memory.store import MemoryStore
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.core.limits import Limits
 from baton.core.log.events import Event, Value
-from baton.core.read.usage import units
+from baton.core.read.bill import units
 from baton.ports import Appended, Head, Message, Record, Release, SagaRef, Wake
 from baton.runtime.engine.parts import Engine, Parts
 from baton.runtime.engine.request import Caller

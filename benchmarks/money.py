@@ -17,7 +17,7 @@ from baton.adapters.aws import Aws
 from baton.adapters.dynamo.budgets import DynamoBudgets
 from baton.adapters.memory.budgets import MemoryBudgets
 from baton.core.limits import Limits
-from baton.core.read.usage import units
+from baton.core.read.bill import units
 from baton.errors import Throttled
 from baton.ports import Account, Answer, Budgets, Change, Offload
 from baton.runtime.invocation.store_retrier import StoreRetrier, Threads
@@ -44,7 +44,7 @@ OLD_MOST = 200  # that were open at a time
 
 
 def item_bytes(invocations: int) -> int:
-    """The size of a day's item while so many invocations hold something; held by tests/benchmarks/test_money.py."""
+    """The size of a day's item while so many invocations hold something."""
     return ITEM_BYTES + HOLDER_BYTES * invocations
 
 

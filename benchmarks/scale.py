@@ -11,7 +11,7 @@ from typing import Any
 
 from baton.core.limits import Limits
 from baton.core.read import prices
-from baton.core.read.usage import Deployment
+from baton.core.read.bill import Deployment
 from baton.runtime import reconcile
 from benchmarks import quotas
 from benchmarks.ceilings import (

@@ -34,7 +34,7 @@ from baton.core.nodes.registry import KINDS
 from baton.core.read.metrics import METRICS
 from baton.runtime.queries import MAX_EVENTS, MAX_LIST
 from baton.runtime.service import MAX_DOCUMENT
-from baton.web.bodies.requests import MAX_KEY
+from baton.web.bodies.reading import MAX_KEY
 from docs.document_tables import (
     approval_fields,
     branch_fields,

@@ -22,7 +22,7 @@ TITLES = {
     "Settings": "Every function",
     "App": "Your sagas",
     "Callers": "Callers of the HTTP API",
-    "Console": "The console",
+    "SignIn": "The console",
     "Execution": "Execution",
     "LastResort": "What is done about failed steps",
     "Money": "What tools may spend",

@@ -26,6 +26,8 @@ FORBIDDEN_CALLS = {
     "simulation": {"time.sleep"},
 }
 OPENING = re.compile(r'"""[^"\s\\][^"\\]*"""\n')
+# A file that is named in prose, and not in a text of the program.
+NAMED = re.compile(r'(?<![\w./"-])((?:[\w-]+/)*\w+\.py)\b(?!:\d)')
 FORBIDDEN_IMPORTS = {"unittest.mock", "mock", "pytest_mock"}
 
 
@@ -59,6 +61,20 @@ def _is_mute(source: str) -> bool:
         return False
     tree = ast.parse(source)
     return bool(tree.body) and not ast.get_docstring(tree)
+
+
+def names_of_nothing(root: Path) -> list[str]:
+    """Files that the product names and that are not there: beside the one that names them, right in `baton/`, or under the folders that are named."""
+    own = root / "layers/engine/baton"
+    known = {file.relative_to(root).as_posix() for file in (*sources(root), *root.glob("*.py"))}
+    ends = {name.split("/", n)[-1] for name in known for n in range(name.count("/"))} | known
+    return [
+        f"{file.relative_to(root)}: {name}"
+        for file in sorted(own.rglob("*.py"))
+        for name in NAMED.findall(file.read_text(encoding="utf-8"))
+        if not ("/" in name and name in ends)
+        and not any((folder / name).exists() for folder in (file.parent, own, root))
+    ]
 
 
 def mocks_and_sleeps(root: Path) -> list[str]:
@@ -110,6 +126,10 @@ def test_every_module_opens_with_what_belongs_in_it() -> None:
     assert without_opening(ROOT) == []
 
 
+def test_every_file_that_is_named_is_there() -> None:
+    assert names_of_nothing(ROOT) == []
+
+
 def test_suites_that_prove_behaviour_neither_mock_nor_sleep() -> None:
     assert mocks_and_sleeps(ROOT) == []
 
@@ -136,6 +156,12 @@ def test_a_file_without_opening_words_is_found(tmp_path: Path) -> None:
     (tmp_path / "layers/engine/__init__.py").write_text("")
     (tmp_path / "layers/engine/mute.py").write_text("x = 1\n")
     assert without_opening(tmp_path) == ["layers/engine/mute.py"]
+
+
+def test_a_name_of_no_file_is_found(tmp_path: Path) -> None:
+    (tmp_path / "layers/engine/baton/core").mkdir(parents=True)
+    (tmp_path / "layers/engine/baton/core/one.py").write_text('"""As in two.py, one.py and core/one.py."""\n')
+    assert names_of_nothing(tmp_path) == ["layers/engine/baton/core/one.py: two.py"]
 
 
 @pytest.mark.parametrize(

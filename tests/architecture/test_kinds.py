@@ -1,9 +1,9 @@
 """What a kind of node is called, and what it opens, is known where the kind is: in core/nodes/ and core/documents/nodes/.
 
-The law: no other file asks `node.kind == "wait"` or `isinstance(event, WaitOpened)`. What reads documents, draws them or serves them
+The law: no other file asks `node.kind == "wait"`, `isinstance(event, WaitOpened)` or `event["kind"] == "wait_opened"`. What reads documents, draws them or serves them
 does not even have a kind's word as a literal: it asks the registry. Which file may import a kind is in law.py.
 
-Both lists of exceptions may get shorter, and nothing is added to them but words that mean no kind.
+The lists of exceptions may get shorter, and nothing is added to them but words that mean no kind.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import get_args
 
 from baton.core.documents.nodes.registry import NODE_TYPES
-from baton.core.log.events import Closing, Moving, Opening
+from baton.core.log.events import ChildReported, Closing, Moving, NodePassed, Opening, StepSucceeded
 from baton.core.log.work import Open
 from tests.architecture.law import nodes_of
 
@@ -23,12 +23,12 @@ KINDS = ("core/nodes/", "core/documents/nodes/", "core/log/opened.py", "core/log
 READERS = ("core/documents/", "builder/", "cli/", "client/", "web/", "testing/", "words/")
 NAMES = frozenset(kind.kind for kind in NODE_TYPES)
 WORDS = NAMES | {kind.key for kind in NODE_TYPES}
-STRUCTS = {struct.__name__ for union in (Opening, Closing, Moving, Open) for struct in get_args(union)} | {
-    "ChildReported"
-}
+_EVENTS = {*(event for union in (Opening, Closing, Moving) for event in get_args(union)), ChildReported}
+STRUCTS = {struct.__name__ for struct in (*_EVENTS, *get_args(Open))}
 # Of every kind that calls tools: a step may hand its work over, and a model may be asked for another way.
 STRUCTS -= {"StepSucceeded", "AlternativeBegan", "Callback", "CallbackOpened", "Replanning"}
 """The events of one kind each, and its open work."""
+TAGS = frozenset(str(event.__struct_config__.tag) for event in _EVENTS - {StepSucceeded, NodePassed})
 
 # What still knows kinds, and how often. The folds of the events themselves; whose models' tokens and conversations they are; what an
 # item is; what a report of a child costs, and who performs children; and readers that name calls and items of one entry. Maps that have gone on
@@ -42,11 +42,29 @@ LEFT = {
     "core/log/folding/model_sums.py": 1,
     "core/decide/context.py": 1,
     "core/read/claims.py": 1,
-    "core/read/timeline.py": 3,
+    "core/read/story.py": 3,
     "core/read/usage.py": 2,
     "runtime/models/model_caller.py": 3,
     "runtime/money/request_holds.py": 1,
     "runtime/performers/tend_children.py": 1,
+}
+# What tells of events by their tags: sentences about each, the conversation of an agent, the figures of the demonstration.
+TOLD: Mapping[str, set[str]] = {
+    "console/talk.py": {"agent_began", "turn_began", "calls_began", "agent_closed"},
+    "demo/evidence.py": {"child_opened"},
+    "demo/figures.py": {"question_opened", "calls_began"},
+    "demo/guest.py": {"child_opened"},
+    "testing/turns.py": {"calls_began", "callback_opened"},
+    "words/agent_words.py": {"agent_began", "turn_began", "calls_began", "agent_closed"},
+    "words/event_words.py": {"question_opened", "callback_opened"},
+    "words/map_words.py": {
+        "map_began",
+        "items_began",
+        "items_gathered",
+        "map_stopped",
+        "map_closed",
+        "map_ended",
+    },
 }
 # The literals of readers that have another meaning there.
 OTHER_MEANINGS: Mapping[str, set[str]] = {
@@ -120,6 +138,17 @@ def words_in(source: str) -> Iterator[str]:
             yield str(node.value)
 
 
+def tags_in(source: str) -> set[str]:
+    """The tags of events of one kind that a file names, other than where it declares them."""
+    nodes = nodes_of(source)
+    declared = {node.value for node in nodes if isinstance(node, ast.keyword) and node.arg == "tag"}
+    return {
+        str(node.value)
+        for node in nodes
+        if isinstance(node, ast.Constant) and node.value in TAGS and node not in declared
+    }
+
+
 def known_kinds(source: str) -> Iterator[str]:
     """Every place in a source where the name of a kind is compared, or a struct of one is asked for."""
     for node in nodes_of(source):
@@ -161,21 +190,30 @@ def _names(node: ast.AST) -> set[str]:
 
 
 def test_nothing_else_knows_the_kinds() -> None:
-    places, words = {}, {}
+    places, words, tags = {}, {}, {}
     for file in sorted(PACKAGE.rglob("*.py")):
         name, source = file.relative_to(PACKAGE).as_posix(), file.read_text(encoding="utf-8")
         if name.startswith(KINDS):
             continue
         if found := list(known_kinds(source)):
             places[name] = found
+        if told := tags_in(source):
+            tags[name] = told
         if name.startswith(READERS) and (literals := set(words_in(source))):
             words[name] = literals
     assert {name: len(found) for name, found in places.items()} == LEFT, places
     assert words == dict(OTHER_MEANINGS)
+    assert tags == dict(TOLD)
 
 
 def test_a_literal_is_found() -> None:
     assert set(words_in("if node['kind'] == 'wait' or x in {'pass': 1}: pass")) == {"wait", "pass"}
+
+
+def test_a_tag_is_found_where_it_is_not_declared() -> None:
+    assert tags_in(
+        "class A(Event, tag='wait_opened'): pass\nmarks = {'child_opened': 1, 'step_failed': 2}"
+    ) == {"child_opened"}
 
 
 def test_a_planted_question_about_a_kind_is_found() -> None:

@@ -29,12 +29,12 @@ from baton.builder import failing as building
 from baton.core.documents import definition
 from baton.core.documents.compile import compile_document
 from baton.core.documents.nodes.agent import AgentModel
-from baton.core.documents.nodes.asked import ModelModel
 from baton.core.documents.nodes.base import FAILING
 from baton.core.documents.nodes.child import Child
 from baton.core.documents.nodes.end import EndModel
 from baton.core.documents.nodes.fail import FailModel
 from baton.core.documents.nodes.human import HumanModel
+from baton.core.documents.nodes.model import ModelModel
 from baton.core.documents.nodes.wait import WaitModel
 from baton.core.documents.parts import bounds, failing
 from baton.core.documents.parts.control import PollModel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from baton.cli.documents.app import documents, load_app
+from baton.tools import define
 from tests.cli.conftest import Baton, FakeApi
+from tests.docs.pages import README, ROOT
 
 GOOD = """\
 name: small
@@ -62,6 +65,29 @@ def test_a_good_document_is_ok(baton: Baton, api: FakeApi, tmp_path: Path) -> No
     ok = f"{file}: ok, small with 1 node in 1 layer\n"
     assert (result.exit_code, result.stdout) == (0, ok + fails + drawn)
     assert api.asked == []
+
+
+def shown_on(page: str, command: str) -> list[str]:
+    """The lines that a page shows under a command."""
+    block = (ROOT / page).read_text("utf-8").partition(f"$ {command}\n")[2]
+    return re.split(r"^(?:\$ |```)", block, maxsplit=1, flags=re.MULTILINE)[0].strip().splitlines()
+
+
+def test_the_page_of_the_command_line_shows_what_it_prints(
+    baton: Baton, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    file = "layers/app/sagas/evening.yaml"
+    assert baton("check", file).stdout.strip().splitlines() == shown_on("docs/cli.md", f"baton check {file}")
+
+
+def test_the_readme_shows_what_it_prints(baton: Baton, app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(define, "REGISTRY", define.Registry())
+    for path, text in README.files().items():
+        write(app, Path(path).name, text)
+    line, *drawn = shown_on("README.md", ".venv/bin/baton check layers/app/sagas/greeting.yaml")
+    first, *rest = baton("check", "--app", "evenings", str(app / "greeting.yaml")).stdout.strip().splitlines()
+    assert (first.partition(": ")[2], rest) == (line.partition(": ")[2], drawn)
 
 
 @pytest.mark.parametrize(

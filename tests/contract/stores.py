@@ -98,8 +98,8 @@ class Stores(Protocol):
         return self.store.budgets
 
     @property
-    def incidents(self) -> NoticeRecord:
-        return self.store.incidents
+    def notice_record(self) -> NoticeRecord:
+        return self.store.notice_record
 
     @property
     def live(self) -> Live:

@@ -52,7 +52,7 @@ def tell(
 
 
 def by(channel: Notices, stores: Stores, told: Telling, *, is_first: bool = True) -> None:
-    asyncio.run(send(inline, stores.incidents, channel, told, set(), is_first=is_first))
+    asyncio.run(send(inline, stores.notice_record, channel, told, set(), is_first=is_first))
 
 
 def telling(notice: Notice, now: int = NOW, saga: str = "dinner-1", tenant: str = "acme") -> Telling:
@@ -109,7 +109,7 @@ def test_of_callers_at_the_same_time_one_tells(concurrent_stores: Stores) -> Non
 
 
 def test_a_claim_is_one_sagas_until_it_runs_out_and_keeps_the_first_notice(stores: Stores) -> None:
-    kept, later = stores.incidents, replace(BROKEN, at=NOW + 5)
+    kept, later = stores.notice_record, replace(BROKEN, at=NOW + 5)
     assert kept.claim("acme", "dinner-1", BROKEN, NOW) == BROKEN
     assert kept.claim("acme", "dinner-1", BROKEN, NOW + 1) == BROKEN, "its successor"
     with pytest.raises(Throttled):
@@ -127,9 +127,9 @@ def test_an_incident_is_kept_once_and_open(stores: Stores) -> None:
     tell(stores, BROKEN, NOW + 5)
     tell(stores, ASKED)
     expected = incident_of("acme", "dinner-1", BROKEN)
-    assert stores.incidents.listed("acme", limit=10) == ([expected], "")
+    assert stores.notice_record.listed("acme", limit=10) == ([expected], "")
     assert (expected.opened, expected.resolved, expected.message) == (NOW, 0, "The service is down.")
-    assert stores.incidents.listed("globex", limit=10) == ([], "")
+    assert stores.notice_record.listed("globex", limit=10) == ([], "")
 
 
 def test_the_newest_incident_is_the_first_and_pages_go_on_behind_each_other(stores: Stores) -> None:
@@ -137,7 +137,7 @@ def test_the_newest_incident_is_the_first_and_pages_go_on_behind_each_other(stor
         tell(stores, replace(BROKEN, key=f"k{number}", at=NOW + number), saga=f"dinner-{number}")
     seen, after = [], ""
     for _ in range(10):
-        page, after = stores.incidents.listed("acme", limit=2, after=after)
+        page, after = stores.notice_record.listed("acme", limit=2, after=after)
         assert len(page) <= 2
         seen += [incident.saga for incident in page]
         if not after:
@@ -146,62 +146,68 @@ def test_the_newest_incident_is_the_first_and_pages_go_on_behind_each_other(stor
 
 
 def test_the_last_who_acknowledges_an_incident_has_it_until_it_is_resolved(stores: Stores) -> None:
-    stores.incidents.open("acme", "dinner-1", BROKEN)
-    (one,) = stores.incidents.of_saga("acme", "dinner-1")
+    stores.notice_record.open("acme", "dinner-1", BROKEN)
+    (one,) = stores.notice_record.of_saga("acme", "dinner-1")
 
     def found(status: str) -> int:
-        return len(stores.incidents.listed("acme", status=status, limit=10)[0])
+        return len(stores.notice_record.listed("acme", status=status, limit=10)[0])
 
     assert (found("open"), found("unacknowledged")) == (1, 1)
-    first = stores.incidents.acknowledge("acme", one, "grace", "I call.", NOW + 1)
+    first = stores.notice_record.acknowledge("acme", one, "grace", "I call.", NOW + 1)
     assert first is not None
     assert (first.acked, first.holder, first.note, first.resolved) == (NOW + 1, "grace", "I call.", 0)
     assert (found("open"), found("unacknowledged"), found("resolved"), found("")) == (1, 0, 0, 1)
-    assert stores.incidents.acknowledge("acme", one, "grace", "I call.", NOW + 2) == first
-    assert stores.incidents.acknowledge("acme", one, "ada", "", NOW + 3) == first, "not seen what is there"
-    last = stores.incidents.acknowledge("acme", one, "ada", "", NOW + 3, first.acked)
-    assert last == stores.incidents.find("acme", one) == replace(first, acked=NOW + 3, holder="ada", note="")
-    late = stores.incidents.acknowledge("acme", one, "grace", "I call.", NOW + 1, 0)
-    assert late == stores.incidents.acknowledge("acme", one, "grace", "", NOW + 4, first.acked) == last
-    over = stores.incidents.resolve("acme", one, "bob", NOW + 4)
+    assert stores.notice_record.acknowledge("acme", one, "grace", "I call.", NOW + 2) == first
+    assert stores.notice_record.acknowledge("acme", one, "ada", "", NOW + 3) == first, (
+        "not seen what is there"
+    )
+    last = stores.notice_record.acknowledge("acme", one, "ada", "", NOW + 3, first.acked)
+    assert (
+        last == stores.notice_record.find("acme", one) == replace(first, acked=NOW + 3, holder="ada", note="")
+    )
+    late = stores.notice_record.acknowledge("acme", one, "grace", "I call.", NOW + 1, 0)
+    assert late == stores.notice_record.acknowledge("acme", one, "grace", "", NOW + 4, first.acked) == last
+    over = stores.notice_record.resolve("acme", one, "bob", NOW + 4)
     assert over is not None
     assert (over.holder, over.by) == ("ada", "bob")
-    assert stores.incidents.acknowledge("acme", one, "eve", "late", NOW + 5, NOW + 3) == over
+    assert stores.notice_record.acknowledge("acme", one, "eve", "late", NOW + 5, NOW + 3) == over
     assert (found("open"), found("unacknowledged"), found("resolved")) == (0, 0, 1)
-    assert stores.incidents.find("acme", "i" + "0" * 24) is None
-    assert stores.incidents.find("globex", one) is None
-    assert stores.incidents.acknowledge("acme", "i" + "0" * 24, "eve", "", NOW) is None
+    assert stores.notice_record.find("acme", "i" + "0" * 24) is None
+    assert stores.notice_record.find("globex", one) is None
+    assert stores.notice_record.acknowledge("acme", "i" + "0" * 24, "eve", "", NOW) is None
 
 
 def test_an_incident_is_resolved_once_by_the_first_caller(stores: Stores) -> None:
     tell(stores, BROKEN)
-    (found,) = stores.incidents.of_saga("acme", "dinner-1")
-    first = stores.incidents.resolve("acme", found, "grace", NOW + 60_000)
+    (found,) = stores.notice_record.of_saga("acme", "dinner-1")
+    first = stores.notice_record.resolve("acme", found, "grace", NOW + 60_000)
     assert first is not None
     assert (first.resolved, first.by) == (NOW + 60_000, "grace")
-    assert stores.incidents.resolve("acme", found, "ada", NOW + 70_000) == first
-    assert stores.incidents.listed("acme", limit=10) == ([first], "")
+    assert stores.notice_record.resolve("acme", found, "ada", NOW + 70_000) == first
+    assert stores.notice_record.listed("acme", limit=10) == ([first], "")
 
 
 @pytest.mark.parametrize("id", ["i00000000000000", "no such"])
 def test_there_is_no_incident_to_resolve_that_was_never_opened(stores: Stores, id: str) -> None:
-    assert stores.incidents.resolve("acme", id, "grace", NOW) is None
-    assert stores.incidents.listed("acme", limit=10) == ([], "")
+    assert stores.notice_record.resolve("acme", id, "grace", NOW) is None
+    assert stores.notice_record.listed("acme", limit=10) == ([], "")
 
 
 def test_a_list_can_be_of_open_ones_or_of_resolved_ones(stores: Stores) -> None:
     for number in range(4):
         tell(stores, replace(BROKEN, key=f"k{number}", at=NOW + number), saga=f"dinner-{number}")
     for number in (1, 3):
-        for found in stores.incidents.of_saga("acme", f"dinner-{number}"):
-            stores.incidents.resolve("acme", found, "grace", NOW)
+        for found in stores.notice_record.of_saga("acme", f"dinner-{number}"):
+            stores.notice_record.resolve("acme", found, "grace", NOW)
     shown = {
-        status: [incident.saga for incident in stores.incidents.listed("acme", status=status, limit=10)[0]]
+        status: [
+            incident.saga for incident in stores.notice_record.listed("acme", status=status, limit=10)[0]
+        ]
         for status in ("open", "resolved")
     }
     assert shown == {"open": ["dinner-2", "dinner-0"], "resolved": ["dinner-3", "dinner-1"]}
-    (newest,), after = stores.incidents.listed("acme", status="open", limit=1)
-    ((oldest,), _) = stores.incidents.listed("acme", status="open", limit=1, after=after)
+    (newest,), after = stores.notice_record.listed("acme", status="open", limit=1)
+    ((oldest,), _) = stores.notice_record.listed("acme", status="open", limit=1, after=after)
     assert (newest.saga, oldest.saga) == ("dinner-2", "dinner-0")
 
 
@@ -209,11 +215,11 @@ def test_the_incidents_of_a_saga_are_found_also_those_of_one_node(stores: Stores
     tell(stores, BROKEN)
     tell(stores, replace(BROKEN, key="later", at=NOW + 9, node="pay"))
     tell(stores, replace(BROKEN, key="other"), saga="dinner-2")
-    both = stores.incidents.of_saga("acme", "dinner-1")
+    both = stores.notice_record.of_saga("acme", "dinner-1")
     assert list(both) == sorted(both)
     assert len(both) == 2
-    assert list(stores.incidents.of_saga("acme", "dinner-1", "pay")) == list(both)[1:]
-    assert list(stores.incidents.of_saga("acme", "dinner-3")) == []
+    assert list(stores.notice_record.of_saga("acme", "dinner-1", "pay")) == list(both)[1:]
+    assert list(stores.notice_record.of_saga("acme", "dinner-3")) == []
 
 
 # ---- what can go wrong on the way
@@ -260,7 +266,7 @@ def test_an_invocation_that_died_over_a_notice_has_its_successor_send_it(
     by(sender, moto, telling(BROKEN, NOW + 1, "dinner-1"))
     by(sender, moto, telling(BROKEN, NOW + 2, "dinner-1"))
     assert len(moto.told()) == 1
-    assert len(moto.incidents.listed("acme", limit=10)[0]) == 1
+    assert len(moto.notice_record.listed("acme", limit=10)[0]) == 1
 
 
 def test_another_saga_waits_for_a_claim_to_run_out_and_keeps_the_first_incident(
@@ -275,12 +281,12 @@ def test_another_saga_waits_for_a_claim_to_run_out_and_keeps_the_first_incident(
         by(sender, moto, telling(later, NOW + CLAIM_MS - 1, "dinner-2"))
     by(sender, moto, telling(later, NOW + CLAIM_MS, "dinner-2"))
     assert len(moto.told()) == 1
-    ((incident,), _) = moto.incidents.listed("acme", limit=10)
+    ((incident,), _) = moto.notice_record.listed("acme", limit=10)
     assert incident.opened == NOW
 
 
 def test_a_claim_belongs_to_the_process_that_takes_it_over_first(moto: AwsStores, moto_aws: Aws) -> None:
-    kept = moto.incidents
+    kept = moto.notice_record
     assert kept.claim("acme", "dinner-1", ASKED, NOW) == ASKED
 
     def overtake(params: Any, **_: object) -> None:
@@ -326,7 +332,7 @@ def test_a_channel_that_has_refused_for_ever_says_so_for_a_day_and_other_channel
         with contextlib.nullcontext() if is_over else pytest.raises(ChannelRefused, match="no such person"):
             by(mail, stores, telling(replace(BROKEN, at=NOW + later), NOW + later), is_first=False)
     assert (len(mail.told), len(tried)) == (1, 1)
-    assert stores.incidents.listed("acme", limit=10) == ([], ""), "the first channel opens them"
+    assert stores.notice_record.listed("acme", limit=10) == ([], ""), "the first channel opens them"
     tell(stores, BROKEN)
     assert len(stores.told()) == 1
 
@@ -334,7 +340,7 @@ def test_a_channel_that_has_refused_for_ever_says_so_for_a_day_and_other_channel
 def test_a_claim_in_progress_stays_and_one_that_was_told_expires_when_no_channel_is_tried_any_more(
     moto: AwsStores,
 ) -> None:
-    kept = moto.incidents
+    kept = moto.notice_record
     kept.claim("acme", "dinner-1", ASKED, NOW)
     (claimed,) = moto.scan()
     assert claimed["pk"]["S"].startswith("T#acme#NOTICE#")

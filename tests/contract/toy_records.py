@@ -117,7 +117,7 @@ class _Claim(Struct):
     refused: str = ""
 
 
-class ToyIncidents:
+class ToyNoticeRecord:
     """`NoticeRecord`."""
 
     def __init__(self, kept: Kept) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from baton.core.log import codec
-from baton.core.read.usage import Deployment, Ledger, Usage
+from baton.core.read.bill import Deployment, Usage
+from baton.core.read.usage import Ledger
 from tests.core.build import Saga, done
 
 AROUND = 60  # bytes of an entry's item besides its data

@@ -1,6 +1,6 @@
 """Limits that end something: each of them, of a saga and of a node, tolerated and not.
 
-What only slows down is in test_throttle.py, what only shortens in test_summary.py.
+What only slows down is in test_slowing_limits.py, what only shortens in test_summary.py.
 """
 
 from __future__ import annotations

@@ -7,17 +7,17 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from baton.core.console import Console
+from baton.core.sign_in import SignIn
 
 
 def patterns() -> dict[str, str]:
-    hints = get_type_hints(Console, include_extras=True)
+    hints = get_type_hints(SignIn, include_extras=True)
     return {name: get_args(hint)[1].pattern for name, hint in hints.items()}
 
 
 def test_the_defaults_are_valid() -> None:
     assert [
-        name for name, pattern in patterns().items() if not re.search(pattern, getattr(Console, name))
+        name for name, pattern in patterns().items() if not re.search(pattern, getattr(SignIn, name))
     ] == []
 
 

@@ -10,10 +10,10 @@ import pytest
 from baton.core.log import events as ev
 from baton.core.models.usage import Usage as Tokens
 from baton.core.read import prices
+from baton.core.read.bill import Usage
 from baton.core.read.costs import bill, charge, cost_view, per_million_steps, total_of
 from baton.core.read.model_costs import ModelCosts
 from baton.core.read.prices import Price
-from baton.core.read.usage import Usage
 from tests.core.build import entry
 
 USAGE = Usage(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from baton.core.documents.definition import NodeModel, WorkflowModel
-from baton.core.documents.nodes.model import BY_KEY, kind_of
+from baton.core.documents.nodes.node_model import BY_KEY, kind_of
 from baton.core.documents.parts.bounds import LimitsModel
 from baton.core.documents.places import BELOW, INSIDE, MAX_HINTS
 from baton.core.documents.text import parse_document

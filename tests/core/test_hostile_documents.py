@@ -12,7 +12,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.nodes.registry import KINDS
 from baton.core.read.explain import has_page
 from baton.core.read.places import End, Moment, Place
-from baton.core.read.timeline import Story
+from baton.core.read.story import Story
 from baton.errors import InvalidDefinition
 from tests.core.apart import tried_apart
 from tests.core.build import TOOLS

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from baton.core.documents.nodes.base import Compiler, NodeDocument
-from baton.core.documents.nodes.model import NodeModel, kind_named
+from baton.core.documents.nodes.node_model import NodeModel, kind_named
 from baton.core.documents.nodes.registry import NODE_TYPES
 
 

@@ -9,7 +9,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.log.state import node_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.explain import STATES, explain, way
-from baton.core.read.timeline import Story, tell
+from baton.core.read.story import Story, tell
 from tests.core.build import TOOLS, Saga
 
 ROOM = 1_000_000

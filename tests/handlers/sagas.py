@@ -123,7 +123,7 @@ def asking(
         at=1_767_225_600_000,
         incident=True,
     )
-    engine.store.incidents.open(ref.tenant, ref.id, notice)
+    engine.store.notice_record.open(ref.tenant, ref.id, notice)
 
 
 def batch(*bodies: str) -> dict[str, Any]:

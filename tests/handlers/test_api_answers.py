@@ -219,7 +219,7 @@ def test_a_parked_saga_is_answered_about_by_operators_once_and_its_incidents_are
     begin(http.engine, ADA, PARTY)
     append(http.engine, Parked(code="worker_killed", message="three died"))
     notice = Notice(key="k", to="on_call", code="worker_killed", message="m", at=1, incident=True)
-    http.engine.store.incidents.open("acme", ADA.id, notice)
+    http.engine.store.notice_record.open("acme", ADA.id, notice)
     (question,) = http.get(SAGA).body["questions"]
     assert (question["id"], question["node"]) == ("0.parked.2", None)
     assert question["for"] == [{"kind": "role", "name": "operate"}]
@@ -323,7 +323,7 @@ def test_an_incident_that_is_acknowledged_stays_open_and_one_that_is_resolved_re
 def test_incidents_come_in_pages(http: Http) -> None:
     for number in range(3):
         notice = Notice(key=f"k{number}", to="on_call", code="c", message="m", at=number + 1, incident=True)
-        http.engine.store.incidents.open("acme", f"s{number}", notice)
+        http.engine.store.notice_record.open("acme", f"s{number}", notice)
     seen, query = [], {"limit": "2"}
     for _ in range(5):
         page = http.get("/incidents", query=query).body

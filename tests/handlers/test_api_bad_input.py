@@ -12,7 +12,7 @@ import pytest
 from baton.errors import InvalidDefinition, InvalidInput, Problem
 from baton.runtime.engine.cursors import write_cursor
 from baton.web import problems
-from baton.web.bodies.requests import read_body
+from baton.web.bodies.reading import read_body
 from baton.web.routes import ROUTES
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http

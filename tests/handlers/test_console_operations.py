@@ -211,7 +211,7 @@ def test_pages_hold_what_every_page_does(http: Http, troubled: Browser) -> None:
         at=1_767_225_600_000,
         incident=True,
     )
-    http.engine.store.incidents.open(GRACE.tenant, GRACE.id, hostile)
+    http.engine.store.notice_record.open(GRACE.tenant, GRACE.id, hostile)
     assert "&lt;script&gt;" in troubled.get("/console/incidents").html
     for path in PAGES:
         check_page(troubled, f"/console/{path}")

@@ -133,7 +133,7 @@ class Audit:
             closed = {event.ask for event in events if isinstance(event, ev.QuestionClosed)}
             if not any(ask.id not in closed for ask in asked):
                 yield "it waits for an answer, and no question is open"
-            found, _ = self._world.store.incidents.listed(TENANT, status="open", limit=100)
+            found, _ = self._world.store.notice_record.listed(TENANT, status="open", limit=100)
             if head.ref.id not in {incident.saga for incident in found}:
                 yield "it waits for the person on call, and no incident is open"
 

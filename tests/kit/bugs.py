@@ -31,6 +31,8 @@ from baton.runtime.log.history import History
 from baton.runtime.log.lease import Lease, Leases
 from baton.runtime.starting.children import Children
 from baton.runtime.steps.inflight import InFlight
+from baton.runtime.worker.faults import Faults
+from baton.runtime.worker.loading import Loader
 from baton.runtime.worker.runner import Runner
 
 
@@ -115,14 +117,14 @@ def a_stale_invocation_appends() -> Iterator[None]:
 def an_orphan_head_is_not_rolled_forward() -> Iterator[None]:
     """Start row: a starter that died between head and entry 1 leaves a saga that no worker begins."""
 
-    async def load(self: Runner, lease: Lease, history: History) -> Any:
+    async def load(self: Loader, lease: Lease, history: History) -> Any:
         await history.load(lease.before)
         if history.state.version == 0:
             raise RuntimeError("no log")
         return await real(self, lease, history)
 
-    real = Runner._load
-    with replaced(Runner, "_load", load):
+    real = Loader.load
+    with replaced(Loader, "load", load):
         yield
 
 
@@ -258,7 +260,7 @@ def a_missing_child_is_not_started_before_it_is_cancelled() -> Iterator[None]:
 def the_fence_of_a_revival_is_tried_once() -> Iterator[None]:
     """Revive row: where a signal comes in between, no entry says that the saga was taken over."""
 
-    async def record(self: Runner, lease: Lease, history: History, assumed: Any) -> None:
+    async def record(self: Loader, lease: Lease, history: History, assumed: Any) -> None:
         dead = lease.dead
         assert dead is not None
         now = self._p.clock.now()
@@ -266,7 +268,7 @@ def the_fence_of_a_revival_is_tried_once() -> Iterator[None]:
         if not await self._log.append(lease, history, (death,)):
             await self._log.news(lease, history)
 
-    with replaced(Runner, "_record_death", record):
+    with replaced(Loader, "_record_death", record):
         yield
 
 
@@ -300,7 +302,7 @@ def a_cut_off_throws_away_what_has_just_finished() -> Iterator[None]:
     async def interrupt(self: InFlight, *others: Any) -> Any:
         running = list(self._running.values())
         await real(self, *others)
-        self._drop(list(self._running))
+        self._cancel(list(self._running))
         return running
 
     with replaced(InFlight, "_interrupt", interrupt):
@@ -353,10 +355,10 @@ def a_call_ends_with_its_invocation_and_no_sooner() -> Iterator[None]:
 def a_refused_release_is_a_death() -> Iterator[None]:
     """Fault row: a worker that cannot give its lease back says nothing of it."""
 
-    async def give_up(self: Runner, ref: SagaRef, pause: int, run: Any = None) -> None:
+    async def give_up(self: Faults, ref: SagaRef, pause: int, run: Any = None) -> None:
         await self._p.leases.give_up(ref, pause, self._p.invocation.deadline)
 
-    with replaced(Runner, "_give_up", give_up):
+    with replaced(Faults, "give_up", give_up):
         yield
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from baton.adapters.memory.notices import MemoryIncidents
+from baton.adapters.memory.notices import MemoryNoticeRecord
 from baton.ports import notices
 from baton.ports.notices import Incident
 from tests.kit.bugs import replaced
@@ -16,32 +16,32 @@ from tests.kit.bugs import replaced
 @contextmanager
 def an_acknowledgement_that_lands_late_counts() -> Iterator[None]:
     """Acknowledge row: what an operator said before takes the incident away from the one who has it since."""
-    real = MemoryIncidents.acknowledge
+    real = MemoryNoticeRecord.acknowledge
 
     def acknowledge(
-        self: MemoryIncidents, tenant: str, id: str, by: str, note: str, now: int, seen: int = 0
+        self: MemoryNoticeRecord, tenant: str, id: str, by: str, note: str, now: int, seen: int = 0
     ) -> Incident | None:
         there = self.find(tenant, id)
         return real(self, tenant, id, by, note, now, there.acked if there is not None else 0)
 
-    with replaced(MemoryIncidents, "acknowledge", acknowledge):
+    with replaced(MemoryNoticeRecord, "acknowledge", acknowledge):
         yield
 
 
 @contextmanager
 def an_acknowledgement_opens_it_again() -> Iterator[None]:
     """Acknowledge row: an incident that is over is on the list again, and the decision about its saga is not seen."""
-    real = MemoryIncidents.acknowledge
+    real = MemoryNoticeRecord.acknowledge
 
     def acknowledge(
-        self: MemoryIncidents, tenant: str, id: str, by: str, note: str, now: int, seen: int = 0
+        self: MemoryNoticeRecord, tenant: str, id: str, by: str, note: str, now: int, seen: int = 0
     ) -> Incident | None:
         there = self.find(tenant, id)
         if there is not None and there.resolved:
             self._incidents[tenant, id] = replace(there, resolved=0, by="")
         return real(self, tenant, id, by, note, now, seen)
 
-    with replaced(MemoryIncidents, "acknowledge", acknowledge):
+    with replaced(MemoryNoticeRecord, "acknowledge", acknowledge):
         yield
 
 

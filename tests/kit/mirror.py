@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 from baton.adapters.dynamo.budgets import DynamoBudgets
 from baton.adapters.dynamo.inbox import DynamoInbox
 from baton.adapters.dynamo.log import DynamoLog
-from baton.adapters.dynamo.notices import DynamoNotices
+from baton.adapters.dynamo.notices import DynamoNoticeRecord
 from baton.adapters.dynamo.questions import DynamoQuestions
 from baton.adapters.memory.budgets import MemoryBudgets
 from baton.adapters.memory.inbox import MemoryInbox
 from baton.adapters.memory.log import MemoryLog
-from baton.adapters.memory.notices import MemoryIncidents
+from baton.adapters.memory.notices import MemoryNoticeRecord
 from baton.adapters.memory.questions import MemoryQuestions
 from baton.core.effects.rows import Row
 from baton.core.log.events import Notice
@@ -102,10 +102,10 @@ class MirrorBudgets(MemoryBudgets):
         return _same(self._real.draw(account, seen, drawn, limit), super().draw(account, seen, drawn, limit))
 
 
-class MirrorRecord(MemoryIncidents):
+class MirrorRecord(MemoryNoticeRecord):
     """The same of the claims of notices."""
 
-    def __init__(self, real: DynamoNotices) -> None:
+    def __init__(self, real: DynamoNoticeRecord) -> None:
         super().__init__()
         self._real = real
 
@@ -209,4 +209,4 @@ class MeteredForPeople(MeteredWorld):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.store.budgets = self.budgets = MirrorBudgets(DynamoBudgets(self.meter.client, TABLE))
-        self.store.incidents = MirrorRecord(DynamoNotices(self.meter.client, TABLE))
+        self.store.notice_record = MirrorRecord(DynamoNoticeRecord(self.meter.client, TABLE))

@@ -119,13 +119,13 @@ def money_is_free_by_any_clock() -> Iterator[None]:
 @contextmanager
 def what_is_left_behind_owes_nothing() -> Iterator[None]:
     """Step row: a loser of a join that spends while the join's entry is appended is dropped with its cost."""
-    real = InFlight.let_go
+    real = InFlight.cancel_unneeded
 
-    async def let_go(self: InFlight, state: State) -> list[Any]:
+    async def cancel_unneeded(self: InFlight, state: State) -> list[Any]:
         await real(self, state)
         return []
 
-    with replaced(InFlight, "let_go", let_go):
+    with replaced(InFlight, "cancel_unneeded", cancel_unneeded):
         yield
 
 

@@ -52,7 +52,7 @@ class Duty:
     def __init__(self, seed: int, rate: float) -> None:
         self.world = World(make_registry(Books()), seed=seed)
         self.draw, self.rate = random.Random(seed), rate
-        self.incidents = self.world.store.incidents
+        self.incidents = self.world.store.notice_record
         self.did: list[Did] = []
         self.decided: tuple[float, float] | None = None
 

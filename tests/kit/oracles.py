@@ -350,7 +350,7 @@ def _spent_in(processes: list[Process]) -> int:
 def _untold(world: World, logs: Logs) -> Iterator[str]:
     """On-call is to be told of every parking of a saga that gets no further; while it lasts, its incident is open."""
     sent = {notice.key for notice in world.notices.said}
-    found, _ = world.store.incidents.listed(TENANT, status="open", limit=1_000)
+    found, _ = world.store.notice_record.listed(TENANT, status="open", limit=1_000)
     for saga, entries in logs.items():
         stuck, keys = 0, list[str]()
         for event in events_in(entries):

@@ -14,8 +14,7 @@ from baton.core.log.events import Ask
 from baton.core.log.state import State
 from baton.core.nodes.base import Activation
 from baton.core.nodes.human import HumanKind
-from baton.runtime import service
-from baton.runtime.desks import confirming
+from baton.runtime.desks import answering, confirming
 from baton.runtime.people import links
 from baton.runtime.service import Service
 from tests.kit.bugs import replaced
@@ -82,5 +81,5 @@ def a_link_answers_after_the_end() -> Iterator[None]:
     def question(state: State, name: str, now: int) -> tuple[str, Ask]:
         return real(state, name, 0)
 
-    with replaced(service, "question", question):
+    with replaced(answering, "question", question):
         yield

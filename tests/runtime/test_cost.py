@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.read.usage import Deployment
+from baton.core.read.bill import Deployment
 from baton.errors import NotFound, TooLarge
 from baton.runtime.reads import cost
 from tests.kit.corpus import start

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from baton.core.decide.program import Program
-from baton.core.read.timeline import Story
+from baton.core.read.story import Story
 from baton.errors import CorruptLog, NotFound, TooLarge
 from baton.runtime.reads import explaining
 from tests.kit.corpus import start

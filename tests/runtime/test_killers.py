@@ -108,17 +108,17 @@ def test_a_parked_saga_is_an_incident_of_on_call_until_a_person_resumes_it(
             parked(world, saga).node,
         )
         assert f"`baton resume {saga}`" in told.message
-        (incident,), _ = world.store.incidents.listed(TENANT, status="open", limit=10)
+        (incident,), _ = world.store.notice_record.listed(TENANT, status="open", limit=10)
         assert (incident.saga, incident.code) == (saga, code)
         await world.service().resume(saga)
-        assert world.store.incidents.listed(TENANT, status="open", limit=10)[0] == []
+        assert world.store.notice_record.listed(TENANT, status="open", limit=10)[0] == []
         await asyncio.sleep(400)
         await world.settle()
         assert len(world.notices.told) == 2, "parked again is told again"
-        (again,), _ = world.store.incidents.listed(TENANT, status="open", limit=10)
+        (again,), _ = world.store.notice_record.listed(TENANT, status="open", limit=10)
         assert again.id != incident.id
         await world.service().cancel(saga, "enough", 0)
-        assert world.store.incidents.listed(TENANT, status="open", limit=10)[0] == []
+        assert world.store.notice_record.listed(TENANT, status="open", limit=10)[0] == []
 
     stage(story)
 

@@ -93,7 +93,7 @@ def test_a_fork_whose_caller_was_late_is_found_in_the_branch_that_it_ends(stage:
         await asyncio.sleep(70)
         any_log: Any = world.log
         any_log._heads[waits.ref] = waits
-        any_log._reindex(None, waits)
+        any_log._due.put(waits)
         after = await look(world, saga)
         assert (after.epoch, after.branch) == (waits.epoch + 1, 1)
 

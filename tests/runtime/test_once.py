@@ -66,7 +66,7 @@ def test_a_claim_has_no_end_and_a_result_outlives_its_saga() -> None:
         assert place.effect.shared_until == 0
         await place.invocation().run("s2", key=Key.request(keep="24h"))
         kept_longer = place.invocation()
-        kept_longer.once._limits = Limits(effect_ttl_days=1)
+        kept_longer.once._records._limits = Limits(effect_ttl_days=1)
         await kept_longer.run("s3", key=Key.user(keep="3d"))
         _, day, three = place.effects.stored.values()
         assert 400 * DAY <= day.expires - day.updated < 400 * DAY + 1_000, "its own saga needs it"
@@ -109,7 +109,7 @@ def test_a_large_result_is_in_a_blob_and_so_are_large_rows() -> None:
 def test_what_is_too_large_for_an_item_is_in_a_blob_as_a_whole() -> None:
     async def story(place: Place) -> None:
         one = place.invocation()
-        one.once._limits = Limits(inline_bytes=256)
+        one.once._records._limits = Limits(inline_bytes=256)
         first = await one.run(rows=25)
         assert place.effect.ref
         assert not place.effect.data

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
+from baton.core.decide.commands import CancelChildren, Command, StartHandler
+from baton.runtime.engine.parts import Parts
+from baton.runtime.invocation.context import Invocation
+from baton.runtime.worker.runner import Runner
+from tests.kit.toolbox import Books, make_registry
+from tests.kit.world import World
 
-from baton.core.decide.commands import Command
-from baton.runtime.performers import cancel_children
-from baton.runtime.worker import runner
+CALLED_BY_NAME = {CancelChildren, StartHandler}
+"""Those that come before the append. Each has its own place in the runner, and tests of what it does."""
 
 
 def test_every_command_has_its_performer() -> None:
-    commands = {command.__name__ for command in Command.__subclasses__()}
-    named = {name for name in commands if f"{name}:" in inspect.getsource(runner.Runner.__init__)}
-    # They are performed by name, because they come before the append.
-    before = {command.__name__ for command in Command.__subclasses__() if command.when == "before"}
-    assert named | before == commands
-    by_name = inspect.getsource(runner.Runner) + inspect.getsource(cancel_children)
-    assert all(f"of({name})" in by_name for name in before)
+    world = World(make_registry(Books()))
+    runner = Runner(Parts(world.engine(world.process("w")), Invocation("w", 0, 60_000)))
+    assert set(runner._performers) | CALLED_BY_NAME == set(Command.__subclasses__())
+    assert all(
+        (command.when == "before") == (command in CALLED_BY_NAME) for command in Command.__subclasses__()
+    )

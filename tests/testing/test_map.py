@@ -74,6 +74,13 @@ def test_keys_that_do_not_know_the_item_would_be_seen(monkeypatch: pytest.Monkey
     assert len(shop.keys) == 1
 
 
+def test_a_map_is_a_step_of_the_result() -> None:
+    node = 'a: {map: "${input.l}", tool: act, with: {n: "${item}"}}'
+    done, failed = (Shop(bad).run(node, [1, 2]).steps["a"] for bad in ((), (2,)))
+    assert (done.status, done.output) == ("succeeded", [1, 2])
+    assert (failed.status, failed.error[:13]) == ("failed", "business_rule")
+
+
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_an_item_acts_once_although_its_worker_dies(moment: str) -> None:
     shop = Shop()

@@ -26,6 +26,7 @@ from baton.adapters.s3_blobs import S3Blobs
 from baton.adapters.s3_objects import S3Objects
 from baton.adapters.ses_mailer import SesMailer
 from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
+from baton.core import reach
 from baton.core.effects.grants import Grants
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
@@ -138,7 +139,7 @@ def _traced(engine: Engine, config: settings.WorkerSettings) -> Engine:
     return replace(engine, spans=spans, models=models, performer=TracedPerformer(engine.performer, tracer))
 
 
-def _models(aws: Aws, config: settings.Models) -> Models:
+def _models(aws: Aws, config: reach.Models) -> Models:
     """The models, of which nothing is imported before one is called, but what their setting says is checked at once."""
     from baton.adapters.models.profiles import Profiles
 

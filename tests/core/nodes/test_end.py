@@ -18,7 +18,7 @@ from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.core.log.status import status_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.explain import explain
-from baton.core.read.timeline import tell
+from baton.core.read.story import tell
 from tests.core.asked import cancels_of, needs_of
 from tests.core.build import Saga, child, done, failed, interrupted, program, ready, task, wait
 from tests.core.compiling import TOOLS, compiled, document, reads, told

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from baton.console.rendering import milliseconds, span
+from baton.core.log import open_events
+from baton.core.log.events import Closing, Opening
 
-RUNS, PERSON, WAITS, ELSEWHERE, BREAKER, PAUSES = ("run", "person", "wait", "elsewhere", "breaker", "pause")
+PERSON, WAITS, ELSEWHERE = open_events.PERSON, open_events.SIGNAL, open_events.ELSEWHERE
+RUNS, BREAKER, PAUSES = "run", "breaker", "pause"
 HANDS_OVER, STARTS, WRITES = "handover", "cold", "checkpoint"
 NAMES: Final = {
     RUNS: "execution",
@@ -31,12 +34,15 @@ _IDLE: Final = (PAUSES, HANDS_OVER, STARTS, WRITES)
 _SMALLEST: Final = 0.005  # of the whole: idle time that is drawn
 IDLE_MOST: Final = 20
 _OPENS: Final = {
-    "wait_opened": WAITS,
-    "question_opened": PERSON,
-    "callback_opened": ELSEWHERE,
-    "child_opened": ELSEWHERE,
+    **{str(event.__struct_config__.tag): event.awaits for event in get_args(Opening) if event.awaits},
     "step_held": BREAKER,
 }
+_CLOSES: Final = frozenset(
+    {
+        *(str(event.__struct_config__.tag) for event in get_args(Closing)),
+        *("question_closed", "attempt_failed", "step_failed", "node_skipped"),
+    }
+)
 _HELP: Final = {
     RUNS: "Steps themselves took most of the time: make the longest one faster, or let it run beside others.",
     PERSON: "People took most of the time: remind them earlier, ask more of them at once, or let a question decide itself (`escalate`).",
@@ -181,9 +187,7 @@ def _bars(entries: Sequence[Mapping[str, Any]], now: int, *, is_over: bool) -> l
 
 def _closes(kind: str, waits: str) -> bool:
     """Whether an event about a node ends what the node waited for."""
-    if kind.endswith(("_closed", "_passed", "_skipped", "_failed", "_succeeded")):
-        return True
-    return waits == BREAKER and kind in ("attempt_failed", "node_began")
+    return kind in _CLOSES or (waits == BREAKER and kind == "node_began")
 
 
 def _lane(event: Mapping[str, Any]) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from baton.core.read import prices
+from baton.core.read.bill import REQUESTS_PER_MESSAGE
 from baton.core.read.costs import Charge
 from baton.core.read.prices import Price
-from baton.core.read.usage import REQUESTS_PER_MESSAGE
 
 # Write units of one update of the head: the item itself, and the index entries that move with it
 # (a changed index key is a delete and a put). Entries are apart: they are counted by their size.

@@ -75,7 +75,7 @@ class Store(Protocol):
         ...
 
     @property
-    def incidents(self) -> NoticeRecord:
+    def notice_record(self) -> NoticeRecord:
         """Notices that were sent, and incidents."""
         ...
 

@@ -20,10 +20,10 @@ from baton.core.log.codec import decode_entry
 from baton.core.log.events import Value
 from baton.core.log.references import SCHEME
 from baton.core.log.status import LISTS, status_of
+from baton.core.read.bill import Deployment
 from baton.core.read.budgets import budget_view
 from baton.core.read.definition_views import graph_view
 from baton.core.read.explain import explain, has_page, way
-from baton.core.read.usage import Deployment
 from baton.core.read.views import entry_view, saga_view, tool_view
 from baton.core.times import iso
 from baton.errors import UserError
@@ -234,7 +234,7 @@ class Queries:
 
     def _incidents(self) -> IncidentDesk:
         engine = self._engine
-        return IncidentDesk(engine.store.incidents, self._parts.call, engine.clock, self._tenant)
+        return IncidentDesk(engine.store.notice_record, self._parts.call, engine.clock, self._tenant)
 
     async def questions(self, *, saga: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
         """A page of the open questions that are for the caller, what expires first in front. `next` continues it.

@@ -53,7 +53,7 @@ class Service:
         self.questions = QuestionDesk(self._request, self._append)
         self.letters = LetterDesk(self._request)
         self.incidents = IncidentDesk(
-            engine.store.incidents, self._parts.call, engine.clock, self._caller.tenant, self._caller.by
+            engine.store.notice_record, self._parts.call, engine.clock, self._caller.tenant, self._caller.by
         )
 
     @property

@@ -27,7 +27,7 @@ from baton.core.log.codec import decode_entry
 from baton.core.log.state import State, node_of
 from baton.core.log.status import status_of
 from baton.core.log.work import Callback
-from baton.core.read.timeline import tell
+from baton.core.read.story import tell
 from baton.core.read.views import entry_view, saga_view
 from baton.errors import CallbackOver, NotAllowedNow, UserError
 from baton.ports import Head, Message, Offload, StepContext, StepFailure, Watch

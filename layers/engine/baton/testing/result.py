@@ -9,32 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 from baton.core.log.agents import is_turn
+from baton.core.log.events import Closing, Opening
 from baton.core.log.state import UNKNOWN_OUTCOME, node_of, owner_of, slot_of
 from baton.core.log.status import FINISHED
 from baton.core.log.undos import is_undo, undone_item
 from baton.core.read.explain import explain
 from baton.core.read.places import ANSWERED, FAILED, PASSED, RAN, WAITED
-from baton.core.read.timeline import Story
+from baton.core.read.story import Story
 from baton.testing.turns import Turn, failure_text, item_in, short, turns_at, turns_of
 
 _FAILING = "attempt_failed"
 # How an event of the log leaves its node.
 _STATUS = {
-    "step_succeeded": "succeeded",
+    **{event.__struct_config__.tag: "waiting" if event.awaits else "running" for event in get_args(Opening)},
+    **{event.__struct_config__.tag: "succeeded" for event in get_args(Closing)},
     "step_failed": "failed",
     _FAILING: "failing",
     "step_interrupted": "interrupted",
     "node_skipped": "skipped",
-    "node_passed": "succeeded",
-    "wait_opened": "waiting",
-    "wait_closed": "succeeded",
-    "child_opened": "waiting",
-    "child_closed": "succeeded",
-    "agent_began": "running",
-    "agent_closed": "succeeded",
 }
 
 # What says that an attempt came to an end; a step can fail without one.
@@ -49,8 +44,8 @@ _ROOM = 1_000_000_000  # bytes of answers: a test has time
 class Step:
     """A node of the workflow that was reached.
 
-    `status` is succeeded, failed, running (an agent between its turns), failing (it is tried again, or a person is asked), waiting (for a time, a signal or
-    a child), stopped (the saga ended while it waited or ran), interrupted or skipped. `output` is what a tool or a child gave, or the payload of a signal. `error` is `code: message` of a failure. `tool`
+    `status` is succeeded, failed, running (an agent between its turns, a map), failing (it is tried again, or a person is asked about that), waiting (for a time, a signal,
+    a person, a child or work elsewhere), stopped (the saga ended while it waited or ran), interrupted or skipped. `output` is what a tool or a child gave, or the payload of a signal. `error` is `code: message` of a failure. `tool`
     is empty for a node that is none. `ended_s`: when it came to this, in seconds after the saga's start.
     """
 

@@ -30,7 +30,7 @@ from baton.runtime.service import Service
 from baton.settings import ApiSettings
 from baton.web import problems, replies
 from baton.web.ask import Ask
-from baton.web.bodies.requests import idempotency_key, read_body, text_of
+from baton.web.bodies.reading import idempotency_key, read_body, text_of
 from baton.web.identity import Identity, identity_of, traceparent_of
 from baton.web.parameters import read_path, read_query
 from baton.web.replies import Reply

@@ -10,16 +10,13 @@ from baton.runtime.desks.letter_desk import Wanted
 from baton.web.ask import Ask
 from baton.web.bodies.incident_requests import AcknowledgeBody
 from baton.web.bodies.letter_requests import DiscardAllBody, DiscardBody, RedriveAllBody, RedriveBody
+from baton.web.bodies.people_requests import AnswerBody, ClaimBody, ConfirmBody, RemindBody
 from baton.web.bodies.requests import (
-    AnswerBody,
     CallbackBody,
     CancelBody,
-    ClaimBody,
-    ConfirmBody,
     ForkBody,
     IntentionBody,
     OpenBreakerBody,
-    RemindBody,
     ResumeBody,
     SignalBody,
     StartBody,

@@ -28,7 +28,7 @@ from baton.web.bodies import (
     schedules,
     undoing,
 )
-from baton.web.bodies.requests import MAX_KEY
+from baton.web.bodies.reading import MAX_KEY
 from baton.web.parameters import Parameter
 from baton.web.route import Route
 from baton.web.routes import ROUTES

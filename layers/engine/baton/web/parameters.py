@@ -1,6 +1,6 @@
 """Parameters in paths and queries: each with its name, its JSON Schema, and how its text is read.
 
-Values only; which route takes which is in routes.py, and bodies are in bodies/requests.py.
+Values only; which route takes which is in routes.py, and how bodies are read is in bodies/reading.py.
 """
 
 from __future__ import annotations

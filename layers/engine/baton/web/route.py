@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from baton.core.documents.parts.naming import WORKFLOW_NAME
 from baton.runtime.queries import MAX_LIST
 from baton.web.ask import Ask
-from baton.web.bodies.requests import Body
+from baton.web.bodies.reading import Body
 from baton.web.parameters import Parameter, whole, words
 from baton.web.replies import Reply
 

@@ -17,16 +17,13 @@ from baton.runtime.engine.request import SAGA_ID
 from baton.runtime.queries import MAX_EVENTS
 from baton.web import commands, reads
 from baton.web.bodies.incident_requests import AcknowledgeBody
+from baton.web.bodies.people_requests import AnswerBody, ClaimBody, ConfirmBody, RemindBody
 from baton.web.bodies.requests import (
-    AnswerBody,
     CallbackBody,
     CancelBody,
-    ClaimBody,
-    ConfirmBody,
     ForkBody,
     IntentionBody,
     OpenBreakerBody,
-    RemindBody,
     ResumeBody,
     SignalBody,
     StartBody,

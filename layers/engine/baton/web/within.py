@@ -17,7 +17,7 @@ from baton.runtime.rates import RateLimiter
 from baton.runtime.service import Service
 from baton.settings import ApiSettings
 from baton.web.ask import Ask
-from baton.web.bodies.requests import read_body
+from baton.web.bodies.reading import read_body
 from baton.web.identity import Identity, identity_of
 from baton.web.parameters import read_path, read_query
 from baton.web.routes import ROUTES

@@ -1,6 +1,6 @@
 """The events about questions, and about work elsewhere, as sentences. Pure: an event of the API in, words out.
 
-The other events say themselves what they are, with their fields: see render.py.
+The other events say themselves what they are, with their fields: see cli/text/render.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`Notices` to one address by HTTP, signed as the Standard Webhooks specification 1.0.0 says (standardwebhooks.com).
 
-The request goes out under the rules of every other (httpx_exchange.py): allow-listed hosts, no redirects, a total time.
+The request goes out under the rules of every other (adapters/httpx_exchange.py): allow-listed hosts, no redirects, a total time.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.clock import SystemClock
 from baton.adapters.dynamo import items
+from baton.adapters.dynamo.expressions import changing, unchanged
 from baton.adapters.dynamo.items import names_in, number, saga_pk, text
 from baton.adapters.dynamo.labels import labels_text, row_filter
 from baton.adapters.dynamo.limits import limits
@@ -159,8 +160,8 @@ class DynamoLog:
         if release.inbox is not None:
             same["inbox"] = number(release.inbox) if release.inbox else None
             changes["inbox"] = None
-        update, values = _changing(changes)
-        is_same, seen = _unchanged(same)
+        update, values = changing(changes)
+        is_same, seen = unchanged(same)
         condition = f"{_MAY_RELEASE} AND {is_same}"
         values |= seen | {":owner": text(owner), ":epoch": number(epoch)}
         return self._update(ref, update, condition, values) is not None
@@ -366,17 +367,9 @@ class DynamoLog:
         return [items.listed_of(item) for item in rows], place
 
 
-def _changing(changes: Mapping[str, Any]) -> tuple[str, Item]:
-    """An update expression that sets each attribute to its value, or removes it where that is None."""
-    sets = [f"#{name} = :{name}" for name, value in changes.items() if value is not None]
-    removes = [f"#{name}" for name, value in changes.items() if value is None]
-    values = {f":{name}": value for name, value in changes.items() if value is not None}
-    return f"SET {', '.join(sets)} REMOVE {', '.join(removes)}", values
-
-
 def _as_seen(seen: Head) -> tuple[str, Item]:
     """A condition that a head is as it was: every change of one between two takes changes one of these."""
-    return _unchanged(
+    return unchanged(
         {
             "epoch": number(seen.epoch),
             "owner": text(seen.owner) if seen.owner else None,
@@ -386,13 +379,3 @@ def _as_seen(seen: Head) -> tuple[str, Item]:
             "due_at": None if seen.due_at is None else number(seen.due_at),
         }
     )
-
-
-def _unchanged(seen: Mapping[str, Any]) -> tuple[str, Item]:
-    """A condition that each attribute has the value that was seen, or is absent where that is None."""
-    terms = [
-        f"attribute_not_exists(#{name})" if value is None else f"#{name} = :seen_{name}"
-        for name, value in seen.items()
-    ]
-    values = {f":seen_{name}": value for name, value in seen.items() if value is not None}
-    return " AND ".join(terms), values

@@ -52,7 +52,7 @@ _FILTERS = {
 _OF_NODE = "#node = :node"
 
 
-class DynamoNotices:
+class DynamoNoticeRecord:
     """`NoticeRecord` on one table."""
 
     def __init__(self, client: DynamoDBClient, table: str) -> None:

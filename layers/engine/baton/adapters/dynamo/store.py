@@ -12,7 +12,7 @@ from baton.adapters.dynamo.entities import DynamoEntities
 from baton.adapters.dynamo.inbox import DynamoInbox
 from baton.adapters.dynamo.live import DynamoLive
 from baton.adapters.dynamo.log import DynamoLog
-from baton.adapters.dynamo.notices import DynamoNotices
+from baton.adapters.dynamo.notices import DynamoNoticeRecord
 from baton.adapters.dynamo.questions import DynamoQuestions
 from baton.adapters.dynamo.rates import DynamoRates
 
@@ -44,7 +44,7 @@ class DynamoStore:
         self.effects = DynamoEffects(client, table)
         self.budgets = DynamoBudgets(client, table)
         self.rates = DynamoRates(client, table)
-        self.incidents = DynamoNotices(client, table)
+        self.notice_record = DynamoNoticeRecord(client, table)
         self.questions = DynamoQuestions(client, table, self.log.table_of)
         self.entities = DynamoEntities(client, table)
         self.live = DynamoLive(client, self.log.table_of)

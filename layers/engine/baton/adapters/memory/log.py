@@ -8,20 +8,19 @@ atomic.
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left, bisect_right, insort
-from collections import defaultdict
+from bisect import bisect_right, insort
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
+from baton.adapters.memory.due_index import DueIndex
 from baton.adapters.memory.limits import ITEM_BYTES, limits
 from baton.adapters.rules import is_over, pack, shard_of
 from baton.core.effects.rows import Row
-from baton.ports import TIMER, WORK, Appended, Clock, Due, Head, Listed, Place, Record, Release, SagaRef, Wake
+from baton.ports import WORK, Appended, Clock, Due, Head, Listed, Place, Record, Release, SagaRef, Wake
 from baton.ports.log import NO_LABELS
 
-_Row: TypeAlias = tuple[int, str, SagaRef]  # of the due index, in its order
 _TTL = 6  # bytes of a number of ten digits
 _ENTRY_OVERHEAD = 256  # keys and names around entry 1 on a head; generous, so that no real store takes less
 
@@ -52,8 +51,7 @@ class MemoryLog:
         self._versions: dict[tuple[SagaRef, int], list[int]] = {}
         self._snapshots: dict[tuple[SagaRef, int], dict[int, Record]] = {}
         self._watched: dict[SagaRef, int] = {}
-        self._index: dict[tuple[str, int], list[_Row]] = defaultdict(list)
-        self._seen_index = defaultdict(list) if lag else self._index
+        self._due = DueIndex(shards, lag=lag)
         self._stream: list[tuple[SagaRef, Wake]] = []
         self.rows: dict[tuple[str, str, str], dict[str, Any]] = {}
         self._on_wake = on_wake
@@ -69,7 +67,7 @@ class MemoryLog:
                 pack(head.start, _ENTRY_OVERHEAD, ITEM_BYTES)
             self._heads[head.ref] = head
             self._changed[head.ref] = head.created
-            self._reindex(None, head)
+            self._due.put(head)
             self._emit(head.ref, head.wake)
         self._deliver()
         return None
@@ -173,10 +171,11 @@ class MemoryLog:
         with self._lock:
             before = self._heads.get(ref)
             after = None if before is None else change(before)
-            if after is None:
+            if before is None or after is None:
                 return None
             self._heads[ref] = after
-            self._reindex(before, after)
+            self._due.remove(before)
+            self._due.put(after)
             if after != before:  # a table's stream is silent about an update that changes nothing
                 self._emit(ref, after.wake)
         self._deliver()
@@ -246,12 +245,7 @@ class MemoryLog:
         self, lane: str, shard: int, since: int, until: int, limit: int, after: Due | None = None
     ) -> Sequence[Due]:
         with self._lock:
-            rows = self._seen_index[lane, shard]
-            first = bisect_left(rows, (since, ""), key=_place)
-            if after is not None:
-                first = max(first, bisect_right(rows, (after[1], str(after[0])), key=_place))
-            last = bisect_left(rows, (until + 1, ""), key=_place)
-            return [(ref, due_at) for due_at, _, ref in rows[first : min(last, first + limit)]]
+            return self._due.between(lane, shard, since, until, limit, after)
 
     def at_work(self, tenant: str, shard: int, most: int) -> int:
         wanted = (tenant, "open", shard)
@@ -305,8 +299,7 @@ class MemoryLog:
     def settle_index(self) -> None:
         """Let the due index catch up; without `lag` it always has."""
         with self._lock:
-            if self._seen_index is not self._index:
-                self._seen_index = defaultdict(list, {key: rows.copy() for key, rows in self._index.items()})
+            self._due.settle()
 
     def drain(self) -> list[tuple[SagaRef, Wake]]:
         """The wakes of the stream since the last call, oldest first."""
@@ -323,11 +316,7 @@ class MemoryLog:
     def move(self, ref: SagaRef, before: int, after: int) -> None:
         """Where the due index has an item, in lane `timer`, that another port has written. 0: nowhere."""
         with self._lock:
-            rows = self._index[TIMER, shard_of(ref.id, self._shards)]
-            if before:
-                rows.remove((before, str(ref), ref))
-            if after:
-                insort(rows, (after, str(ref), ref), key=_place)
+            self._due.move(ref, before, after)
 
     def heads(self) -> Sequence[Head]:
         """Every head. For tests only: no port has it."""
@@ -343,7 +332,7 @@ class MemoryLog:
             for ref, head in list(self._heads.items()):
                 if self._is_over(head) and is_chosen(ref, -1, -1):
                     del self._heads[ref], self._changed[ref]
-                    self._unindex(head)
+                    self._due.remove(head)
             for (ref, branch), entries in self._entries.items():
                 gone = [
                     version
@@ -357,23 +346,6 @@ class MemoryLog:
     def _is_over(self, item: Head | Record) -> bool:
         return self._clock is not None and is_over(item.expires, self._clock.now())
 
-    def _unindex(self, head: Head) -> None:
-        if head.due_at is not None:
-            rows, row = self._row(head)
-            rows.pop(bisect_left(rows, _place(row), key=_place))
-
-    def _reindex(self, before: Head | None, after: Head) -> None:
-        if before is not None:
-            self._unindex(before)
-        if after.due_at is not None:
-            rows, row = self._row(after)
-            insort(rows, row, key=_place)
-
-    def _row(self, head: Head) -> tuple[list[_Row], _Row]:
-        """Where a head that is due is in the index, and as what."""
-        ref, due_at = head.ref, head.due_at or 0
-        return self._index[head.lane, shard_of(ref.id, self._shards)], (due_at, str(ref), ref)
-
     def _emit(self, ref: SagaRef, wake: Wake | None) -> None:
         if wake is not None:
             self._stream.append((ref, wake))
@@ -383,10 +355,6 @@ class MemoryLog:
         if self._on_wake is not None:
             for ref, wake in self.drain():
                 self._on_wake(ref, wake)
-
-
-def _place(row: _Row) -> tuple[int, str]:
-    return row[0], row[1]
 
 
 def _stored(ref: SagaRef, kind: str, record: Record, wake: Wake | None = None) -> Record:

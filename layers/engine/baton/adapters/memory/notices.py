@@ -23,7 +23,7 @@ class _Claim(Struct):
     refused: str = ""
 
 
-class MemoryIncidents:
+class MemoryNoticeRecord:
     """`NoticeRecord`."""
 
     def __init__(self) -> None:

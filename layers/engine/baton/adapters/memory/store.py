@@ -15,7 +15,7 @@ from baton.adapters.memory.inbox import MemoryInbox
 from baton.adapters.memory.letters import MemoryLetters
 from baton.adapters.memory.live import MemoryLive
 from baton.adapters.memory.log import MemoryLog
-from baton.adapters.memory.notices import MemoryIncidents
+from baton.adapters.memory.notices import MemoryNoticeRecord
 from baton.adapters.memory.outside import MemoryEntities
 from baton.adapters.memory.questions import MemoryQuestions
 from baton.adapters.memory.schedules import MemorySchedules
@@ -43,7 +43,7 @@ class MemoryStore:
         self.budgets = MemoryBudgets()
         self.rates = MemoryRates()
         self.breakers = MemoryBreakers()
-        self.incidents = MemoryIncidents()
+        self.notice_record = MemoryNoticeRecord()
         self.questions = MemoryQuestions()
         self.entities = MemoryEntities()
         self.live = MemoryLive(self.log)

@@ -90,7 +90,7 @@ class Shape:
 
 def kind_of(box: Box) -> NodeDocument:
     """Its kind, or the simplest, for one that only a newer deployment knows."""
-    from baton.core.documents.nodes.model import kind_named  # pydantic is for those who draw
+    from baton.core.documents.nodes.node_model import kind_named  # pydantic is for those who draw
 
     return kind_named(box.kind)
 

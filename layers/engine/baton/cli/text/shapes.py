@@ -46,7 +46,7 @@ def boxes(workflow: Mapping[str, Any]) -> list[Box]:
             back[sender] = receiver
         else:
             before.setdefault(receiver, []).append((sender, kind))
-    from baton.core.documents.nodes.model import kind_named  # pydantic is for those who draw
+    from baton.core.documents.nodes.node_model import kind_named  # pydantic is for those who draw
 
     found = []
     for node in workflow["nodes"]:

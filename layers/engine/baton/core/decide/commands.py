@@ -1,4 +1,4 @@
-"""The commands of the core to the runtime, as data: one struct each. runtime/performers has one file for each.
+"""The commands of the core to the runtime, as data: one struct each. What performs them is in runtime/performers/.
 
 `when` says on which side of the append of what was decided a command is performed: some have to come before it, so that
 the log does not say what is not so, and the others come after it, so that nothing happens that the log does not know.
@@ -43,9 +43,8 @@ class JudgeConditions(Command, frozen=True):
 
 
 class StopSteps(Command, frozen=True):
-    """Running steps at these slots, or all of them."""
+    """Running steps at these slots, or all of them. Nothing else of the decision is performed before it is decided anew."""
 
-    when: ClassVar[When] = "before"
     slots: tuple[str, ...] = ()
 
 

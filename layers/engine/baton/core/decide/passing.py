@@ -17,7 +17,7 @@ from baton.core.log.events import Value
 
 LAST_ERROR = "last_error"
 MOST_INLINE = 8_192
-"""No value of more bytes stays in the log (limits.py: `inline_bytes`)."""
+"""No value of more bytes stays in the log (core/limits.py: `inline_bytes`)."""
 _encode = msgspec.json.Encoder().encode
 
 

@@ -4,7 +4,7 @@ What a document means, and whether it makes sense, is the compiler's.
 """
 
 from baton.core.documents.models import WorkflowModel
-from baton.core.documents.nodes.model import KINDS, KINDS_TO_COME, NodeModel
+from baton.core.documents.nodes.node_model import KINDS, KINDS_TO_COME, NodeModel
 from baton.core.documents.parts.bounds import GuardrailsModel, LimitModel
 from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, RuleModel
 from baton.core.documents.parts.fields import (

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from baton.core.documents.nodes.model import BY_KEY, KINDS, RESERVED
+from baton.core.documents.nodes.node_model import BY_KEY, KINDS, RESERVED
 from baton.core.documents.nodes.own import AT_THE_BEGIN, AT_THE_END, FIELDS, OwnKind, OwnKinds
 from baton.core.documents.nodes.registry import HOLDER
 from baton.core.documents.parts.naming import NODE_NAME

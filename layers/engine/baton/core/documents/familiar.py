@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from baton.core.documents.models import WorkflowModel
 from baton.core.documents.nodes.base import Words
-from baton.core.documents.nodes.model import KINDS, NodeModel
+from baton.core.documents.nodes.node_model import KINDS, NodeModel
 from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.parts.approval import ApprovalModel, RiskRuleModel
 from baton.core.documents.parts.bounds import LimitsModel

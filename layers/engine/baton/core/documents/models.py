@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 from pydantic.types import JsonValue
 
 from baton.core.documents.named import GraphModel
-from baton.core.documents.nodes.model import NodeModel
+from baton.core.documents.nodes.node_model import NodeModel
 from baton.core.documents.parts.approval import MOST_RULES, RiskRuleModel
 from baton.core.documents.parts.bounds import GuardrailsModel, Limits
 from baton.core.documents.parts.compensate import NONE, PARALLEL, SEQUENTIAL

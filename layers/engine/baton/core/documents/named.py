@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.types import JsonValue
 
-from baton.core.documents.nodes.model import NodeModel
+from baton.core.documents.nodes.node_model import NodeModel
 from baton.core.documents.parts.bounds import Limits
 from baton.core.documents.parts.fields import MAX_NODES, Duration, Given, Model, NodeName, Value
 

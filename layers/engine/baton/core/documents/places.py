@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from baton.core.documents.familiar import WORDS, plainly
 from baton.core.documents.models import WorkflowModel
 from baton.core.documents.named import GraphModel
-from baton.core.documents.nodes.model import NodeModel
+from baton.core.documents.nodes.node_model import NodeModel
 from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.parts.approval import ApprovalModel, RiskRuleModel
 from baton.core.documents.parts.audience import AudienceModel

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from baton.core.documents.familiar import OTHER_END
 from baton.core.documents.models import WorkflowModel
 from baton.core.documents.names import right_name
-from baton.core.documents.nodes.model import BY_KEY, KINDS
+from baton.core.documents.nodes.node_model import BY_KEY, KINDS
 from baton.core.documents.nodes.registry import SIMPLEST
 from baton.core.documents.parts.fields import MAX_NODES, NO_VALUE, as_list, shown
 from baton.core.documents.places import MAX_HINTS, advice, belongs, fields_around, meant, pointer_of, there

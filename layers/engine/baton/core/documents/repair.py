@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from baton.core.documents.models import WorkflowModel
 from baton.core.documents.nodes.base import COMMON
-from baton.core.documents.nodes.model import BY_KEY, NodeModel
+from baton.core.documents.nodes.node_model import BY_KEY, NodeModel
 from baton.core.documents.nodes.registry import HOLDER, NODE_TYPES, STAND_IN
 from baton.core.documents.parts.fields import MAX_NODES
 from baton.core.documents.places import MAX_HINTS, belongs, fields_around, meant, pointer_of, there, unshared

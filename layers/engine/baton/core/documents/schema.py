@@ -21,7 +21,7 @@ from pydantic.json_schema import models_json_schema
 from baton.core.conditions.docschema import CONDITIONS
 from baton.core.documents.definition import DEFINED, WorkflowModel
 from baton.core.documents.nodes.base import NodeDocument
-from baton.core.documents.nodes.model import BY_KEY
+from baton.core.documents.nodes.node_model import BY_KEY
 from baton.core.documents.nodes.own import FIELDS, OwnKind, OwnKinds
 from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.parts.bounds import LEAST_USD, MOST_USD, LimitsModel

@@ -5,7 +5,7 @@ What is in a log besides is in events.py.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from baton.core.log.agents import Agent
 from baton.core.log.maps import Map
@@ -16,9 +16,14 @@ from baton.core.log.settling import Gives
 from baton.core.log.work import CHILDREN_IN_A_WINDOW, Callback, Open, Question, Wait
 from baton.core.models.usage import Usage
 
+SIGNAL, PERSON, ELSEWHERE = "wait", "person", "elsewhere"
+
 
 class Opens(About, frozen=True, omit_defaults=True, kw_only=True):
     """An event with which a node opens work."""
+
+    awaits: ClassVar[str] = ""
+    """What it waits for: a SIGNAL or a time, a PERSON, or work ELSEWHERE. Empty: the node is at work itself."""
 
     def work(self) -> Open:
         """What is open from now on."""
@@ -28,6 +33,7 @@ class Opens(About, frozen=True, omit_defaults=True, kw_only=True):
 class WaitOpened(Opens, frozen=True, tag="wait_opened", omit_defaults=True, kw_only=True):
     """A wait node began: until a time, for a signal, or both, whichever is first. `fresh`: signals of its name that came before are lost."""
 
+    awaits = SIGNAL
     until: int | None = None
     signal: str = ""
     fresh: bool = False
@@ -49,6 +55,7 @@ class QuestionOpened(Opens, frozen=True, tag="question_opened", omit_defaults=Tr
     `arguments`: of a call that is to be approved, where they are others than the step's own.
     """
 
+    awaits = PERSON
     ask: Ask
     arguments: dict[str, Any] = {}  # noqa: RUF012  # each struct has its own
 
@@ -64,6 +71,7 @@ class ChildOpened(Opens, frozen=True, tag="child_opened", omit_defaults=True, kw
     `input` where that is kept as a blob, too.
     """
 
+    awaits = ELSEWHERE
     made = ("input", "passed")
     child: str
     workflow: str
@@ -94,6 +102,7 @@ class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=Tr
     `assumed`. `usage`: what models have read and written before it was handed over.
     """
 
+    awaits = ELSEWHERE
     callback: str
     until: int
     attempt: int

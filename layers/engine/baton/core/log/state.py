@@ -1,6 +1,6 @@
-"""The folded state of a saga: exactly what later decisions can still need, and the status it implies.
+"""The folded state of a saga: exactly what later decisions can still need.
 
-No transitions here (see folding/fold.py) and no decisions (see core/decide/decide.py). Values are replaced, never changed.
+No transitions here (see folding/fold.py), no status (see status.py) and no decisions (see core/decide/decide.py). Values are replaced, never changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A value that is made of others, at once."""
+"""A value that is made of others, at once. Documents call it `value`, graphs and logs `pass`."""
 
 from __future__ import annotations
 

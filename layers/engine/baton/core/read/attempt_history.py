@@ -1,6 +1,6 @@
 """The attempts of a step that failed before its last: as JSON, and in words for a person.
 
-What was done about each of them and why, what was asked, and what comes next. timeline.py gathers this from the log.
+What was done about each of them and why, what was asked, and what comes next. story.py gathers this from the log.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import msgspec
 from msgspec.structs import asdict
 
 from baton.core.read import prices
+from baton.core.read.bill import Usage
 from baton.core.read.prices import Price
-from baton.core.read.usage import Usage
 
 _PRICED: tuple[tuple[str, Price], ...] = (
     ("write_units", prices.WRITE_UNIT),

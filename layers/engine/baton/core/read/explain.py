@@ -1,6 +1,6 @@
 """The path that a saga took, and why a node ran or did not: answers from the log and the graph alone.
 
-timeline.py gathers the facts, reasons.py follows them to their cause.
+story.py gathers the facts, reasons.py follows them to their cause.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from baton.core.read.reasons import (
     Reasons,
     end_of,
 )
-from baton.core.read.timeline import Story
+from baton.core.read.story import Story
 from baton.core.read.wording import choice, counted, listed, moved, said, sent, unhandled
 from baton.core.times import iso
 from baton.errors import NotFound

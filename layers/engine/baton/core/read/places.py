@@ -1,6 +1,6 @@
 """What is known of one slot of a saga: what arrived there, the attempts, and how it ended.
 
-timeline.py gathers it from the log.
+story.py gathers it from the log.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Why a slot did not run, and what it still waits for: followed through the log to where it began.
 
-timeline.py gathers the facts; explain.py shows the causes.
+story.py gathers the facts; explain.py shows the causes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from baton.core.log.lost import unrescued
 from baton.core.log.state import slot_of
 from baton.core.read.attempt_history import is_asking, outlook
 from baton.core.read.places import DROPPED, FAILED, SKIPPED, Arrival, End, Moment, Place
-from baton.core.read.timeline import Story
+from baton.core.read.story import Story
 from baton.core.read.wording import (
     condition_words,
     counted,

@@ -1,6 +1,6 @@
 """What a log says of undoing: a place for each step that undoes another, and what became of the step that is undone.
 
-For the story of a saga in timeline.py, which loads this with the first event about undoing.
+For the story of a saga in story.py, which loads this with the first event about undoing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Seen: TypeAlias = ev.UndoBegan | ev.UndoStepBegan | ev.UndoPassed | ev.ChildUndo
 
 
 class Story(Protocol):
-    """What is changed here of the story in timeline.py."""
+    """What is changed here of the story in story.py."""
 
     program: Program
     places: dict[str, Place]

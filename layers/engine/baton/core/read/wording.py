@@ -1,6 +1,6 @@
 """What became of slots, in words for a person.
 
-timeline.py finds the facts; explain.py says what follows from them.
+story.py finds the facts; explain.py says what follows from them.
 """
 
 from __future__ import annotations

@@ -75,6 +75,6 @@ class LogWriter:
         """The news for a running saga. True after a fork: what was under way belongs to the old branch."""
         if not await self.news(run.lease, run.history):
             return False
-        run.outcomes = [*await run.steps.end(), *spent_by(run.outcomes)]
+        run.outcomes = [*await run.attempts.cancel_all(), *spent_by(run.outcomes)]
         run.asked.clear()
         return True

@@ -1,4 +1,4 @@
-"""What one saga's run in one invocation holds in memory. What is done with it is the runner's."""
+"""What one saga's run in one invocation holds in memory, and what is to be done by that. Doing it is the runner's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 from msgspec import Struct, field
 
 from baton.core.conditions import Answer
+from baton.core.decide.bounds import Bounds
+from baton.core.decide.context import Found
+from baton.core.decide.decide import Advance, advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.log.events import Entry
@@ -32,7 +35,7 @@ class Run(Struct):
     lease: Lease
     history: History
     program: Program
-    steps: InFlight
+    attempts: InFlight
     teller: Teller
     deadline: Deadline
     blobs: dict[str, Any] = field(default_factory=dict)
@@ -55,3 +58,18 @@ class Run(Struct):
     def end(self) -> int:
         """Until when something may begin."""
         return min(self.deadline.cut_off, self.lease.until)
+
+    def advance(self, now: int, bounds: Bounds, *, together: bool, size: int | None = None) -> Advance:
+        """Decide by what is in memory. With a `size`, by so many outcomes; the others count as running still."""
+        later = () if size is None else self.outcomes[size:]
+        return advance(
+            self.program,
+            self.history.state,
+            self.outcomes[:size],
+            now,
+            {*self.attempts.slots, *(one.slot for one in later)} if later else self.attempts.slots,
+            Found(self.blobs, self.answers, self.absent, self.looked, self.entries),
+            bounds,
+            together=together,
+            in_turn=self.in_turn,
+        )

@@ -38,7 +38,7 @@ class Channels:
     ) -> None:
         self._channels = channels
         self._links = links
-        self._kept = context.store.incidents
+        self._kept = context.store.notice_record
         self._clock = context.clock
         self._limits = context.limits
         self._settled: dict[tuple[str, str], str] = {}  # key and channel; why it was given up

@@ -17,11 +17,11 @@ class StepStarter:
 
     async def perform(self, run: Run, command: RunSteps) -> bool:
         state = run.history.state
-        if run.steps.start(state, command.steps, self._p.traceparent(state.origin.traceparent)):
+        if run.attempts.start(state, command.steps, self._p.traceparent(state.origin.traceparent)):
             run.wants_more = True
         for step in command.steps if state.open else ():
             work = state.open.get(step.slot)
-            if isinstance(work, Callback) and step.slot in run.steps.slots:
+            if isinstance(work, Callback) and step.slot in run.attempts.slots:
                 is_said = said_of(state, work.id) is not None
                 run.looked[step.slot] = (self._p.clock.now(), is_said)
         return False

@@ -16,7 +16,7 @@ class NoticeSender:
     async def perform(self, run: Run, command: SendNotices) -> bool:
         if run.history.state.ended is not None:
             return False
-        teller, is_busy = run.teller, run.steps.is_busy
+        teller, is_busy = run.teller, run.attempts.is_busy
         teller.begin(run.history.state, command.owed)
         if not is_busy:
             await teller.wait()

@@ -10,5 +10,5 @@ class StepStopper:
     """Stops all that runs, or what runs at some slots."""
 
     async def perform(self, run: Run, command: StopSteps) -> bool:
-        run.outcomes += await run.steps.abort(command.slots)
+        run.outcomes += await run.attempts.abort(command.slots)
         return True

@@ -1,6 +1,6 @@
 """Make sure that each child of a saga exists, call off those that a signal is for, and hear from those that have ended.
 
-What the relay leaves in the inbox, of the children that have ended, is relay.py's.
+What the relay leaves in the inbox, of the children that have ended, is runtime/relay.py's.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import asyncio
 from typing import Final
 
 from baton.core.money import MICRO
+from baton.core.read.bill import Deployment
 from baton.core.read.day_costs import DayCosts
-from baton.core.read.usage import Deployment
 from baton.errors import NotFound, TooLarge, Unreadable
 from baton.ports import Listed
 from baton.runtime.engine.request import Request

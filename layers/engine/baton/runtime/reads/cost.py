@@ -11,10 +11,11 @@ from typing import Any
 
 from baton.core.log.codec import decode_entry
 from baton.core.log.status import status_of
+from baton.core.read.bill import Deployment
 from baton.core.read.claims import Claims
 from baton.core.read.costs import cost_view
 from baton.core.read.model_costs import ModelCosts
-from baton.core.read.usage import Deployment, Ledger, fork_of
+from baton.core.read.usage import Ledger, fork_of
 from baton.ports import Clock, Log, Record
 from baton.runtime.engine.request import Opened
 from baton.runtime.invocation.store_retrier import StoreRetrier

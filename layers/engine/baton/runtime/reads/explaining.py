@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from baton.core.log.codec import decode_entry
 from baton.core.log.folding.forks import lineage_to
-from baton.core.read.timeline import Story
+from baton.core.read.story import Story
 from baton.errors import CorruptLog
 from baton.ports import Clock, Log
 from baton.runtime.engine.request import Opened

@@ -31,11 +31,9 @@ from baton.core.effects.keys import REFUSE
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures import quoted
 from baton.core.failures.doubts import leaves_doubt
-from baton.core.limits import DAY_MS
 from baton.core.log.events import Value
 from baton.core.log.undos import is_undo
 from baton.ports import Effect, NoRoom, StepContext, StepFailure
-from baton.ports.blobs import period_of
 from baton.ports.effects import COMPLETED, FAILED, FREED, IN_PROGRESS
 from baton.runtime.invocation.context import InvocationContext
 from baton.runtime.steps.claims import (
@@ -43,13 +41,12 @@ from baton.runtime.steps.claims import (
     OfClaim,
     Recorded,
     check_about,
-    decode,
-    encode,
     iso,
     key_of_its_own,
     place_of,
     unknown,
 )
+from baton.runtime.steps.effect_records import EffectRecords
 
 Act = Callable[[], Awaitable[Any]]
 
@@ -78,7 +75,7 @@ class EffectClaims:
 
     def __init__(self, context: InvocationContext) -> None:
         self._effects = context.store.effects
-        self._blobs = context.blobs
+        self._records = EffectRecords(context)
         self._clock = context.clock
         self._entropy = context.entropy
         self._limits = context.limits
@@ -151,7 +148,9 @@ class EffectClaims:
         if there.owner != decided if decided else place_of(there) != place_of(mine):
             return False
         # Another name, so that the holder of the claim, if it lives, learns of it.
-        done = replace(await self._completed(mine, spec, Recorded(value)), owner=f"{there.owner}/said")
+        done = replace(
+            await self._records.completed(mine, spec, Recorded(value)), owner=f"{there.owner}/said"
+        )
         await self._keep_for(there, done, spec)
         now_there = await self._call(self._effects.change, there, done)
         return now_there is None or now_there.owner == done.owner
@@ -257,8 +256,8 @@ class EffectClaims:
                 if problems := violations(one.spec.result, result):
                     what = f"`{one.spec.verify}` says so, but gives no result that `{there.tool}` could have"
                     raise unknown(there, f"{what}: at {problems[0].path or '/'}: {problems[0].message}", True)
-                outcome = Recorded(await self._value(one, result))
-                done = await self._completed(self._renewed(one, there), one.spec, outcome)
+                outcome = Recorded(await self._records.value(one.spec, one.context.tenant, result))
+                done = await self._records.completed(self._renewed(one, there), one.spec, outcome)
                 await self._keep_for(there, done, one.spec)
                 found = await self._call(self._effects.change, there, done)
                 return Done(outcome.value, is_recorded=True) if found is None else found
@@ -294,20 +293,24 @@ class EffectClaims:
             # Nothing was done. No other attempt meets a freed claim, so where a key is kept for other places, the
             # record from before is put back.
             before = one.before if one.spec.key.keep_ms else None
-            await self._call(self._effects.change, claim, before or self._ended(claim, FREED, one.spec))
+            await self._call(
+                self._effects.change, claim, before or self._records.ended(claim, FREED, one.spec)
+            )
             raise
         except StepFailure as failure:
             if not leaves_doubt(failure.code, failure.kind, failure.happened):
                 failed = replace(
-                    self._ended(claim, FAILED, one.spec),
+                    self._records.ended(claim, FAILED, one.spec),
                     code=failure.code,
                     message=quoted(failure.message, MOST_MESSAGE),
                     kind=failure.kind,
                 )
                 await self._call(self._effects.change, claim, failed)
             raise
-        outcome = Recorded(await self._value(one, result), tuple(one.context.rows))
-        done = await self._completed(claim, one.spec, outcome)
+        outcome = Recorded(
+            await self._records.value(one.spec, one.context.tenant, result), tuple(one.context.rows)
+        )
+        done = await self._records.completed(claim, one.spec, outcome)
         found = await self._call(self._effects.change, claim, done)
         if found is not None and found.owner != claim.owner:
             # Our time was over, and another attempt was told that it had not happened, or has found that it had. Its
@@ -319,31 +322,8 @@ class EffectClaims:
             if one.spec.key.keep_ms:
                 await self._keep(done)
             if found.status == COMPLETED:
-                return await self._recorded(found, claim)
+                return await self._records.recorded(found, claim)
         return Done(outcome.value, outcome.rows)
-
-    async def _completed(self, claim: Effect, spec: ToolSpec, outcome: Recorded) -> Effect:
-        """The effect with its outcome: in the item, or in a blob if it is large."""
-        data, ref = encode(outcome), ""
-        if len(data) > 2 * self._limits.inline_bytes:
-            data, ref = b"", await self._call(self._blobs.put, claim.tenant, data, self._period(spec))
-        return replace(self._ended(claim, COMPLETED, spec), data=data, ref=ref)
-
-    def _ended(self, claim: Effect, status: str, spec: ToolSpec) -> Effect:
-        """The effect with how it ended: remembered for longer than its saga lasts, shared as long as its tool says."""
-        now, keep, lasts = self._clock.now(), spec.key.keep_ms, self._lasts(spec)
-        return replace(
-            claim,
-            status=status,
-            updated=now,
-            shared_until=now + keep if keep else 0,
-            expires=-(-(now + lasts) // 1_000) * 1_000,  # in whole seconds, as the table's time to live is
-        )
-
-    def _lasts(self, spec: ToolSpec) -> int:
-        """How long it is remembered what came of an effect, in ms."""
-        days = max(self._limits.effect_ttl_days, self._limits.saga_days)
-        return max(days * DAY_MS, spec.key.keep_ms)
 
     async def _keep_for(self, there: Effect, done: Effect, spec: ToolSpec) -> None:
         """Keep the result of another place's claim, which is about to be recorded as this place's."""
@@ -359,34 +339,4 @@ class EffectClaims:
 
     async def _given(self, one: _Try, there: Effect) -> Done:
         check_about(there, one.claim.about)
-        return await self._recorded(there, one.claim)
-
-    async def _value(self, one: _Try, result: Any) -> Value:
-        """The result as a value. Raises `StepFailure` for one that is too large: the claim stays, for it has happened."""
-        data = encode(result)
-        if len(data) > self._limits.result_bytes:
-            limit = self._limits.result_bytes
-            raise StepFailure("result_too_large", f"the result is larger than {limit} bytes")
-        if len(data) <= self._limits.inline_bytes:
-            return Value(v=result)
-        ref = await self._call(self._blobs.put, one.context.tenant, data, self._period(one.spec))
-        return Value(ref=ref, size=len(data))
-
-    def _period(self, spec: ToolSpec) -> str:
-        """Where what came of an effect goes: the last saga that is given it may only just have begun then."""
-        now, limits = self._clock.now(), self._limits
-        life = (limits.saga_days + limits.retention_days) * DAY_MS
-        return period_of(now, now + self._lasts(spec) + life)
-
-    async def _recorded(self, there: Effect, mine: Effect) -> Done:
-        """The recorded result. Only the saga that acted gets the rows: its entry writes them, however often it is tried."""
-        data = there.data or await self._call(self._blobs.get, there.tenant, there.ref)
-        outcome = decode(data)
-        is_own = (there.scope or there.saga) == (mine.scope or mine.saga)
-        return Done(
-            outcome.value,
-            outcome.rows if is_own else (),
-            is_recorded=True,
-            is_own=is_own,
-            is_here=place_of(there) == place_of(mine),
-        )
+        return await self._records.recorded(there, one.claim)

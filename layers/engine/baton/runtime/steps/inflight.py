@@ -1,6 +1,6 @@
-"""The steps of one saga that are running in this invocation: start, wait, collect, cut off.
+"""The attempts of one saga that are running in this invocation: start, wait, collect, cancel.
 
-Which steps, and what their outcomes mean, is decided elsewhere (core/decide/decide.py, runner.py).
+Which steps begin, and what their outcomes mean, is decided elsewhere (core/decide/decide.py, worker/runner.py). How one attempt goes is in steps.py.
 """
 
 from __future__ import annotations
@@ -43,9 +43,12 @@ class _RunningAttempt(Struct, frozen=True, eq=False):
 class InFlight:
     """Running attempts by slot.
 
-    `_full`: tools that had no room in this process, with when to ask again and the pause before that. `_dying`: attempts
-    that were cancelled and whose costs the log may still lack. `_fault`: the fault that kept the engine from finishing
-    one.
+    `_full`: tools that had no room in this process, with when to ask again and the pause before that. `_fault`: the fault that
+    kept the engine from finishing one. `_cancelled`: attempts that were cancelled here, or ended by such a fault, whose costs
+    the log may still lack. A tool may take its time to end, so that one stays there until its costs were given out as an outcome.
+
+    An attempt is cancelled because its invocation ends (`cut_off`), because of a fault (`rescue`), because the saga was told to
+    stop (`abort`), because the log no longer waits for it (`cancel_unneeded`), or because nothing here is carried on (`cancel_all`).
     """
 
     def __init__(
@@ -57,13 +60,13 @@ class InFlight:
         self._deadline = deadline
         self._limits = context.limits
         self._running: dict[str, _RunningAttempt] = {}
-        self._dying: list[_RunningAttempt] = []
+        self._cancelled: list[_RunningAttempt] = []
         self._begun = 0
         self._full: dict[str, tuple[int, int]] = {}
         self._ask_again: int | None = None
         self._fault: BaseException | None = None
         self._alarm = Alarm()
-        self._news: asyncio.Future[None] | None = None
+        self._woken: asyncio.Future[None] | None = None
 
     @property
     def slots(self) -> KeysView[str]:
@@ -71,9 +74,9 @@ class InFlight:
 
     @property
     def unpaid(self) -> list[str]:
-        """The slots of which the log does not know yet what was spent there: those that run, and those that die."""
+        """The slots of which the log does not know yet what was spent there: those that run, and those that were cancelled."""
         running = list(self._running)
-        return running + [one.step.slot for one in self._dying] if self._dying else running
+        return running + [one.step.slot for one in self._cancelled] if self._cancelled else running
 
     @property
     def is_busy(self) -> bool:
@@ -104,7 +107,7 @@ class InFlight:
                 usage: list[Usage] = []
                 attempt = self._steps.run(state, step, traceparent, spent, usage)
                 task = asyncio.create_task(attempt, name=f"{state.origin.saga}/{step.slot}")
-                task.add_done_callback(self._tell)
+                task.add_done_callback(self._wake)
                 self._running[step.slot] = _RunningAttempt(step, now, spent, usage, task)
                 self._begun += 1
         return wants_more
@@ -118,16 +121,16 @@ class InFlight:
         until = until if self._ask_again is None else min(until, self._ask_again)
         left = max(until - self._clock.now(), 0) / 1_000
         if not any(one.task.done() for one in self._running.values()):
-            self._news = asyncio.get_running_loop().create_future()
+            self._woken = asyncio.get_running_loop().create_future()
             try:
-                await self._alarm.within(left, self._news)
+                await self._alarm.within(left, self._woken)
             except Overdue:
                 return
 
-    def _tell(self, _: asyncio.Task[Outcome]) -> None:
+    def _wake(self, _: asyncio.Task[Outcome]) -> None:
         """One that runs is done."""
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
 
     def collect(self, state: State) -> list[Outcome]:
         """The outcomes of all that are done. An engine fault inside a step comes out of `check`."""
@@ -146,7 +149,7 @@ class InFlight:
                 continue
             if fault is not None:
                 self._fault = self._fault or fault
-                self._dying.append(one)  # what it has spent is spent
+                self._cancelled.append(one)  # what it has spent is spent
                 continue
             outcome = one.task.result()
             if outcome.why:  # it was not carried through, which tells nothing of its time
@@ -177,81 +180,84 @@ class InFlight:
         outcomes = self.collect(state)
         now = self._clock.now()
         for one in late:
-            self._dying.remove(one)  # its outcome says what it has spent
+            self._cancelled.remove(one)  # its outcome says what it has spent
             self._durations.cut_off(state.origin.graph, one.step.node.name, now - one.started)
             outcomes.append(self._interrupted(one))
         return outcomes
 
     async def rescue(self, state: State) -> list[Outcome]:
         """After a fault: stop all. What the steps have spent or may have done that did not finish, and the outcomes of others."""
-        await self._interrupt(self._dying)
+        await self._interrupt(self._cancelled)
         finished = self.collect(state)
-        gone, self._dying = self._dying, []
-        stopped = [replace(self._end_of(one), why=FAULT, halt=None) for one in gone if _may_matter(one)]
+        gone, self._cancelled = self._cancelled, []
+        stopped = [replace(self._outcome_of(one), why=FAULT, halt=None) for one in gone if _may_matter(one)]
         return [*stopped, *finished]
 
     async def _interrupt(self, others: Sequence[_RunningAttempt] = ()) -> list[_RunningAttempt]:
-        """Cancel what is running and wait for it, and for `others`. Those that have no outcome of their own are dying now."""
+        """Cancel what is running and wait for it, and for `others`. Returns those that have no outcome of their own."""
         running = list(self._running.values())
         for one in running:
             one.task.cancel()
         await self._wait_for([*running, *others])
         late = [one for one in running if not one.task.done() or one.task.cancelled()]
-        self._drop([one.step.slot for one in late])
+        self._cancel([one.step.slot for one in late])
         return late
 
     async def abort(self, slots: Collection[str] = ()) -> list[Outcome]:
         """Cancel what is running at these slots, or all of it. What has an outcome finished just now, has cost money, or may have acted."""
-        gone = self._drop([slot for slot in self._running if not slots or slot in slots])
+        gone = self._cancel([slot for slot in self._running if not slots or slot in slots])
         await self._wait_for(gone)
-        self._dying = [one for one in self._dying if one not in gone]
+        self._cancelled = [one for one in self._cancelled if one not in gone]
         return [
             end
             for one in gone
             # What may happen only once may have happened: the log has to know.
-            if (end := self._end_of(one)).cost or _result_of(one) or one.step.node.effect == ONCE
+            if (end := self._outcome_of(one)).cost or _result_of(one) or one.step.node.effect == ONCE
         ]
 
-    async def let_go(self, state: State) -> list[Outcome]:
+    async def cancel_unneeded(self, state: State) -> list[Outcome]:
         """Cancel the attempts at slots that the log no longer waits for.
 
-        Returns what those have spent that are gone since this was asked. The saga does not wait for one that is slow to
-        die: it will be among those of another time.
+        Returns the costs of those that have ended by now, also of some that were cancelled before. The saga does not wait for
+        one that is slow to end: a later call returns its costs.
         """
         self._ask_again = None
-        if not (self._running or self._dying):
+        if not (self._running or self._cancelled):
             return []
-        gone = self._drop([slot for slot in self._running if slot not in state.tokens])
-        if not self._dying:
+        unneeded = self._cancel([slot for slot in self._running if slot not in state.tokens])
+        if not self._cancelled:
             return []
-        await self._wait_for([one for one in gone if one.spent], AT_ONCE_S)
-        return self._spent_by([one for one in self._dying if one.task.done()])
+        # One that has spent something may use up the budget of what comes next.
+        await self._wait_for([one for one in unneeded if one.spent], AT_ONCE_S)
+        return self._costs_of([one for one in self._cancelled if one.task.done()])
 
-    async def end(self) -> list[Outcome]:
+    async def cancel_all(self) -> list[Outcome]:
         """Cancel all attempts and wait briefly for their ends; those that do not end are abandoned. Returns their costs."""
-        self._drop(list(self._running))
-        await self._wait_for(self._dying)
-        return self._spent_by(self._dying)
+        self._cancel(list(self._running))
+        await self._wait_for(self._cancelled)
+        return self._costs_of(self._cancelled)
 
-    def _drop(self, slots: Collection[str]) -> list[_RunningAttempt]:
-        gone = [self._running.pop(slot) for slot in slots]
-        for one in gone:
+    def _cancel(self, slots: Collection[str]) -> list[_RunningAttempt]:
+        """Cancel the attempts at these slots. They do not run any more, and count as cancelled until their costs are known."""
+        cancelled = [self._running.pop(slot) for slot in slots]
+        for one in cancelled:
             one.task.cancel()
-            one.task.remove_done_callback(self._tell)
-            one.task.add_done_callback(_hear)
-        self._dying += gone
-        return gone
+            one.task.remove_done_callback(self._wake)
+            one.task.add_done_callback(_retrieve)
+        self._cancelled += cancelled
+        return cancelled
 
-    async def _wait_for(self, gone: Sequence[_RunningAttempt], seconds: float | None = None) -> None:
-        if tasks := [one.task for one in gone if not one.task.done()]:
+    async def _wait_for(self, attempts: Sequence[_RunningAttempt], seconds: float | None = None) -> None:
+        if tasks := [one.task for one in attempts if not one.task.done()]:
             await asyncio.wait(tasks, timeout=self._deadline.reserve / 6_000 if seconds is None else seconds)
 
-    def _spent_by(self, gone: Sequence[_RunningAttempt]) -> list[Outcome]:
-        """The costs of these attempts, which are then forgotten: the log records them once."""
-        self._dying = [one for one in self._dying if one not in gone]
-        return spent_by(map(self._end_of, gone))
+    def _costs_of(self, ended: Sequence[_RunningAttempt]) -> list[Outcome]:
+        """The costs of these cancelled attempts, which are then forgotten: the log records them once."""
+        self._cancelled = [one for one in self._cancelled if one not in ended]
+        return spent_by(map(self._outcome_of, ended))
 
-    def _end_of(self, one: _RunningAttempt) -> Outcome:
+    def _outcome_of(self, one: _RunningAttempt) -> Outcome:
+        """Its own outcome where it came to one, else that it was interrupted."""
         return _result_of(one) or self._interrupted(one)
 
     def _interrupted(self, one: _RunningAttempt) -> Outcome:
@@ -293,7 +299,7 @@ def _result_of(one: _RunningAttempt) -> Outcome | None:
     return task.result() if has_one else None
 
 
-def _hear(task: asyncio.Task[Outcome]) -> None:
+def _retrieve(task: asyncio.Task[Outcome]) -> None:
     """Retrieve the exception, so that asyncio does not complain about what was dropped on purpose."""
     if not task.cancelled():
         task.exception()

@@ -1,13 +1,12 @@
 """The outer loop of one saga in one invocation: take, load, decide, perform, append, release.
 
-All decisions are core/decide/decide.py's. A stale runner stops itself: past its lease it appends nothing and
+Loading is in loading.py, what is done after a fault in faults.py. All decisions are core/decide/decide.py's. A stale runner stops itself: past its lease it appends nothing and
 starts no step.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -23,21 +22,17 @@ from baton.core.decide.commands import (
     TendChildren,
     UndoChildren,
 )
-from baton.core.decide.context import Found
-from baton.core.decide.decide import Advance, advance
+from baton.core.decide.decide import Advance
 from baton.core.decide.outcomes import refused
-from baton.core.decide.program import Program
 from baton.core.log import events as ev
 from baton.core.log.folding.inbox import before_the_end
 from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
-from baton.ports import Head, Message, SagaRef
+from baton.ports import Message, SagaRef
 from baton.runtime.engine.log_writer import LogWriter, Superseded
 from baton.runtime.engine.parts import Parts
 from baton.runtime.engine.run import Run
 from baton.runtime.invocation.deadline import Deadline
 from baton.runtime.log.history import History
-from baton.runtime.log.lease import Lease
-from baton.runtime.money.billed import Left
 from baton.runtime.performers.base import CommandPerformer
 from baton.runtime.performers.cancel_children import ChildCanceller
 from baton.runtime.performers.cancel_responses import ResponseCanceller
@@ -47,7 +42,9 @@ from baton.runtime.performers.run_steps import StepStarter
 from baton.runtime.performers.send_notices import NoticeSender
 from baton.runtime.performers.stop_steps import StepStopper
 from baton.runtime.performers.tend_children import ChildTender
-from baton.runtime.steps.inflight import InFlight, spent_by, undecided
+from baton.runtime.steps.inflight import InFlight
+from baton.runtime.worker.faults import Faults
+from baton.runtime.worker.loading import Loader
 
 logger = logging.getLogger("baton.worker")
 
@@ -65,11 +62,13 @@ class Runner:
         self._p = parts
         self._deadline = deadline or parts.deadline
         self._log = log = LogWriter(parts)
-        self._stop, self._cancel = StepStopper(), ChildCanceller(parts)
+        self._loader, self._faults = Loader(parts, log), Faults(parts, log)
+        self._cancel = ChildCanceller(parts)
         self._tender, self._responses = ChildTender(parts, log, self._cancel), ResponseCanceller(parts)
         self._performers: dict[type[Command], CommandPerformer[Any]] = {
             FetchValues: ValueFetcher(parts),
             JudgeConditions: ConditionJudge(parts),
+            StopSteps: StepStopper(),
             RunSteps: StepStarter(parts),
             TendChildren: self._tender,
             UndoChildren: _LazyUndoer(parts, log),
@@ -86,16 +85,18 @@ class Runner:
         try:
             lease = await self._p.leases.acquire(ref, message, alone=alone)
         except EngineFault:
-            await self._give_up(ref, limits.fault_pause_ms)
+            await self._faults.give_up(ref, limits.fault_pause_ms)
             raise
         if isinstance(lease, str):
             return lease
         self._p.live.hold(ref, lease.epoch, lease.before.watched)
-        steps = InFlight(self._p.context, self._p.steps, self._p.durations, self._deadline)
+        attempts = InFlight(self._p.context, self._p.steps, self._p.durations, self._deadline)
         history, teller = History(self._p.log, self._p.blobs, self._p.call, ref), self._p.teller()
         run = None
         try:
-            run = Run(lease, history, await self._load(lease, history), steps, teller, self._deadline)
+            run = Run(
+                lease, history, await self._loader.load(lease, history), attempts, teller, self._deadline
+            )
             self._tender.begin(run)
             return await self._carry(run)
         except Superseded:
@@ -103,120 +104,29 @@ class Runner:
         except Exception as error:
             is_unreadable = isinstance(error, Unreadable)
             if run is not None:  # else it was its own log that could not be read
-                await self._rescue(run)
-            await steps.end()
+                await self._faults.rescue(run)
+            await attempts.cancel_all()
             pause = limits.unreadable_pause_ms if is_unreadable else limits.fault_pause_ms
-            await self._give_up(ref, pause, run)
+            await self._faults.give_up(ref, pause, run)
             raise
         finally:
             teller.stop()
             self._p.live.drop(ref)
-            await steps.end()
+            await attempts.cancel_all()
             await self._p.ledger.drain(ref)
             await self._p.steps.drain()
 
-    async def _give_up(self, ref: SagaRef, pause: int, run: Run | None = None) -> None:
-        """Give the lease back after a fault, or else say in the log that it will run out without a death; best effort.
-
-        A store may refuse what its indexes show, and append all the same: an entry is in none.
-        """
-        now, end = self._p.clock.now(), self._p.invocation.deadline - self._p.limits.answer_ms // 2
-        soon = end if run is None else now + (end - now) // 2
-        if await self._p.leases.give_up(ref, pause, soon) or run is None:
-            return
-        run.history.hurry(self._p.call.until(end))
-        try:
-            while run.history.state.ended is None:
-                if await self._log.append(run.lease, run.history, (ev.GaveUp(),)):
-                    return
-                await self._log.news(run.lease, run.history)
-        except Exception:  # whatever it is, the fault before it is the one to be told of
-            logger.warning("a death will be counted", exc_info=True, extra={"saga": ref.id})
-
-    async def _rescue(self, run: Run) -> None:
-        """After a fault, append finished outcomes and the costs of stopped steps. Undecidable outcomes count as stopped."""
-        try:
-            rescued = await run.steps.rescue(run.history.state)
-            self._p.ledger.leave(str(run.lease.ref))  # those that ended by the fault have settled nothing
-            before = run.history.unanswered
-            if before is not None and await self._log.put(run.lease, run.history, *before):
-                run.outcomes = run.outcomes[run.sent :]
-            run.outcomes = [*rescued, *run.outcomes]
-            run.in_turn, size = False, len(run.outcomes)  # none waits for children that are to be cancelled
-            while run.outcomes:
-                step, appended = self._advance_by(run, together=True, size=size), False
-                try:
-                    slim = await self._p.slim(run.history.state.origin, step.events)
-                    appended = not slim or await self._log.append(run.lease, run.history, slim, step.rows)
-                    instead = None if step.taken else undecided(run.outcomes[0])  # it lacks something
-                except RowsRefused as error:
-                    instead = refused(run.outcomes[0], str(error))
-                if instead is not None:
-                    if size == 1:
-                        run.outcomes[0] = instead
-                    size = max(size // 2, 1)  # until it is found which of them it is
-                    continue
-                if appended:
-                    run.outcomes = run.outcomes[step.taken :]
-                elif await self._log.news(run.lease, run.history):
-                    run.outcomes = spent_by(run.outcomes)
-                size = len(run.outcomes)
-        except Exception:  # whatever it is, the fault before it is the one to be told of
-            logger.warning("not rescued", exc_info=True, extra={"saga": run.lease.ref.id})
-
-    async def _load(self, lease: Lease, history: History) -> Program:
-        entries = await history.load(lease.before)
-        if history.state.version == 0:
-            await self._p.starter.put_entry_one(lease.before)
-            entries = await history.catch_up()
-        if history.state.epoch > lease.epoch:
-            raise Superseded
-        program = await self._p.catalog.program(lease.ref.tenant, history.state.origin.graph)
-        self._p.durations.learn(history.state.origin.graph, entries)
-        if lease.dead is not None and not _gave_up(lease.dead, entries):
-            # Before the entry: a worker that stood still meanwhile learns from the entry that it is too late.
-            dead = lease.dead
-            holders = (dead.owner, *_silent_deaths(dead, entries))
-            left = await self._p.ledger.revived(history.state, program.graph, dead.until, holders)
-            await self._record_death(lease, history, left)
-        await self._check_money(lease, history, program)
-        return program
-
-    async def _check_money(self, lease: Lease, history: History, program: Program) -> None:
-        """A saga whose user may spend nothing more today is parked before any step of it begins."""
-        parked = await self._p.ledger.blocked(history.state, program.graph)
-        while parked is not None and history.state.parked is None and history.state.ended is None:
-            if await self._log.append(lease, history, (parked,)):
-                return
-            await self._log.news(lease, history)
-
-    async def _record_death(self, lease: Lease, history: History, left: Left) -> None:
-        """The first entry of a revival is also the fence that stops the old invocation for good."""
-        dead = lease.dead
-        while dead is not None and history.state.ended is None:
-            now = self._p.clock.now()
-            death = ev.Revived(
-                dead=dead.owner,
-                dead_epoch=dead.epoch,
-                dead_until=dead.until,
-                at=now,
-                assumed=left.costs,
-                tokens=left.tokens,
-            )
-            if await self._log.append(lease, history, (death,)):
-                return
-            await self._log.news(lease, history)
-
     async def _carry(self, run: Run) -> str:
+        """Record, perform, wait, until nothing is left to do here and the lease is given back."""
         while True:
             decision = await self._record(run)
-            run.steps.check()
+            run.attempts.check()
             if await self._perform(run, decision):
                 continue
-            if run.steps.is_busy or self._is_near(run, decision.again):
+            if run.attempts.is_busy or self._is_near(run, decision.again):
                 await self._wait(run, decision)
                 continue
-            if owed := await run.steps.end():
+            if owed := await run.attempts.cancel_all():
                 run.outcomes += owed
                 continue
             state = run.history.state
@@ -239,19 +149,19 @@ class Runner:
         """Perform the decision. True when more is known now, so that a new decision is due."""
         run.wants_more, run.looks_at = decision is _CUT_SHORT, None
         if (stop := decision.of(StopSteps)) is not None:
-            return await self._stop.perform(run, stop)
-        if owed := await run.steps.let_go(run.history.state):
+            return await self._performers[StopSteps].perform(run, stop)
+        if owed := await run.attempts.cancel_unneeded(run.history.state):
             run.outcomes += owed
             return True
         self._log.check_lease(run.lease)
-        self._p.ledger.see(run.history.state, run.steps.unpaid)
+        self._p.ledger.see(run.history.state, run.attempts.unpaid)
         for command in decision.commands:
             if command.when == "after" and await self._performers[type(command)].perform(run, command):
                 return True
         return False
 
     async def _record(self, run: Run) -> Decision:
-        """Append the events of the outcomes. Returns the decision that holds afterwards.
+        """Decide, and append what the decision records, until nothing is left to record. Returns the decision that holds then.
 
         `_CUT_SHORT` when more is to be appended than this invocation has time for: rounds that run nothing, or
         children that are to be cancelled before.
@@ -259,82 +169,74 @@ class Runner:
         together = True
         while True:
             self._log.check_lease(run.lease)
-            step = await self._advance(run, together)
-            events = step.events
-            if events and isinstance(events[-1], ev.SagaEnded) and run.steps.unpaid:
-                # Nothing may follow an end: steps that the saga no longer needs report their costs before it.
-                run.outcomes = [*await run.steps.end(), *run.outcomes]
+            advance = await self._advance(run, together)
+            events, decision = advance.events, advance.decision
+            if events and isinstance(events[-1], ev.SagaEnded) and run.attempts.unpaid:
+                # Nothing may follow an end: attempts that the saga no longer needs report their costs before it.
+                run.outcomes = [*await run.attempts.cancel_all(), *run.outcomes]
                 continue
-            if step.decision.acts_first and not events:
-                # Only once the reason is in the log: a child that ends without one would fail its parent.
-                events = await self._cancel.act_first(run, step.decision)
-                run.in_turn = events == step.decision.record
-                if not events and step.taken == len(run.outcomes):
+            if decision.acts_first and not events:
+                # Other sagas are asked to stop, or started, before the entry that relies on it; and only once the reason
+                # is in the log: a child that ends without one would fail its parent.
+                events = await self._cancel.act_first(run, decision)
+                run.in_turn = events == decision.record
+                if not events and advance.taken == len(run.outcomes):
                     return _CUT_SHORT
-            if not events and not step.more:
+            if not events and not advance.more:
                 run.outcomes = []
-                return step.decision
+                return decision
             slim = run.teller.with_news(await self._p.slim(run.history.state.origin, events))
-            run.sent, after = step.taken, step.state if slim is step.events else None
-            before = run.history.state.open
+            # The state after the entry is known where it holds the very events that were decided.
+            after = advance.state if slim is advance.events else None
+            open_before = run.history.state.open
+            run.sent = advance.taken
             try:
-                appended = not slim or await self._log.append(run.lease, run.history, slim, step.rows, after)
+                appended = not slim or await self._log.append(
+                    run.lease, run.history, slim, advance.rows, after
+                )
             except RowsRefused as error:
                 if not together:
-                    taken = (refused(one, str(error)) for one in run.outcomes[: step.taken])
-                    run.outcomes = [*taken, *run.outcomes[step.taken :]]
+                    taken = (refused(one, str(error)) for one in run.outcomes[: advance.taken])
+                    run.outcomes = [*taken, *run.outcomes[advance.taken :]]
                 together = False  # so that no step pays for another one's rows
                 continue
             run.sent = 0
-            if appended:
-                run.outcomes = run.outcomes[step.taken :]
-                if before:
-                    await self._responses.left(run, before, slim)
-                if not (run.teller.noted(slim) or step.more or step.decision.acts_first):
-                    return step.decision
-                if step.more and not run.outcomes and self._deadline.is_spent(self._p.clock.now()):
-                    return _CUT_SHORT
-            else:
+            if not appended:  # another writer was first: decide again by what it has written
                 await self._log.catch_up(run)
+                continue
+            run.outcomes = run.outcomes[advance.taken :]
+            if open_before:
+                await self._responses.left(run, open_before, slim)
+            # The decision was made for the state after the events of `advance`, and holds if the entry had just those.
+            if not (run.teller.noted(slim) or advance.more or decision.acts_first):
+                return decision
+            if advance.more and not run.outcomes and self._deadline.is_spent(self._p.clock.now()):
+                return _CUT_SHORT
 
     async def _advance(self, run: Run, together: bool) -> Advance:
+        """Decide by what is in memory. What the decision lacks (values, answers of conditions) is fetched until it lacks nothing."""
         if len(run.blobs) > BLOBS_KEPT:
             run.blobs.clear()
         run.absent.clear()  # asked for anew with each decision
         if len(run.answers) > ANSWERS_KEPT:
             run.answers.clear()
         while True:
-            step = self._advance_by(run, together)
-            if not step.decision.is_lacking:
-                return step
-            for command in step.decision.commands:
+            advance = run.advance(self._p.clock.now(), self._p.bounds, together=together)
+            if not advance.decision.is_lacking:
+                return advance
+            for command in advance.decision.commands:
                 if command.when == "first":
                     await self._performers[type(command)].perform(run, command)
-
-    def _advance_by(self, run: Run, together: bool, size: int | None = None) -> Advance:
-        """Decide by the state in memory. With a `size`, by so many outcomes; the others count as running still."""
-        later = () if size is None else run.outcomes[size:]
-        return advance(
-            run.program,
-            run.history.state,
-            run.outcomes[:size],
-            self._p.clock.now(),
-            {*run.steps.slots, *(one.slot for one in later)} if later else run.steps.slots,
-            Found(run.blobs, run.answers, run.absent, run.looked, run.entries),
-            self._p.bounds,
-            together=together,
-            in_turn=run.in_turn,
-        )
 
     async def _wait(self, run: Run, decision: Decision) -> None:
         """Wait until a step is done or something is due, then collect the outcomes of steps that are done."""
         now, cut_off = self._p.clock.now(), self._deadline.cut_off
         news_at = run.looks_at or now + self._p.limits.news_every_ms
-        await run.steps.wait(min(cut_off, news_at, decision.due or cut_off))
+        await run.attempts.wait(min(cut_off, news_at, decision.due or cut_off))
         self._log.check_lease(run.lease)
-        run.outcomes += run.steps.collect(run.history.state)
-        if run.steps.slots and self._p.clock.now() >= cut_off:
-            run.outcomes += await run.steps.cut_off(run.history.state)
+        run.outcomes += run.attempts.collect(run.history.state)
+        if run.attempts.slots and self._p.clock.now() >= cut_off:
+            run.outcomes += await run.attempts.cut_off(run.history.state)
         elif not run.outcomes:
             await self._log.catch_up(run)
 
@@ -351,7 +253,7 @@ class Runner:
         if again is None:
             return False
         pause = again - self._p.clock.now()
-        return pause <= self._p.limits.retry_inside_ms and run.steps.has_time(again)
+        return pause <= self._p.limits.retry_inside_ms and run.attempts.has_time(again)
 
     async def _refused(self, run: Run) -> None:
         """A release was refused: read the head, then the log; go on unless the lease is lost."""
@@ -378,15 +280,3 @@ class _LazyUndoer:
         from baton.runtime.performers.undo_children import ChildUndoer
 
         return await ChildUndoer(*self._made).perform(run, command)
-
-
-def _gave_up(dead: Head, entries: Sequence[ev.Entry]) -> bool:
-    """Whether the holder of a lease that ran out has said that it would. It has written nothing after that."""
-    mine = [entry for entry in entries if (entry.epoch, entry.invocation) == (dead.epoch, dead.owner)]
-    return bool(mine) and isinstance(mine[-1].events[-1], ev.GaveUp)
-
-
-def _silent_deaths(dead: Head, entries: Sequence[ev.Entry]) -> tuple[str, ...]:
-    """The worker that wrote last, if another has died since without a word: it may have died before that, and no entry says so."""
-    last = next((one for one in reversed(entries) if one.epoch), None)
-    return (last.invocation,) if last is not None and last.epoch < dead.epoch else ()

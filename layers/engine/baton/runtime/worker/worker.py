@@ -91,11 +91,11 @@ class Worker:
             of.setdefault(message.saga, []).append(delivery)
         for saga, wake in wakes.items():
             receives = max(delivery.receives for delivery in of[saga])
-            run = self._run(parts, runner, wake, receives, alone=len(wakes) == 1)
+            run = self._run_saga(parts, runner, wake, receives, alone=len(wakes) == 1)
             work.append((of[saga], asyncio.create_task(run)))
         try:
             if work:
-                turn = self._turn(parts.deadline.turn)
+                turn = self._watch_queue(parts.deadline.turn)
                 try:
                     await self._until_the_end([task for _, task in work], invocation)
                 finally:
@@ -103,10 +103,10 @@ class Worker:
         finally:
             if self._engine.watch is not None:
                 self._engine.watch.rest()
-        await self._tell(invocation)
+        await self._flush(invocation)
         return [delivery.id for mine, task in work for delivery in mine if delivery.must_come_again(task)]
 
-    async def _tell(self, invocation: Invocation) -> None:
+    async def _flush(self, invocation: Invocation) -> None:
         """Write figures and spans. Whatever they fail by, the sagas are as they are and no message has to come again."""
         engine = self._engine
         try:
@@ -117,7 +117,7 @@ class Worker:
         except Exception:
             logger.exception("no figures or spans of this invocation")
 
-    def _turn(self, turn: Turn) -> asyncio.Future[None]:
+    def _watch_queue(self, turn: Turn) -> asyncio.Future[None]:
         if self._queue is None:
             return asyncio.get_running_loop().create_future()
         engine = self._engine
@@ -133,7 +133,7 @@ class Worker:
         if late:
             await asyncio.wait(late, timeout=limits.answer_ms / 4_000)
 
-    async def _run(
+    async def _run_saga(
         self, parts: Parts, runner: Runner, message: Message, receives: int, *, alone: bool
     ) -> _Verdict:
         """One saga. Never raises, so that others are unharmed."""

@@ -1,6 +1,6 @@
 """Loads the tools of an application, and checks what they say of each other and of standard tools.
 
-How a tool is declared is in define.py. What the command line says of a module that does not import is in cli/documents/app.py.
+How a tool is declared is in tools/define.py. What the command line says of a module that does not import is in cli/documents/app.py.
 """
 
 from __future__ import annotations

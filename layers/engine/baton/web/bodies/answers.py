@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, WithJsonSchema
 from baton.core.effects.risk import ACTIONS
 from baton.core.effects.toolspec import EFFECTS
 from baton.core.log.events import Event
+from baton.core.nodes.registry import KINDS
 from baton.web.bodies.failing import FailingStep, FailureHandler, ParkedAs, Question
 from baton.web.bodies.models import (
     ITEM,
@@ -28,6 +29,12 @@ from baton.web.bodies.models import (
 )
 from baton.web.bodies.undoing import Undoing
 
+STATES = dict.fromkeys(
+    (
+        *("joining", "waiting", "ready", "held", "retrying", "asking", "running"),
+        *(kind.active for kind in KINDS.values()),
+    )
+)
 KINDS_OF_EVENT = tuple(str(kind.__struct_config__.tag) for kind in get_args(Event))
 
 # ---- the service itself
@@ -150,7 +157,7 @@ class ActiveNode(SparseAnswer):
     iteration: list[int]
     item: str = Field("", description=ITEM)
     label: str = Field("", description=LABEL)
-    state: Literal["joining", "waiting", "child", "ready", "held", "retrying", "asking", "running"]
+    state: Annotated[str, WithJsonSchema({"type": "string", "enum": list(STATES)})]
     turn: int | None = Field(None, description="Of an agent at work: the number of its turn.")
     calls: int | None = Field(None, description="Of an agent at work: the calls that it has made.")
     tokens: int | None = Field(

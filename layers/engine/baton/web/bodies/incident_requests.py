@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from baton.runtime.desks.incidents import MOST_NOTE
-from baton.web.bodies.requests import Body
+from baton.web.bodies.reading import Body
 
 
 class AcknowledgeBody(Body):

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from baton.runtime.desks.letter_desk import MOST_REDRIVEN
 from baton.runtime.engine.request import SAGA_ID
-from baton.web.bodies.requests import Body
+from baton.web.bodies.reading import Body
 
 _MAX_REASON = 500
 

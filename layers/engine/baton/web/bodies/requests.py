@@ -1,67 +1,37 @@
-"""Request bodies and headers: parse, check, and say exactly what is wrong with them.
+"""The bodies of requests about sagas, and to open a breaker. Their docstrings are their descriptions in the OpenAPI document.
 
-Queries are in web/parameters.py. The docstrings of the bodies are their descriptions in the OpenAPI document.
+How a body is read is in reading.py; what people say to questions, in people_requests.py.
 """
 
 from __future__ import annotations
 
-import base64
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from msgspec import UNSET
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
-    ValidationError,
     WithJsonSchema,
     model_validator,
 )
 
-from baton.core.documents.text import parse_document
-from baton.core.expressions import escape
 from baton.core.expressions.durations import LONGEST_S, PATTERN, SHORTEST_S, parse_duration
-from baton.core.expressions.spelling import nearest
 from baton.core.failures.classes import code_of
 from baton.core.failures.codes import CODE_PATTERN
-from baton.core.log.answers import ACTIONS, APPROVE, DONE, MAX_COMMENT, REJECT, SUBMIT, Answer
 from baton.core.log.folding.callbacks import FAILURE, HEARTBEAT, SUCCESS, Said
 from baton.core.log.records import Failure, failed_with
 from baton.core.money import MOST_USD, amount_of, micro_dollars
 from baton.core.outside.cloudevents import LONGEST_KEY
-from baton.errors import InvalidInput, Problem, TooLarge, UserError
+from baton.web.bodies.reading import Body, whole
 
-MAX_KEY = 255
 _DOLLARS = r"^(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?$"
-B = TypeVar("B", bound="Body")
-
-
-# Pydantic's messages in the words of JSON.
-_PLAIN_WORDS = {
-    "missing": "`{name}` is missing",
-    "string_type": "must be a string",
-    "bool_type": "must be `true` or `false`",
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
-    "int_type": "must be a whole number",
-    "string_too_short": "must not be empty",
-    "string_too_long": "has at most {max_length} characters; this one has {length}",
-    "greater_than_equal": "must be at least {ge}",
-}
 
 
 def _grace(value: Any) -> int:
     return 0 if value == 0 and not isinstance(value, bool) else parse_duration(value)
-
-
-def whole(value: Any) -> Any:
-    """JSON knows one kind of number: 1.0 is a whole one."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _micro_dollars(value: Any) -> int:
@@ -90,12 +60,6 @@ _BUDGET_SCHEMA = {
     ],
     "default": 0,
 }
-
-
-class Body(BaseModel):
-    """Read strictly: a number is no text, and a text is no number."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)  # few are read by a process
 
 
 class StartBody(Body):
@@ -251,66 +215,6 @@ class CallbackBody(Body):
         )
 
 
-class RemindBody(Body):
-    """A question of a saga."""
-
-    ask: str = Field(
-        min_length=1, max_length=500, description="The question's id, as the saga shows it in `questions`."
-    )
-
-
-class ClaimBody(RemindBody):
-    """A question that the caller wants to answer, or gives back."""
-
-    release: bool = Field(
-        False,
-        description="The question is for all of its audience again; by the user who has it, or an operator.",
-    )
-
-
-class AnswerBody(RemindBody):
-    """What a person says to a question of a saga."""
-
-    action: str = Field(
-        min_length=1,
-        max_length=64,
-        description="One of the question's `options`: of a step that failed `retry`, `use` (this output) or `fail`; of "
-        "other questions `approve` or `reject`, `submit`, `done`, or the id of one of its choices.",
-        examples=[*ACTIONS, APPROVE, REJECT, SUBMIT, DONE],
-    )
-    arguments: dict[str, JsonValue] = Field(
-        {},
-        description="With `retry`: these take the place of the step's arguments of the same names. The question's "
-        "`arguments` says which an answer may change.",
-    )
-    output: JsonValue = Field(None, description="With `use`: what takes the place of the step's output.")
-    data: JsonValue = Field(None, description="With `submit`: the data that fit the question's `schema`.")
-    comment: str = Field("", max_length=MAX_COMMENT, description="What the person has to say besides.")
-
-    def answer(self) -> Answer:
-        given = {name: getattr(self, name) for name in ("output", "data") if name in self.model_fields_set}
-        return Answer(
-            ask=self.ask, action=self.action, arguments=self.arguments, comment=self.comment, **given
-        )
-
-
-class ConfirmBody(Body):
-    """What the reader of a message answers."""
-
-    token: str = Field(
-        min_length=1,
-        max_length=4_096,
-        description="What stands behind the `#` of the link. It is good for a quarter of an hour, and ends with an answer.",
-    )
-    action: str = Field(min_length=1, max_length=64, description="One of the question's `options`.")
-    data: JsonValue = Field(None, description="With `submit`: the data that fit the question's `schema`.")
-    comment: str = Field("", max_length=MAX_COMMENT, description="What the person has to say besides.")
-
-    def answer(self) -> Answer:
-        data = self.data if "data" in self.model_fields_set else UNSET
-        return Answer(ask="", action=self.action, data=data, comment=self.comment)
-
-
 class ResumeBody(Body):
     """What the saga may spend from now on."""
 
@@ -334,57 +238,3 @@ class ForkBody(Body):
 
     version: Annotated[int, BeforeValidator(whole)] = Field(ge=1, description="A version of the log.")
     reason: str = Field("", max_length=500)
-
-
-def text_of(body: str, is_base64: bool, limit: int) -> str:
-    """The body as text. Raises `TooLarge` or `UserError`."""
-    try:
-        raw = base64.b64decode(body, validate=True) if is_base64 else body.encode()
-        if len(raw) > limit:
-            raise TooLarge(f"a request body has at most {limit} bytes; this one has {len(raw)}")
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        raise UserError(f"the body is not UTF-8: byte {error.start}") from error
-    except ValueError as error:
-        raise UserError(f"the body cannot be decoded: {error}") from error
-
-
-def read_body(model: type[B], text: str) -> B:
-    """The body as a model. Raises `MalformedDocument` or `InvalidInput` with every problem and its place.
-
-    Read as strictly as a workflow document: what the log could not hold as it is (NaN, 1e999, half a
-    surrogate pair, a key that is there twice) is refused, not changed.
-    """
-    document = parse_document(text if text.strip() else "{}", json_only=True)
-    if not isinstance(document.value, dict):
-        problem = document.locate(Problem("", "must be an object"))
-        raise InvalidInput("the body must be a JSON object", (problem,))
-    try:
-        return model.model_validate(document.value)
-    except ValidationError as error:
-        details = error.errors(include_url=False)
-        problems = tuple(document.locate(_problem(model, detail)) for detail in details)
-        raise InvalidInput(f"at {problems[0].path or '/'}: {problems[0].message}", problems) from error
-
-
-def _problem(model: type[BaseModel], detail: Any) -> Problem:
-    pointer = "".join(f"/{escape(step)}" for step in detail["loc"])
-    if detail["type"] == "extra_forbidden":
-        name = str(detail["loc"][-1])
-        return Problem(pointer, f"`{name}` is not known here", nearest(name, model.model_fields))
-    if detail["type"] == "literal_error":
-        words = re.findall("'([^']*)'", detail["ctx"]["expected"])
-        known = detail["ctx"]["expected"].replace("'", "`")
-        return Problem(pointer, f"must be {known}", nearest(str(detail["input"])[:40], words))
-    if (plain := _PLAIN_WORDS.get(detail["type"])) is None:
-        return Problem(pointer, detail["msg"].removeprefix("Value error, "))
-    length = len(detail["input"]) if isinstance(detail["input"], str) else 0
-    return Problem(pointer, plain.format(name=detail["loc"][-1], length=length, **detail.get("ctx", {})))
-
-
-def idempotency_key(headers: Mapping[str, str]) -> str:
-    """The `Idempotency-Key`, empty if there is none. Raises `UserError` for one that is too long."""
-    key = headers.get("idempotency-key", "").strip()
-    if len(key) > MAX_KEY:
-        raise UserError(f"an Idempotency-Key has at most {MAX_KEY} characters")
-    return key

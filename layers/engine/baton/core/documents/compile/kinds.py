@@ -11,7 +11,7 @@ from typing import Any
 from baton.core.documents.compile import build, rules, tools
 from baton.core.documents.compile.analysis import schemas
 from baton.core.documents.compile.analysis.source import Source, Tools, may_run
-from baton.core.documents.nodes.model import NodeModel
+from baton.core.documents.nodes.node_model import NodeModel
 from baton.core.documents.parts.compensate import NONE
 from baton.core.documents.parts.replan import ReplanModel
 from baton.core.effects.grants import SEARCH

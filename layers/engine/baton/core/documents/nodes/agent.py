@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from baton.core.documents.nodes.asked import SAID, WORDS, AsksModel
 from baton.core.documents.nodes.base import COMPENSATE, FAILING, MAP, Compiler, Words
 from baton.core.documents.nodes.calls import call_of
+from baton.core.documents.nodes.model import SAID, WORDS, AsksModel
 from baton.core.documents.nodes.undone import only_none
 from baton.core.documents.parts.fields import Given, Model, NodeName, ToolPatterns, between, counted
 from baton.core.documents.parts.models import (

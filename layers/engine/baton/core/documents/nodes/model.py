@@ -1,69 +1,113 @@
-"""The model of a node, made of the kinds that the registry lists, and the kind of a node."""
+"""How one request to a model is written: a typed answer, without tools."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import create_model, model_validator
+from pydantic import Field
 
-from baton.core.documents.nodes.base import NodeDocument
-from baton.core.documents.nodes.map import Map
-from baton.core.documents.nodes.registry import NODE_TYPES
-from baton.core.documents.parts import node as parts
-from baton.core.documents.parts.fields import refuse
-
-_NAMES = {field.alias: name for name, field in parts.NodeModel.model_fields.items() if field.alias}
-BY_KEY: Mapping[str, NodeDocument] = {kind.key: kind for kind in NODE_TYPES}
-BY_KIND: Mapping[str, NodeDocument] = {kind.kind: kind for kind in (*NODE_TYPES, Map())}
-KINDS = tuple(kind.key for kind in NODE_TYPES if kind.runs)
-KINDS_TO_COME = tuple(kind.key for kind in NODE_TYPES if not kind.runs)
-_FIELDS = {kind.key: {kind.key, *(_NAMES.get(name, name) for name in kind.fields)} for kind in NODE_TYPES}
-"""By key, the fields that such a node may have, as the model calls them."""
-
-
-def kind_named(kind: str) -> NodeDocument:
-    """The kind of this name; the simplest for one that only a newer version knows."""
-    return BY_KIND.get(kind, NODE_TYPES[0])
-
-
-def kind_of(node: parts.NodeModel) -> NodeDocument:
-    """The kind whose field the node has."""
-    (key,) = node.model_fields_set & BY_KEY.keys()
-    return BY_KEY[key]
-
-
-class _OneKind(parts.NodeModel):
-    @model_validator(mode="after")
-    def _one_kind(self) -> _OneKind:
-        chosen = self.model_fields_set & BY_KEY.keys()
-        if len(chosen) != 1:
-            found = " and ".join(key for key in BY_KEY if key in chosen) or "none"
-            message = f"a node has exactly one of {', '.join(KINDS)}; found {found}"
-            hint = (
-                "write beside `map` what is done for each item, such as a `tool`"
-                if self.map is not None
-                else ""
-            )
-            raise refuse(message, hint)
-        kind = BY_KEY[chosen.pop()]
-        if strange := self.model_fields_set - _FIELDS[kind.key]:
-            raise refuse(kind.refuses({name.rstrip("_") for name in strange}))
-        return self
-
+from baton.core.documents.nodes.base import FAILING, MAP, Compiler, Known, NodeDocument, Words
+from baton.core.documents.nodes.choosing import choice_of, unlike_choice
+from baton.core.documents.parts.fields import Given, Model
+from baton.core.documents.parts.models import (
+    PRICE,
+    Asking,
+    ModelName,
+    PriceModel,
+    given,
+    spoken,
+    step_of,
+)
+from baton.core.failures.breakers import HOST, TOOL
+from baton.core.models.tool import MODEL, model_tool
+from baton.errors import Problem
 
 if TYPE_CHECKING:
-    NodeModel = parts.NodeModel
-else:
-    # One model for all kinds, not a union of them: pydantic then knows the place of a misspelt key.
-    NodeModel = create_model(
-        "NodeModel",
-        __base__=_OneKind,
-        __doc__=parts.NodeModel.__doc__,
-        **{kind.key: kind.field for kind in NODE_TYPES},
+    from baton.core.documents.parts.node import NodeModel
+
+WORDS = {
+    "fallbacks": "fallback fallback_models models",
+    "instructions": "system system_prompt persona role",
+    "prompt": "input question user message messages text",
+    "max_output": "max_tokens max_output_tokens max_completion_tokens",
+    "corrections": "max_corrections",
+}
+SAID = {"output format": "what the answer has to be is the node's `output_schema`"}
+_OF_AGENTS = (
+    "tools functions signal turns max_turns steps max_steps iterations max_iterations calls max_calls"
+)
+
+
+class ModelModel(Asking):
+    """Which model, and what it is asked."""
+
+    name: ModelName = Field(description="The model, as the deployment knows it: `NAME` or `PROFILE/NAME`.")
+
+
+class AsksModel(NodeDocument):
+    """What nodes have alike whose steps ask a model."""
+
+    def tool(self, node: NodeModel) -> str:
+        return MODEL
+
+    def gives(self, known: Known, node: NodeModel, declared: Any) -> Any:
+        return {"type": "string"} if declared is None else declared
+
+    def answers(self, node: NodeModel) -> Any:
+        return choice_of(node.branch)
+
+    def values(self, node: NodeModel) -> Iterator[tuple[str, Any]]:
+        yield from spoken(self.key, self.of(node))
+
+    def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
+        yield from unlike_choice(name, node.branch, node.output_schema)
+        if node.breaker in (HOST, TOOL):
+            message = (
+                f"`{node.breaker}` is about a tool; a model has neither its own breaker nor an argument `url`"
+            )
+            yield Problem(
+                f"/nodes/{name}/breaker", message, "write a name, such as that of the model's provider"
+            )
+
+
+class AskedModel(AsksModel):
+    kind = "model"
+    key = "model"
+    title = "Model"
+    description = "Asks a model once. Its output is the text of the answer, or with `output_schema` the JSON that it is."
+    icon = "◆"
+    outline = ("{{", "}}")
+    own = (MAP, "timeout", *FAILING)
+    refusal = "a model takes no `with`: write what it is asked under `model.prompt`"
+    example: ClassVar[Mapping[str, Any]] = {
+        "model": {"name": "gpt-5-mini", "prompt": "Which cuisine is this? ${input.text}"},
+        "output_schema": {"type": "object", "required": ["cuisine"]},
+    }
+    output: ClassVar[Mapping[str, Any]] = {
+        "description": "The text of the answer; with `output_schema`, that."
+    }
+    familiar = "llm completion chat generate ask_model prompt_model"
+    field = (Annotated[ModelModel | None, Given], Field(default=None))
+    model = ModelModel
+    parts: ClassVar[Mapping[str, type[Model]]] = {"price": PriceModel}
+    definitions: ClassVar[Mapping[str, dict[str, Any]]] = {"modelPrice": PRICE}
+    inside = Words(
+        keys={"name": "model id", **WORDS},
+        said={
+            _OF_AGENTS: "a `model` is asked once; an `agent` has it: `agent: {model: …, tools: […]}`",
+            **SAID,
+        },
     )
 
-RESERVED = frozenset(
-    (*BY_KIND, *BY_KEY, *(field.alias or name for name, field in NodeModel.model_fields.items()))
-)
-"""What no kind of an application can be called."""
+    def meant(self, value: Any) -> str:
+        return f"write `model: {{name: {value}, prompt: …}}`" if isinstance(value, str) and value else ""
+
+    def compile(self, compiler: Compiler, name: str, node: NodeModel) -> dict[str, Any]:
+        asking: ModelModel = self.of(node)
+        step = step_of(asking, node.timeout, compiler.attempts(name, model_tool()), context="prompt")
+        own = {"kind": self.kind, "breaker": node.breaker or ""}
+        return {**own, "arguments": given(asking.name, asking), **step}
+
+    def summary(self, node: Mapping[str, Any], span: Callable[[int | None], str]) -> str:
+        return f"asks {node.get('model', '')}"

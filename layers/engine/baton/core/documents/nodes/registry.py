@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.core.documents.nodes.agent import Agent
-from baton.core.documents.nodes.asked import AskedModel
 from baton.core.documents.nodes.base import NodeDocument
 from baton.core.documents.nodes.child import Child
 from baton.core.documents.nodes.end import End
 from baton.core.documents.nodes.fail import Fail
 from baton.core.documents.nodes.human import Human
+from baton.core.documents.nodes.model import AskedModel
 from baton.core.documents.nodes.subgraph import SubGraph
 from baton.core.documents.nodes.task import Task
 from baton.core.documents.nodes.value import Made

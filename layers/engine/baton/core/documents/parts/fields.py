@@ -1,7 +1,7 @@
 """Types of fields that more than one model of a document has, and how they refuse what is wrong.
 
 Names, durations, numbers, words to choose from, and the root of the models. What a field is for is in control.py,
-bounds.py and models.py; refusals are worded in read.py.
+bounds.py and models.py; refusals are worded in documents/read.py.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _given(value: Any) -> Any:
 
 
 def defined(name: str) -> WithJsonSchema:
-    """Stands in the models' JSON Schema for the definition of this name in schema.py."""
+    """Stands in the models' JSON Schema for the definition of this name in documents/schema.py."""
     return WithJsonSchema({DEFINED: name})
 
 

@@ -1,7 +1,7 @@
 """The limits of a graph, and what has been used, held against each other (docs/semantics.md, "Limits").
 
 Counting, comparing, and the failures that say what was too much. Which step begins is in core/decide/admission.py, summaries are
-in summary.py.
+in core/summary.py.
 """
 
 from __future__ import annotations

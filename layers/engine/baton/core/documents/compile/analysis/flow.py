@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from baton.core.documents.nodes.model import kind_of
+from baton.core.documents.nodes.node_model import kind_of
 from baton.core.failures.codes import PERMANENT
 from baton.core.graph.graph import JOIN_FAILED, can_go_on
 

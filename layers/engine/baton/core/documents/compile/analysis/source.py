@@ -17,7 +17,7 @@ from baton.core.documents.compile.analysis.handling import rules_of
 from baton.core.documents.compile.analysis.loops import Loops
 from baton.core.documents.definition import WorkflowModel
 from baton.core.documents.nodes.base import NodeDocument
-from baton.core.documents.nodes.model import kind_of
+from baton.core.documents.nodes.node_model import kind_of
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions.spelling import nearest
 from baton.core.failures.alternatives import hooks_of, ways_of

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class Console:
+class SignIn:
     """Who signs people in to the console."""
 
     console_issuer: Annotated[
