@@ -36,8 +36,13 @@ DOCUMENTS = {
     "busy": f"name: busy\nevents: {{start: [{{type: opened, {KEY}}}], signal: [{{type: item, {KEY}, signal: item}}]}}\n"
     "nodes: {take: {wait: {signal: item}}, rest: {wait: {for: 1s}, after: take, loop: {while: loop.iteration < 1, max_iterations: 9, back_to: take}}}",
 }
-BOOK = ("name: book\nnodes: {a: {value: 1}}", DOCUMENTS["book"].replace("signal: paid", "signal: settled"))
-"""Later versions of a workflow whose sagas run: without rules, and with a signal of another name."""
+BOOK_WITHOUT = "name: book\nnodes: {a: {value: 1}}"
+BOOK = (
+    DOCUMENTS["book"].replace("signal: paid", "signal: settled"),
+    BOOK_WITHOUT,
+    BOOK_WITHOUT + "\noutput: 1",
+)
+"""Later versions of a workflow whose sagas run: with a signal of another name, and without rules. The last comes while events come."""
 ITEMS = 2
 """Events at once for a saga that takes one after another, and keeps fewer."""
 LATE = "late"
@@ -95,9 +100,10 @@ def endure(plan: Plan | None = None, **world: Any) -> Ordeal:
             event(one, "A") for one in (LATE, FICKLE, LEFT)
         ]
         items = [event("item", ORDERS[0], number) for number in range(ITEMS)]
-        without, renamed = map(registered, BOOK)
-        await patiently(here, without)
-        await asyncio.gather(_come(here, *settled, *settled, *items, *items), patiently(here, renamed))
+        *before, last = map(registered, BOOK)
+        for one in before:
+            await patiently(here, one)
+        await asyncio.gather(_come(here, *settled, *settled, *items, *items), patiently(here, last))
         await here.settle()
         await _come(here, *events, *settled)
         await here.settle()
