@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from baton.demo.figures import (
 from baton.demo.table import kind_of, size_of
 from baton.local.processes.records import InvocationRecord
 from tests.cli.evidence import recorded
+from tests.docs.pages import ROOT
 
 BASE = 1795298400000
 
@@ -72,6 +74,14 @@ def test_the_recorded_run_gives_the_figures_it_showed() -> None:
     assert (figures.payments, figures.looked_up, figures.found_paid) == (7, 1, 1)
     assert (figures.retries, figures.asked) == ({"service_unavailable": 4, "rate_limited": 2}, 0)
     assert (figures.questions, [approval.waited_ms for approval in figures.approvals]) == (1, [5653])
+
+
+@pytest.mark.parametrize("page", ["docs/demo.md", "README.md"])
+def test_the_pages_show_rows_that_are_printed(page: str) -> None:
+    printed = [label for label, *_ in report.rows(compute(recorded())) if label == label.strip()]
+    block = (ROOT / page).read_text("utf-8").partition("What happened\n")[2].partition("```")[0]
+    shown = re.findall(r"^  (\S.*?)  +\S", block, re.MULTILINE)
+    assert shown == [label for label in printed if label in shown or page != "README.md"]
 
 
 def test_what_the_agent_of_the_recorded_run_did_is_counted_in_its_log_and_in_the_book_of_its_model() -> None:

@@ -1,6 +1,6 @@
 """A third store, on SQLite in memory: what it takes to write one, and that the contracts hold it.
 
-Its table is in toy_table.py. The log is in toy_log.py, definitions, effects and rates are here, what is kept about money, people and entities in toy_records.py.
+Its table is in toy_table.py. The log is in toy_log.py, definitions, effects and rates are here, the other parts in the other `toy_*.py`.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.core.log.status import status_of
+from baton.core.log.undos import Earlier, Keys
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, program, task
 from tests.core.graphs_of import again
@@ -120,3 +121,16 @@ def test_what_could_not_be_undone_is_tried_once_after_a_fork_to_before_it_was_tr
     saga.go(done("a#undo"))
     assert saga.state.ended is not None
     assert saga.state.ended.undone == ev.Undone(done=1)
+
+
+def test_a_saga_does_anew_what_the_one_in_its_place_has_undone_and_nothing_else() -> None:
+    before = (Earlier("s0.0.a", 1),)
+    keys = Keys(rounds={"a": ((),), "b": ((),)}, standing={"b": 1})
+    saga = Saga(program(undoable("a"), undoable("b"), task("c")), before=before, keys=keys)
+    assert saga.state.origin.before == before
+    saga.go()
+    assert {step.slot: step.generation for step in steps_of(saga.decision)} == {"a": 1, "b": 0, "c": 0}
+    saga.go(done("a"))
+    saga.put(ev.Forked(cut=1, branch=1, by="ada", at=saga.now))
+    saga.go()
+    assert {step.slot: step.generation for step in steps_of(saga.decision)} == {"a": 1, "b": 0, "c": 0}

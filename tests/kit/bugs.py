@@ -85,7 +85,7 @@ def an_expired_lease_is_never_taken() -> Iterator[None]:
 @contextmanager
 def a_yield_leaves_the_due_index() -> Iterator[None]:
     """Release row: without `due_at` only the wake can set the saga going again, and wakes get lost."""
-    real = Leases._next
+    real = Leases._due_next
 
     def next_due(
         self: Leases, state: State, now: int, again: bool, *more: Any
@@ -93,7 +93,7 @@ def a_yield_leaves_the_due_index() -> Iterator[None]:
         at, lane, wake = real(self, state, now, again, *more)
         return None if again else at, lane, wake
 
-    with replaced(Leases, "_next", next_due):
+    with replaced(Leases, "_due_next", next_due):
         yield
 
 

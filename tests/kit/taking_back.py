@@ -47,7 +47,7 @@ class Deeds:
     """What is in force, by place; and what was wrong with a call of the inverse.
 
     `fails_at`: of the places in the order in which they are first called, the one whose calls fail; 0: none. `closed`: how many calls of
-    the inverse fail.
+    the inverse fail. `gone`: keys of deeds that were taken back.
     """
 
     fails_at: int = 0
@@ -59,6 +59,7 @@ class Deeds:
     outputs: dict[Place, Any] = field(default_factory=dict)
     asked: list[Place] = field(default_factory=list)
     strange: list[str] = field(default_factory=list)
+    gone: set[str] = field(default_factory=set)
 
     def begins(self, place: Place) -> None:
         """Raises `StepFailure` where the step is to fail."""
@@ -69,6 +70,8 @@ class Deeds:
 
     def acts(self, place: Place, key: str) -> None:
         self.acted.setdefault(place, set()).add(key)
+        if key in self.gone:
+            self.strange.append(f"taken for done, and was taken back: {place}")
         if key not in self.back.get(place, ()):
             self.in_force.add(place)
 
@@ -88,6 +91,7 @@ class Deeds:
         if len(keys) > max(len(self.acted.get(place, ())), 1):
             self.strange.append(f"undone {len(keys)} times: {place}")
         self.in_force.discard(place)
+        self.gone |= self.acted.get(place, set())
 
 
 @lru_cache(maxsize=1)

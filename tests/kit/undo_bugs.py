@@ -12,6 +12,7 @@ from baton.core.decide import decide, undo_steps, undoing
 from baton.core.log.folding import fold, forks
 from baton.core.log.state import State
 from baton.core.log.undos import Undoable
+from baton.runtime.starting import earlier
 from baton.runtime.steps import steps
 from tests.kit.bugs import replaced
 
@@ -137,4 +138,34 @@ def an_open_child_is_only_stopped() -> Iterator[None]:
         replaced(undoing, "orphans_of", lambda _: []),
         replaced(decide, "takes_back", taken_back),
     ):
+        yield
+
+
+@contextmanager
+def a_new_child_is_given_what_was_undone() -> Iterator[None]:
+    """Undo row: the child that is started after a fork has the keys of the one before it, whatever that has undone."""
+
+    async def left_to(*_: Any) -> Any:
+        return earlier.Left()
+
+    with replaced(earlier, "left_to", left_to):
+        yield
+
+
+@contextmanager
+def a_new_child_does_not_wait() -> Iterator[None]:
+    """Undo row: it begins while the one before it is still at undoing."""
+
+    async def left_to(*given: Any) -> Any:
+        return replace(await real(*given), unsettled="")
+
+    real = earlier.left_to
+    with replaced(earlier, "left_to", left_to):
+        yield
+
+
+@contextmanager
+def work_elsewhere_is_looked_at() -> Iterator[None]:
+    """Undo row: what another system still works at is looked at, and its handover is taken for what it was to do."""
+    with replaced(undoing, "is_elsewhere", lambda *_: False):
         yield

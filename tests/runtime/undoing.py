@@ -13,7 +13,7 @@ from tests.kit.world import World
 
 
 class Ledger(Struct):
-    """What is in force, and all that was done, in its order. `broken`: by tool, how many of its next calls fail; -1: all."""
+    """What is in force, and all that was done, in its order. `broken`: by tool, or by deed, how many of its next calls fail; -1: all."""
 
     in_force: dict[str, str] = {}
     deeds: list[str] = []
@@ -23,8 +23,9 @@ class Ledger(Struct):
     def begin(self, tool: str, what: str, key: str, code: str = "unavailable") -> None:
         self.deeds.append(f"{tool} {what}")
         self.keys.setdefault(f"{tool} {what}", []).append(key)
-        if left := self.broken.get(tool, 0):
-            self.broken[tool] = left - 1 if left > 0 else left
+        name = f"{tool} {what}" if f"{tool} {what}" in self.broken else tool
+        if left := self.broken.get(name, 0):
+            self.broken[name] = left - 1 if left > 0 else left
             raise StepFailure(code, f"{tool} is broken", happened=False)
 
 

@@ -8,15 +8,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import pytest
 
 from baton.core.log import events as ev
-from tests.kit.corpus import Scenario, patiently, start
+from tests.kit.corpus import Scenario, patiently, shown, start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, NO_ANSWER, Plan, scripted
 from tests.kit.process import pause
 from tests.kit.taking_back import Undone, run
-from tests.kit.undo_bugs import an_open_child_is_only_stopped, children_that_are_asked_are_forgotten
+from tests.kit.undo_bugs import (
+    a_new_child_does_not_wait,
+    a_new_child_is_given_what_was_undone,
+    an_open_child_is_only_stopped,
+    children_that_are_asked_are_forgotten,
+)
 from tests.kit.world import World
 
 pytestmark = pytest.mark.simulation
@@ -59,6 +65,45 @@ async def _cancelled(world: World) -> str:
 
 
 SCENARIOS = (Scenario("a-parent-fails", _fails), Scenario("a-parent-is-cancelled", _cancelled))
+
+FAILING = """
+name: child
+on_failure: rollback
+nodes:
+  x: {tool: work, with: {n: 1}}
+  y: {tool: work, with: {n: 2}, after: x}
+  z: {tool: refuse, after: y}
+"""
+STOPS = """
+name: parent
+on_failure: rollback
+nodes:
+  b: {workflow: child}
+  w: {wait: {for: 5s}}
+  e: {tool: refuse, after: w}
+"""
+
+
+async def _forked(world: World, child: str, parent: str) -> str:
+    """It goes on from its start, as soon as it has ended."""
+    await patiently(world, lambda service: service.register(child, json_only=False))
+    saga = await start(world, parent, {}, "parent")
+    while (await shown(world, saga))["status"] not in ENDED:
+        await pause(0.1)
+    await patiently(world, lambda service: service.fork(saga, 1, "once more", key="fork"))
+    return saga
+
+
+async def _failed(world: World) -> str:
+    return await _forked(world, FAILING, "name: parent\nnodes: {b: {workflow: child}}")
+
+
+async def _stopped(world: World) -> str:
+    return await _forked(world, CHILD, STOPS)
+
+
+ENDED = {"failed", "rolled_back", "rollback_failed"}
+FORKED = Scenario("a-parent-is-forked", _failed), Scenario("a-parent-is-forked-at-once", _stopped)
 
 
 def forgotten(world: World) -> Iterator[str]:
@@ -103,3 +148,24 @@ def test_whatever_happens_at_any_one_write_none_is_forgotten(scenario: Scenario)
 def test_a_child_that_is_forgotten_is_found(scenario: Scenario, bug: object) -> None:
     with bug():  # type: ignore[operator]
         assert tried(scenario).broken != ()
+
+
+@pytest.mark.parametrize("scenario", FORKED, ids=lambda scenario: scenario.name)
+def test_after_a_fork_a_child_does_anew_what_the_one_before_it_has_undone(scenario: Scenario) -> None:
+    found = whole(scenario)
+    assert found.broken == ()
+    assert found.undone == 2 * (2 if scenario is FORKED[0] else 1), "what each child had done"
+    for write in range(1, len(found.writes) + 1, 1 if IS_ALL else 6):
+        for fate in FATES if IS_ALL else (FATES[write % len(FATES)],):
+            told = tried(scenario, scripted((("write", write, fate),)))
+            assert told.broken == (), f"write {write} meets {fate}"
+
+
+@pytest.mark.parametrize(
+    ("scenario", "bug"),
+    zip(FORKED, (a_new_child_is_given_what_was_undone, a_new_child_does_not_wait), strict=True),
+    ids=["given", "waits"],
+)
+def test_a_child_that_is_given_what_was_undone_is_found(scenario: Scenario, bug: Any) -> None:
+    with bug():
+        assert any("taken back" in one for one in tried(scenario).broken)

@@ -131,7 +131,7 @@ def token(shared: Shared, user: str, groups: tuple[str, ...], roles: tuple[str, 
 def demo(sagas: int, evidence: Path | None, as_json: bool) -> None:
     """Run real sagas, kill workers under them, show figures.
 
-    Takes about half a minute.
+    Takes about a minute.
 
     Exit status 0 only if every saga ended as it should and nothing was done twice.
     """

@@ -16,6 +16,7 @@ from baton.core.decide.context import LackingError
 from baton.core.decide.parking import orphans_of
 from baton.core.decide.program import Program
 from baton.core.decide.retries import next_attempt
+from baton.core.decide.scheduling import follow
 from baton.core.decide.spending import is_told
 from baton.core.decide.undo_links import in_doubt
 from baton.core.decide.unknown_outcomes import doubts, is_in_doubt, may_have_acted, may_stand
@@ -23,6 +24,7 @@ from baton.core.effects.toolspec import ONCE, PURE
 from baton.core.expressions import ExpressionError
 from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
+from baton.core.log.folding.callbacks import callback_of, is_elsewhere, said_of
 from baton.core.log.opened import Child
 from baton.core.log.state import UNKNOWN_OUTCOME, State, node_of
 from baton.core.log.undos import NAMED
@@ -38,6 +40,9 @@ MOST_CRASHES = 2
 _CUT_OFF = ev.Failure(
     UNKNOWN_OUTCOME, "it was cut off, and its output did not come", kind=class_of(UNKNOWN_OUTCOME)
 )
+_ELSEWHERE = ev.Failure(
+    UNKNOWN_OUTCOME, "another system still works at it, or is done by now", kind=class_of(UNKNOWN_OUTCOME)
+)
 STOPPED = ev.Failure("cancelled", "the saga was stopped while the step ran")
 
 
@@ -52,8 +57,8 @@ def begun(builder: DecisionBuilder, cancelling: Cancelling) -> Decision | None:
     state = builder.state
     if not _is_wanted(state):
         return None
-    if (looks := _looks(builder)) is not None:
-        return looks
+    if (first := _said(builder) or _looks(builder)) is not None:
+        return first
     heard = _to_hear_of(builder)
     has_ended = any(child.undoable for _, child in heard)
     if not (state.undo.is_left or has_ended or _may_stand(builder)):
@@ -123,10 +128,26 @@ def _is_unsettled(program: Program, state: State, slot: str) -> bool:
     )
 
 
+def _said(builder: DecisionBuilder) -> Decision | None:
+    """What work elsewhere has said before the saga has come to its end is how its step has ended; None where it has said nothing."""
+    program, state = builder.program, builder.state
+    for slot, work in state.open.items():
+        if program.node_at(state, slot).undo and said_of(state, callback_of(state, slot)) is not None:
+            at = activation(program, state, slot)
+            try:
+                said = program.kinds[at.node.kind].resume(at, work, builder)
+                assert said is not None, "it has said something"
+                follow(builder, at, said)
+            except LackingError as error:
+                return Decision(commands=missing(error.needs, error.questions))
+    return Decision(record=tuple(builder.record)) if builder.record else None
+
+
 def _looks(builder: DecisionBuilder) -> Decision | None:
     """The steps of which has to be found out first whether they have happened; None when there are none.
 
-    Those that may act only once are looked at; others are called again. After a crash, one at a time.
+    Those that may act only once are looked at; others are called again. After a crash, one at a time. While another system still works at one, no look
+    says what will have come of it: a person is asked in its turn.
     """
     program, state = builder.program, builder.state
     run = []
@@ -134,6 +155,8 @@ def _looks(builder: DecisionBuilder) -> Decision | None:
         at = activation(program, state, slot)
         failing = state.failing.get(slot)
         if not at.node.undo or (failing is not None and failing.ask is not None) or slot in state.undo.unsure:
+            continue
+        if is_elsewhere(state, slot):
             continue
         is_looked_at = is_in_doubt(program, state, slot, ())
         if not is_looked_at and not _is_unsettled(program, state, slot):
@@ -174,9 +197,12 @@ def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
         at, failing = activation(program, state, slot), state.failing.get(slot)
         if not at.node.undo:
             continue
-        failure = (
-            _CUT_OFF if failing is None or not may_have_acted(at.node, failing.failure) else failing.failure
-        )
+        if is_elsewhere(state, slot):
+            failure = _ELSEWHERE
+        elif failing is None or not may_have_acted(at.node, failing.failure):
+            failure = _CUT_OFF
+        else:
+            failure = failing.failure
         failed = ev.StepFailed(
             node=at.node.name,
             iteration=at.iteration,

@@ -28,7 +28,7 @@ from baton.core.log.events import (
 from baton.core.log.opened import Child
 from baton.core.log.records import Paused
 from baton.core.log.replans import Made
-from baton.core.log.undos import Undoable
+from baton.core.log.undos import Earlier, Undoable
 from baton.core.log.work import Open, children_in
 
 KEYS_REMEMBERED = 200  # and those of signals that wait, and of forks, however many
@@ -205,6 +205,8 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Of a named graph: `item`, `index`, `last_error` and `ctx` of the place that it was started from, as far as it names them."""
     passed: dict[str, Value] = {}
     """Those of them that are values of its starter, by what its expressions call them: they are not copied."""
+    before: tuple[Earlier, ...] = ()
+    """The sagas that were in its place before forks above it, the newest first."""
 
 
 class Lineage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -109,6 +109,21 @@ class Undoing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     set_aside: int = 0
 
 
+class Earlier(msgspec.Struct, frozen=True, array_like=True):
+    """A saga that was in the place of this one before a fork above them, and the newest branch of it."""
+
+    saga: str
+    branch: int = 0
+
+
+class Keys(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What the earlier sagas in a place have undone, and what not: which steps act anew, and which keep their keys. As in `Undoable`."""
+
+    rounds: dict[str, tuple[tuple[int, ...], ...]] = {}
+    standing: dict[str, int] = {}
+    alone: dict[str, int] = {}
+
+
 class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What a saga has done that can be undone."""
 

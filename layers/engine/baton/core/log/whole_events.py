@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baton.core.log.records import Failure, Root, Sent, Token, Value
-from baton.core.log.undos import Undone
+from baton.core.log.undos import Earlier, Keys, Undone
 
 
 class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_only=True):
@@ -15,6 +15,8 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     a question (`escalate` or `fail`); empty: it asks. `ends_by`: until when it may last, and `expires`: when all of it may be deleted (0: never).
     `sent`: the event from outside that has started it. `outer`, of a named graph of a document: what its expressions name of the place
     that it was started from. `passed`: values of that which are passed by reference, by what the graph calls them: `ctx.NODE`, `last_error.batch`.
+    `before`: the sagas that were in its place before forks above it, the newest first; `keys`: what they have undone is done anew, and what they have not keeps
+    its keys.
     """
 
     workflow: str
@@ -39,6 +41,8 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     sent: Sent | None = None
     outer: Value | None = None
     passed: dict[str, Value] = {}  # noqa: RUF012  # msgspec copies it
+    before: tuple[Earlier, ...] = ()
+    keys: Keys | None = None
 
 
 class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=True, kw_only=True):

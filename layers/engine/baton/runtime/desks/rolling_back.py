@@ -129,6 +129,10 @@ async def roll_back(
     history = opened.history
     remembered = FORK_KEY + key
     armed = 0
+    if history.state.origin.parent:
+        from baton.runtime.desks.followed import check_followed
+
+        await check_followed(request, history.state)
     while True:
         state, now = history.state, request.engine.clock.now()
         is_known = bool(key) and remembered in state.keys

@@ -28,7 +28,7 @@ class Run(Struct):
     again; None while no child is open. `outcomes`: those
     that the log does not have yet, with the costs of stopped steps. `sent`: so many of them are in the entry that is
     being appended. `cancelled`: children that this invocation has asked to stop. `in_turn`: there is time for what comes
-    before an outcome. `put_off`: until when children wait because their tenant has no room. `wants_more`: a step is
+    before an outcome. `put_off`: until when children wait because their tenant has no room, or those before a fork have not ended. `wants_more`: a step is
     ready that only another invocation has time for.
     """
 

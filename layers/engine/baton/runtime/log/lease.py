@@ -204,52 +204,60 @@ class Leases:
         `again`: the saga has more to do at once, so a wake goes with it. `is_heard`: what stands in its inbox was taken in.
         """
         await history.save_snapshot(self._limits, self._clock.now())
-        plan = self._plan(
-            lease, history, turns, again=again, due=due, inbox=lease.inbox if is_heard else None
-        )
-        return await self._call(self._log.release, lease.ref, lease.owner, lease.epoch, plan)
-
-    def _plan(
-        self,
-        lease: Lease,
-        history: History,
-        turns: Turns,
-        *,
-        again: bool,
-        due: int | None,
-        inbox: int | None,
-    ) -> Release:
-        state, now = history.state, self._clock.now()
+        now, state = self._clock.now(), history.state
         status = status_of(state, turns)
         group = group_of(status)
+        is_calm = is_quiet(state, status)
         if now < state.origin.ends_by:
             due = min(due or state.origin.ends_by, state.origin.ends_by)
-        is_calm = is_quiet(state, status)
-        next_due, lane, wake = self._next(state, now, again, due, is_calm)
-        if next_due is not None and lease.rested_until is not None and lease.rested_until < next_due:
-            # What the children that were not asked have to wait for.
-            next_due, lane = lease.rested_until, WORK
-        armed = lease.armed
-        if armed > now and (next_due is None or armed < next_due):
-            next_due, lane = armed, WORK
-        return Release(
+        due_at, lane, wake = self._due_next(state, now, again, due, is_calm)
+        # Others may have set a time at which the saga is to be looked at. The earliest counts.
+        if lease.rested_until is not None and (due_at is not None and lease.rested_until < due_at):
+            due_at, lane = lease.rested_until, WORK  # children that were not asked have to wait for that
+        if lease.armed > now and (due_at is None or lease.armed < due_at):
+            due_at, lane = lease.armed, WORK  # by another writer, whose wake may be lost
+        plan = Release(
             folded=state.version,
             status=status,
             group=group,
             group_at=now if group != lease.before.group else None,
             branch=state.lineage.branch,
             snapshot=history.snapshot,
-            due_at=next_due,
+            due_at=due_at,
             lane=lane,
             quiet_since=state.last_at if lane == SWEEP else 0,
-            timer=due or 0 if lane == SWEEP else 0,
-            armed=armed,
-            inbox=inbox,
+            timer=due or 0 if lane == SWEEP else 0,  # what a look at a quiet saga sets again
+            armed=lease.armed,
+            inbox=lease.inbox if is_heard else None,
             wake=wake,
             clear_start=state.version > 0,
             models=state.money.models if state.money.models != lease.before.models else None,
             labels=state.origin.labels,
         )
+        return await self._call(self._log.release, lease.ref, lease.owner, lease.epoch, plan)
+
+    def _due_next(
+        self, state: State, now: int, again: bool, due: int | None, is_calm: bool
+    ) -> tuple[int | None, str, Wake | None]:
+        """When the saga is in the due index next, in which lane, and the wake that goes with its release.
+
+        A saga that has not ended is always in it: a wake may be lost, and then a look at it now and then (a sweep) finds what it
+        has missed. What is due by itself takes the place of that look if it comes before it.
+        """
+        if again:
+            return now, WORK, Wake(v=state.version)
+        if state.ended is not None:
+            return None, WORK, None
+        pace = Pace.of(self._limits, is_quiet=is_calm)
+        sweep, wake = pace.next(state.last_at, now), None
+        if due is not None:
+            if (
+                due - now <= self._limits.timer_by_message_ms
+            ):  # near enough for a message that is delivered late
+                wake = Wake(v=state.version, at=max(due, now + 1))
+            if pace.comes_before(due, sweep):
+                return due, TIMER, wake
+        return sweep, SWEEP if is_calm else WORK, wake
 
     async def give_up(self, ref: SagaRef, pause: int, until: int) -> bool:
         """Free what this invocation holds of a saga and leave all else as it was, to be tried again in `pause` ms.
@@ -285,18 +293,3 @@ class Leases:
             if await call(self._log.release, ref, head.owner, head.epoch, plan):
                 return True
         return False
-
-    def _next(
-        self, state: State, now: int, again: bool, due: int | None, is_calm: bool
-    ) -> tuple[int | None, str, Wake | None]:
-        if again:
-            return now, WORK, Wake(v=state.version)
-        if state.ended is not None:
-            return None, WORK, None
-        pace = Pace.of(self._limits, is_quiet=is_calm)
-        sweep = pace.next(state.last_at, now)
-        is_near = due is not None and due - now <= self._limits.timer_by_message_ms
-        wake = Wake(v=state.version, at=max(due, now + 1)) if due is not None and is_near else None
-        if due is not None and pace.comes_before(due, sweep):
-            return due, TIMER, wake
-        return sweep, SWEEP if is_calm else WORK, wake

@@ -29,6 +29,7 @@ GOLDEN_RATIO = (
 )
 
 _NO_ROOM = "no room"
+_WAITS = "waits"
 OVERDUE = "its time is over"
 Answer: TypeAlias = ChildReported | bool | str | None
 
@@ -90,14 +91,15 @@ class ChildTender:
 
         It begins elsewhere in each lease, so that thousands of them have theirs. Where there is time for some only, and
         those are all running, the others count as looked at: they follow at the next wake or sweep. So they do where the
-        tenant has no room for one.
+        tenant has no room for one, and where the child before a fork is still to end.
         """
         if len(children) > self._p.limits.children_at_once:
             first = int(run.lease.epoch * GOLDEN_RATIO % 1 * len(children))
             children = [*children[first:], *children[:first]]
         found = await self._ask(run, children)
         has_room = _NO_ROOM not in found
-        run.put_off = None if has_room else self._p.clock.now() + self._p.limits.child_pause_ms
+        if not has_room or _WAITS in found:
+            run.put_off = self._p.clock.now() + self._p.limits.child_pause_ms
         is_quiet = bool(found) and not any(found)
         tended = children[: len(found)] if has_room and not is_quiet else children
         run.asked.update(_mark(run.history.state, *pair) for pair in tended)
@@ -127,7 +129,7 @@ class ChildTender:
         return told
 
     async def _tend_one(self, run: Run, state: State, slot: str, child: Child) -> Answer:
-        """Its end, if it has ended; True when it was started only now; `_NO_ROOM` when it could not be."""
+        """Its end, if it has ended; True when it was started only now; `_NO_ROOM` when it could not be, `_WAITS` when it is to be later."""
         parent = run.lease.ref
         if (off := call_off(state, child)) is not None:
             await self._canceller.cancel(parent, state, slot, child, off)
@@ -140,11 +142,11 @@ class ChildTender:
             if not await self._p.quota.has_room(parent.tenant):
                 return _NO_ROOM
             try:
-                await self._p.children.start(parent, ref, state, slot, child)
+                has_begun = await self._p.children.start(parent, ref, state, slot, child, waits=True)
             except UserError as error:
                 failure = Failure(error.code, error.detail)
                 return ChildReported(slot=slot, child=child.saga, status="failed", failure=failure)
-            return True
+            return has_begun or _WAITS
         history = History(self._p.log, self._p.blobs, self._p.call, ref)
         await history.load(head)
         from baton.runtime.starting.children import report_of

@@ -6,7 +6,7 @@ When they are started, asked and cancelled is the business of runtime/performers
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -21,6 +21,9 @@ from baton.runtime.invocation.context import InvocationContext
 from baton.runtime.starting.catalog import Catalog
 from baton.runtime.starting.start import Beginning, Starter, body_hash
 
+if TYPE_CHECKING:
+    from baton.runtime.starting.earlier import Left
+
 T = TypeVar("T")
 
 
@@ -28,6 +31,7 @@ class Children:
     """The children of the sagas of one invocation."""
 
     def __init__(self, context: InvocationContext, catalog: Catalog, starter: Starter) -> None:
+        self._context = context
         self._blobs = context.blobs
         self._catalog = catalog
         self._starter = starter
@@ -37,9 +41,18 @@ class Children:
         self._invocation = context.invocation.id
         self._took = 0
 
-    async def start(self, parent: SagaRef, ref: SagaRef, state: State, slot: str, child: Child) -> None:
-        """Make a child exist. Raises `UserError` for one that can never start."""
+    async def start(
+        self, parent: SagaRef, ref: SagaRef, state: State, slot: str, child: Child, *, waits: bool = False
+    ) -> bool:
+        """Make a child exist. Raises `UserError` for one that can never start.
+
+        False, where it `waits`: the child that was in its place before a fork has not ended yet, and may still undo what it has done.
+        """
         self._check_depth(state)
+        scope = _scope(state, slot)
+        left = await self._left_to(parent, state, child.saga, scope)
+        if waits and left is not None and left.unsettled:
+            return False
         definition, graph = await self._catalog.startable(parent.tenant, child.workflow, state.origin.graph)
         work = state.open.get(slot) if child.passed else None
         if work is not None and (logged := work.orphan) is not None and logged.saga == child.saga:
@@ -66,12 +79,23 @@ class Children:
                 slot=slot,
                 window=child.window,
                 depth=state.origin.depth + 1,
-                scope=_scope(state, slot),
+                scope=scope,
+                before=() if left is None else left.before,
+                keys=None if left is None else left.keys,
                 handled=takes_failure(program, state, slot),
                 expires=state.origin.expires,
                 is_part=bool(name_of(child.workflow)),
             )
         )
+        return True
+
+    async def _left_to(self, parent: SagaRef, state: State, saga: str, scope: str) -> Left | None:
+        """What the child in its place before a fork has left to it. Raises `UserError`."""
+        if not (state.lineage.branch or state.origin.before):
+            return None
+        from baton.runtime.starting.earlier import left_to  # few sagas are forked
+
+        return await left_to(self._context, parent, state.origin, saga, scope)
 
     def _check_depth(self, state: State) -> None:
         if state.origin.depth >= self._limits.nesting_depth:
@@ -85,6 +109,8 @@ class Children:
         origin = state.origin
         definition, graph = await self._catalog.startable(failed.tenant, child.workflow, origin.graph)
         own, outer = split(child.workflow, child.input.v)
+        scope = f"{origin.scope or origin.saga}/failure-handler"
+        left = await self._left_to(failed, state, child.saga, scope)
         await self._starter.start(
             Beginning(
                 ref=ref,
@@ -98,7 +124,9 @@ class Children:
                 traceparent=origin.traceparent,
                 body_hash=body_hash([child.workflow, child.saga]),
                 depth=origin.depth + 1,
-                scope=f"{origin.scope or origin.saga}/failure-handler",
+                scope=scope,
+                before=() if left is None else left.before,
+                keys=None if left is None else left.keys,
                 expires=origin.expires,
             )
         )

@@ -20,6 +20,7 @@ from baton.core.log.events import Entry, SagaStarted, Token, Value
 from baton.core.log.folding.workflow_limits import counts_of
 from baton.core.log.records import Sent
 from baton.core.log.references import PERIOD
+from baton.core.log.undos import Earlier, Keys
 from baton.errors import CorruptLog, InvalidInput, KeyReused, TooLarge
 from baton.ports import Definition, Head, Record, SagaRef, Wake
 from baton.ports.blobs import period_of
@@ -55,6 +56,8 @@ class Beginning:
     outer: Any = None
     passed: Mapping[str, Value] = field(default_factory=dict)
     is_part: bool = False
+    before: tuple[Earlier, ...] = ()
+    keys: Keys | None = None
 
 
 def body_hash(body: Any) -> str:
@@ -145,6 +148,8 @@ class Starter:
             sent=beginning.sent,
             outer=None if outer is None else await self._value(tenant, outer, period),
             passed=passed,
+            before=beginning.before,
+            keys=beginning.keys,
         )
         entry = Entry(
             version=1,

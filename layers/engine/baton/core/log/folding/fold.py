@@ -52,6 +52,7 @@ from baton.core.log.folding.settled_folds import consume, emit
 from baton.core.log.folding.signal_folds import not_taken, signal_received
 from baton.core.log.folding.undo_folds import (
     after_undoing,
+    anew,
     child_undone,
     doubtful,
     emptied,
@@ -136,7 +137,9 @@ def _started(state: State, e: ev.SagaStarted) -> State:
             labels=e.labels,
             outer=e.outer,
             passed=e.passed,
+            before=e.before,
         ),
+        undo=state.undo if e.keys is None else anew(e.keys),
         used=dict.fromkeys(e.counts, Used()),
     )
 

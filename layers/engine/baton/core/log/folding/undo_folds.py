@@ -13,7 +13,12 @@ from baton.core.log.folding.failure_folds import question_closed as answered
 from baton.core.log.folding.recovery_folds import progressed
 from baton.core.log.folding.workflow_limits import pay
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, item_of, node_of, slot_of, without
-from baton.core.log.undos import KEYS_KEPT, NAMED, NotUndone, Undoable, Undoing, undo_item, undone_item
+from baton.core.log.undos import KEYS_KEPT, NAMED, Keys, NotUndone, Undoable, Undoing, undo_item, undone_item
+
+
+def anew(keys: Keys) -> Undoable:
+    """What a saga has of those that were in its place before it."""
+    return Undoable(rounds=keys.rounds, standing=keys.standing, alone=keys.alone)
 
 
 def linked(state: State, e: ev.StepSucceeded | ev.ChildClosed) -> State:
@@ -309,6 +314,7 @@ def after_undoing(state: State) -> State:
 
 __all__ = [
     "after_undoing",
+    "anew",
     "child_undone",
     "doubtful",
     "emptied",

@@ -1,0 +1,70 @@
+"""The child that was in the place of a new one before a fork of its parent: the new one goes on from what that has left.
+
+What the earlier child has done and not undone keeps its idempotency keys, so it is not done twice; what it has undone is done anew. That is what a
+fork of the earlier child itself would come to. Loaded where a saga that was forked starts a child, and below such a child.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from baton.core.log.state import Origin, State
+from baton.core.log.undos import Earlier, Keys
+from baton.errors import NotAllowedNow
+from baton.ports import SagaRef
+from baton.runtime.invocation.context import InvocationContext
+from baton.runtime.log.history import History
+
+
+class Left(Struct, frozen=True, kw_only=True):
+    """What the earlier children have left. `unsettled`: the last of them has not ended, and may still undo what it has done."""
+
+    before: tuple[Earlier, ...] = ()
+    keys: Keys | None = None
+    unsettled: str = ""
+
+
+async def left_to(context: InvocationContext, parent: SagaRef, origin: Origin, saga: str, scope: str) -> Left:
+    """What is left to the child `saga`, whose place in the sagas above it is `scope`.
+
+    Raises `NotAllowedNow` where it is not known of what the earlier child has done whether it still stands.
+    """
+    for known in _candidates(origin, saga):
+        ref = SagaRef(parent.tenant, known)
+        head = await context.call(context.log.read_head, ref)
+        if head is None:
+            continue
+        history = History(context.log, context.blobs, context.call, ref)
+        await history.load(head)
+        state = history.state
+        if state.version and state.origin.scope != scope:
+            return Left()  # what it had done was undone by its parent: all is done anew
+        _check(state, known)
+        undo = state.undo
+        return Left(
+            before=(Earlier(known, state.lineage.branch), *state.origin.before),
+            keys=Keys(rounds=undo.rounds, standing=undo.standing, alone=undo.alone) if undo.is_anew else None,
+            unsettled=known if state.ended is None else "",
+        )
+    return Left()
+
+
+def _candidates(origin: Origin, saga: str) -> Iterator[str]:
+    """The ids that it may have, the newest first."""
+    branch, _, place = saga.removeprefix(f"{origin.saga}.").partition(".")
+    for parent, newest in (
+        (origin.saga, int(branch) - 1),
+        *((one.saga, one.branch) for one in origin.before),
+    ):
+        yield from (f"{parent}.{number}.{place}" for number in range(newest, -1, -1))
+
+
+def _check(state: State, saga: str) -> None:
+    """Raises `NotAllowedNow`."""
+    if state.undo.is_crowded:
+        raise NotAllowedNow(
+            f"so many steps of the earlier child {saga} could not be undone that it is not known of each whether its effect still stands; "
+            f"`baton rollback {saga}` tries them again"
+        )
