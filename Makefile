@@ -24,8 +24,9 @@ export AWS_EC2_METADATA_DISABLED := true
 export SAM_CLI_TELEMETRY := 0
 
 TIERS := lint types unit rest runtime simulation contract handlers browser deploy e2e
-# The files that take longest go first, so that the other processes do not wait for them in the end.
-LONGEST := tests/cli/test_local_commands.py tests/e2e/test_openapi.py tests/e2e/test_running.py
+# The files that take longest go first, so that the other processes do not wait for them in the end. While one process runs
+# the first, another takes those that share the deployment `everything`, one after the other.
+LONGEST := tests/cli/test_local_commands.py $(patsubst %,tests/e2e/test_%.py,events openapi running liveness)
 # Found by their mark, so that none is forgotten; to collect all the others would cost each process as much as these do.
 E2E_FILES = $(shell grep -rl --include='test_*.py' 'mark\.e2e' tests)
 # Rooms of tests/ with a tier of their own; `rest` is all the others, so that none is forgotten.

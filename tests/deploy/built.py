@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from baton.local.template.template import parse
 from tests.deploy.stack import ROOT
 
 LAYERS = ("EngineLayer", "AppLayer")
@@ -27,9 +28,7 @@ class Build:
 
     @cached_property
     def template(self) -> dict[str, Any]:
-        from samtranslator.yaml_helper import yaml_parse  # type: ignore[import-untyped]  # has no stubs
-
-        document: dict[str, Any] = yaml_parse((self.folder / "template.yaml").read_text("utf-8"))
+        document: dict[str, Any] = parse((self.folder / "template.yaml").read_text("utf-8"))
         return document
 
     def of_type(self, kind: str) -> dict[str, dict[str, Any]]:

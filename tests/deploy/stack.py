@@ -12,7 +12,7 @@ from typing import Any
 
 from baton.local.template.parameters import effective
 from baton.local.template.resolve import Resolver
-from baton.local.template.template import Template, load
+from baton.local.template.template import Template, load, parse
 
 ROOT = Path(__file__).parents[2]
 FUNCTIONS = {
@@ -26,9 +26,7 @@ FUNCTIONS = {
 @cache
 def as_written() -> dict[str, Any]:
     """The template before the translator: it drops what only `sam build` reads."""
-    from samtranslator.yaml_helper import yaml_parse  # type: ignore[import-untyped]  # has no stubs
-
-    document: dict[str, Any] = yaml_parse((ROOT / "template.yaml").read_text("utf-8"))
+    document: dict[str, Any] = parse((ROOT / "template.yaml").read_text("utf-8"))
     return document
 
 

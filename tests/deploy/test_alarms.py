@@ -7,12 +7,12 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
-from samtranslator.yaml_helper import yaml_parse  # type: ignore[import-untyped]  # has no stubs
 
 from baton.core.log.events import Failure, Parked, SagaEnded, StepFailed
 from baton.core.read.metrics import NAMESPACE, Figures
 from baton.local.processes.problems import TemplateProblem
 from baton.local.template.parameters import check_rules
+from baton.local.template.template import parse
 from baton.runtime.invocation.metrics import Metrics
 from tests.deploy.stack import ROOT, Stack, stack
 from tests.kit import emf
@@ -75,7 +75,7 @@ def test_alarms_watch_figures_that_the_worker_writes() -> None:
 
 def test_the_alarm_of_one_workflow_in_the_docs_is_that_of_all_with_a_dimension_more() -> None:
     page = (ROOT / "docs" / "breakers.md").read_text("utf-8")
-    written = yaml_parse(
+    written = parse(
         page.partition("```yaml\n  DinnerErrorBudgetAlarm")[2].partition("```")[0].partition("\n")[2]
     )
     of = stack(**BOTH)

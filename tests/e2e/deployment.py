@@ -133,14 +133,21 @@ class Deployment:
         """The saga, once it has one of these statuses (by default: once it has ended)."""
         wanted = set(statuses) or FINAL
         latest: Json = {}
+        seen: Json | None = {}
+        ask_again = 0.0
 
         def ready() -> Json | None:
-            nonlocal latest
+            """An answer of the API is an invocation: it is asked when the head has changed, and now and then."""
+            nonlocal latest, seen, ask_again
+            head = self.head(saga)
+            if head == seen and time.monotonic() < ask_again:
+                return None
+            seen, ask_again = head, time.monotonic() + 2
             latest = self.show(saga)
             return latest if latest["status"] in wanted else None
 
         try:
-            found = until(ready, "it", 0.25)  # each look is an invocation of the API's function
+            found = until(ready, "it", 0.1)
         except AssertionError as error:
             raise AssertionError(f"{saga} is not {wanted} after {PATIENCE_S} s: {latest}") from error
         assert found is not None

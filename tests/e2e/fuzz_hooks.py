@@ -9,20 +9,19 @@ from __future__ import annotations
 import json
 import os
 import re
+from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import schemathesis
 from hypothesis import strategies as st
 
-from baton.core.documents.schema import document_schema
-
-# {"saga": [ids], "ask": [ids], "incident": [ids], "name": [names of workflows], "node": [...], "signal": [...],
-#  "documents": [...], "cursors": {path: [...]}, "large": [ids of sagas whose input is a blob], "digest": [of these inputs]}
-KNOWN: dict[str, Any] = json.loads(os.environ["BATON_FUZZ_KNOWN"])
+# By what stands for it: ids of sagas, of questions and incidents, names of workflows, nodes and signals; documents, cursors by
+# path, sagas whose input is a blob, the digests of these inputs, and the schema of documents.
+KNOWN: dict[str, Any] = json.loads(Path(os.environ["BATON_FUZZ_KNOWN"]).read_text("utf-8"))
 IS_SHORT = os.environ["BATON_FUZZ_IS_SHORT"] == "yes"
 _had: set[tuple[Any, ...]] = set()
-_DOCUMENT = jsonschema_rs.Draft202012Validator(document_schema())
+_DOCUMENT = jsonschema_rs.Draft202012Validator(KNOWN["schema"])
 _SAGA = re.compile(r"[A-Za-z0-9._-]{1,400}")
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,63}")
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
@@ -71,14 +70,17 @@ def _shape(operation: str, kind: str, about: Any) -> tuple[Any, ...] | None:
     """What is asked once; None for what is always asked.
 
     A place gets one value of a wrong type, and not one of each; a field that may have any value gets one. What all
-    operations do alike with headers is asked of one of them.
+    operations do alike with headers is asked of one of them. A parameter of the path, the query or the headers is
+    described and read by the same code in all operations: each kind of value is asked of one of them.
     """
+    place = str(about.parameter_location).rpartition(".")[2]
+    if place in {"PATH", "QUERY", "HEADER", "COOKIE"} and (about.parameter or "optional '" in kind):
+        return (kind, place, about.parameter)
     if kind.endswith(("Incorrect type", "Value is not allowed")):
         return (operation, kind, about.parameter_location, about.parameter, about.location)
     if kind.startswith(("Object with valid ", "Object with all required and a subset")):
         return (operation, kind.partition(":")[0])
-    in_header = str(about.parameter_location).endswith("HEADER")
-    if in_header and ("Content-Type" in kind or "'Authorization'" in kind or "unexpected" in kind):
+    if place == "HEADER" and ("Content-Type" in kind or "'Authorization'" in kind or "unexpected" in kind):
         return (kind,)
     return None
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from baton.core.documents.schema import document_schema
 from baton.web.routes import ROUTES
 from tests.e2e.deployment import ROOT, TENANT, USER, Deployment, until
 from tests.kit.patience import PATIENCE_S
@@ -82,6 +83,7 @@ def known(everything: Deployment) -> dict[str, object]:
         "name": [*DOCUMENTS],
         "node": ["say", "guests", "no", "inner", "pause"],
         "signal": ["guests"],
+        "schema": document_schema(),
         "documents": [yaml.safe_load(document) for document in DOCUMENTS.values()],
         "cursors": cursors,
         "large": [large],
@@ -99,6 +101,8 @@ def test_a_fuzzer_that_reads_the_description_finds_nothing(
     settings = (ROOT / "tests/e2e/schemathesis.toml").read_text("utf-8")
     config = tmp_path / "schemathesis.toml"
     config.write_text(settings + (ONE_METHOD if EXAMPLES == FEW else ""), "utf-8")
+    names = tmp_path / "known.json"
+    names.write_text(json.dumps(known), "utf-8")
     command: list[str | Path] = [
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", config),
         *("run", f"{everything.run.url}/openapi.json", *options.split(), "--continue-on-failure"),
@@ -114,7 +118,7 @@ def test_a_fuzzer_that_reads_the_description_finds_nothing(
         "SCHEMATHESIS_HOOKS": "tests.e2e.fuzz_hooks",
         "BATON_FUZZ_TOKEN": token,
         "BATON_FUZZ_IS_SHORT": "yes" if EXAMPLES == FEW else "no",
-        "BATON_FUZZ_KNOWN": json.dumps(known),
+        "BATON_FUZZ_KNOWN": str(names),
     }
     done = subprocess.run(
         command, check=False, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=LIMIT_S

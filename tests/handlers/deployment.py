@@ -60,9 +60,15 @@ _numbers = itertools.count(1)
 Item = dict[str, Any]
 
 
+@cache
+def _payload_text(function: str, name: str) -> str:
+    """Read once: most requests are made from the same payload."""
+    return (EVENTS / function / f"{name}.json").read_text("utf-8")
+
+
 def payload(function: str, name: str) -> dict[str, Any]:
-    """`events/<function>/<name>.json`."""
-    loaded: dict[str, Any] = json.loads((EVENTS / function / f"{name}.json").read_text("utf-8"))
+    """`events/<function>/<name>.json`: each time a document of its own."""
+    loaded: dict[str, Any] = json.loads(_payload_text(function, name))
     return loaded
 
 

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from tests.handlers.deployment import Context, changed, payload
+from tests.handlers.deployment import Context, payload
 
 PROBLEM = "application/problem+json"
 ALL_ROLES = "[read run answer operate]"  # as API Gateway hands a claim on that is a list
@@ -66,7 +66,7 @@ class Http:
         key: str = "",
     ) -> dict[str, Any]:
         """A request's event. A body that is no text is sent as JSON; with `roles` None there is no such claim."""
-        event = changed(payload("api", "start"), rawPath=path)
+        event = payload("api", "start") | {"rawPath": path}
         event["requestContext"]["http"] |= {"method": method, "path": path}
         event["requestContext"]["requestId"] = f"http-{next(_numbers)}"
         claims = event["requestContext"]["authorizer"]["jwt"]["claims"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -186,19 +185,3 @@ def test_an_event_on_a_bus_comes_to_the_targets_of_its_rule_and_lies_with_the_de
         await until(lambda: all(f"bus orders: {line}" in log.read_text() for line in lines))
 
     play(scenario)
-
-
-def test_the_schedule_runs_its_state_machine_and_its_period_can_be_shortened(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        off = frozenset({"stream", "queue"})
-        async with LocalRun(write_project(tmp_path), switched_off=off, schedule_period_s=0.2) as run:
-
-            def rounds() -> int:
-                shards = [record.event["shard"] for record in run.invocations]
-                assert set(shards) <= {0, 1}
-                return min(shards.count(0), shards.count(1))
-
-            await until(lambda: rounds() >= 2)
-            assert {record.trigger for record in run.invocations} == {"schedule"}
-
-    asyncio.run(scenario())

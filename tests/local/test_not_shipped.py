@@ -1,7 +1,8 @@
-"""What a function's process does not find, although the environment of the local run has it."""
+"""What a function's process, and that of the embedded AWS, do not find, although the environment of the local run has it."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -42,3 +43,13 @@ def test_botocore_finds_it_where_the_layer_of_the_application_ships_it(
 ) -> None:
     (tmp_path / "requirements.txt").write_text(f"stripe\n{line}\n")
     import_it("botocore.compat", monkeypatch, tmp_path / "none", tmp_path)
+
+
+def test_the_embedded_aws_does_without_docker_and_botocore(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "meta_path", [NotShipped(sys.path, "ministack"), *sys.meta_path])
+    for name in [name for name in sys.modules if name.partition(".")[0] in {"botocore", "docker"}]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ModuleNotFoundError, match="docker is in no layer"):
+        importlib.import_module("docker")
+    with pytest.raises(ModuleNotFoundError, match="botocore is in no layer"):
+        exec("import botocore.session", {"__name__": "ministack.core.responses"})

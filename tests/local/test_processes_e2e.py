@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,46 +14,54 @@ import pytest
 from baton.local.functions.pool import Throttled
 from baton.local.processes.problems import LocalRunError
 from baton.local.run import FunctionError, LocalRun
-from tests.local.project import Scenario, shared_run, until, write_project
+from tests.local.project import WORKER, Scenario, shared_run, until, write_project
 
 pytestmark = pytest.mark.e2e
 NOTHING = frozenset({"stream", "queue", "schedule"})
 
 
 @pytest.fixture(scope="module")
-def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Scenario], None]]:
-    with shared_run(write_project(tmp_path_factory.mktemp("processes")), switched_off=NOTHING) as play:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("processes")
+
+
+@pytest.fixture(scope="module")
+def play(folder: Path) -> Iterator[Callable[[Scenario], None]]:
+    """Its functions have time enough to be held up. Two processes each, and one of Front at a time."""
+    template = write_project(folder)
+    template.write_text(
+        re.sub("Timeout: (4|10)", "Timeout: 60", template.read_text()).replace(
+            "CodeUri: front/", "CodeUri: front/\n      ReservedConcurrentExecutions: 1"
+        )
+    )
+    with shared_run(template, switched_off=NOTHING, process_limit=2) as play:
         yield play
 
 
-def patient_project(folder: Path) -> Path:
-    """Its functions have time enough to be held up."""
-    template = write_project(folder)
-    template.write_text(template.read_text().replace("Timeout: 4", "Timeout: 60"))
-    return template
+def test_processes_are_reused_and_their_number_is_limited(
+    play: Callable[[Scenario], None], tmp_path: Path
+) -> None:
+    async def scenario(run: LocalRun) -> None:
+        for process in run.processes("Worker"):
+            run.kill(process.pid)
+        await until(lambda: not run.processes("Worker"))
+        before = len(run.invocations)
+        for _ in range(3):
+            await run.invoke("Worker", {})
+        first, *others = run.invocations[before:]
+        assert [first.cold, *(record.cold for record in others)] == [True, False, False]
+        assert {record.pid for record in others} == {first.pid}
+        assert first.init_ms > 0
+        go = tmp_path / "go"
+        held = [asyncio.create_task(run.invoke("Worker", {"do": "wait", "for": str(go)})) for _ in range(5)]
+        await until(lambda: sum(process.busy for process in run.processes("Worker")) == 2)
+        go.touch()
+        await asyncio.gather(*held)
+        assert len({record.pid for record in run.invocations[before:]}) == 2
+        assert len(run.processes("Worker")) == 2
+        assert {record.outcome for record in run.invocations[before:]} == {"ok"}
 
-
-def test_processes_are_reused_and_their_number_is_limited(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with LocalRun(patient_project(tmp_path), switched_off=NOTHING, process_limit=2) as run:
-            for _ in range(3):
-                await run.invoke("Worker", {})
-            first = run.invocations[0]
-            assert [record.cold for record in run.invocations] == [True, False, False]
-            assert {record.pid for record in run.invocations} == {first.pid}
-            assert first.init_ms > 0
-            go = tmp_path / "go"
-            held = [
-                asyncio.create_task(run.invoke("Worker", {"do": "wait", "for": str(go)})) for _ in range(5)
-            ]
-            await until(lambda: sum(process.busy for process in run.processes("Worker")) == 2)
-            go.touch()
-            await asyncio.gather(*held)
-            assert len({record.pid for record in run.invocations}) == 2
-            assert len(run.processes("Worker")) == 2
-            assert {record.outcome for record in run.invocations} == {"ok"}
-
-    asyncio.run(scenario())
+    play(scenario)
 
 
 def test_a_process_that_ends_itself_or_answers_too_much_is_an_error_of_the_function(
@@ -69,55 +79,30 @@ def test_a_process_that_ends_itself_or_answers_too_much_is_an_error_of_the_funct
     play(scenario)
 
 
-def test_reserved_concurrency_refuses_what_is_beyond_it(tmp_path: Path) -> None:
-    template = patient_project(tmp_path)
-    source = template.read_text()
-    template.write_text(
-        source.replace("CodeUri: worker/", "CodeUri: worker/\n      ReservedConcurrentExecutions: 1")
-    )
+def test_reserved_concurrency_refuses_what_is_beyond_it(
+    play: Callable[[Scenario], None], tmp_path: Path
+) -> None:
+    async def scenario(run: LocalRun) -> None:
+        go = tmp_path / "go"
+        body = json.dumps({"do": "wait", "for": str(go)})
+        held = asyncio.create_task(run.invoke("Front", {"rawPath": "/", "body": body}))
+        await until(lambda: run.processes("Front")[0].busy)
+        with pytest.raises(Throttled):
+            await run.invoke("Front", {})
+        go.touch()
+        await held
 
-    async def scenario() -> None:
-        async with LocalRun(template, switched_off=NOTHING) as run:
-            go = tmp_path / "go"
-            held = asyncio.create_task(run.invoke("Worker", {"do": "wait", "for": str(go)}))
-            await until(lambda: run.processes("Worker")[0].busy)
-            with pytest.raises(Throttled):
-                await run.invoke("Worker", {})
-            go.touch()
-            await held
-
-    asyncio.run(scenario())
+    play(scenario)
 
 
-def name_of(pid: int) -> str:
-    """What `ps` shows; only Linux tells."""
-    return Path(f"/proc/{pid}/comm").read_text().strip() if sys.platform == "linux" else "baton-worker-2"
-
-
-def test_a_reload_runs_new_code_and_what_is_at_work_ends_as_it_began(tmp_path: Path) -> None:
-    template = patient_project(tmp_path)
-
-    async def scenario() -> None:
-        async with LocalRun(template, switched_off=NOTHING) as run:
-            go = tmp_path / "go"
-            waits = {"do": "wait", "for": str(go)}
-            held = asyncio.create_task(run.invoke("Worker", waits))
-            await until(lambda: run.processes("Worker")[0].busy)
-            code = template.parent / "worker/app.py"
-            code.write_text("def handler(event, context):\n    return 'the code of now, and longer'\n")
-            old = run.processes("Worker")[0].pid
-            await run.reload()
-            assert await run.invoke("Worker", {}) == "the code of now, and longer"
-            assert not held.done()
-            go.touch()
-            assert await held == waits
-            await until(lambda: old not in [process.pid for process in run.processes("Worker")])
-            assert [name_of(process.pid) for process in run.processes("Worker")] == ["baton-worker-2"]
-            code.write_text("soup(\n")
-            with pytest.raises(LocalRunError, match=r"Worker .* does not start"):
-                await run.reload()
-
-    asyncio.run(scenario())
+def numbers_of(run: LocalRun) -> list[int]:
+    """The numbers that the worker's processes have in their names, as `ps` shows them; only Linux tells."""
+    names = [
+        Path(f"/proc/{process.pid}/comm").read_text()
+        for process in run.processes("Worker")
+        if sys.platform == "linux"
+    ]
+    return [int(name.strip().removeprefix("baton-worker-")) for name in names]
 
 
 def test_an_unknown_function_or_process_is_named(
@@ -128,5 +113,39 @@ def test_an_unknown_function_or_process_is_named(
             run.processes("Wroker")
         with pytest.raises(LocalRunError, match="1 is not a process of a function"):
             run.kill(1)
+
+    play(scenario)
+
+
+def test_a_reload_runs_new_code_and_what_is_at_work_ends_as_it_began(
+    folder: Path, play: Callable[[Scenario], None], tmp_path: Path
+) -> None:
+    code = folder / "worker/app.py"
+
+    async def scenario(run: LocalRun) -> None:
+        try:
+            await story(run)
+        finally:
+            code.write_text(WORKER)
+            await run.reload()
+
+    async def story(run: LocalRun) -> None:
+        go = tmp_path / "go"
+        waits = {"do": "wait", "for": str(go)}
+        held = asyncio.create_task(run.invoke("Worker", waits))
+        await until(lambda: any(process.busy for process in run.processes("Worker")))
+        code.write_text("def handler(event, context):\n    return 'the code of now, and longer'\n")
+        old, numbers = [process.pid for process in run.processes("Worker")], numbers_of(run)
+        await run.reload()
+        assert await run.invoke("Worker", {}) == "the code of now, and longer"
+        assert not held.done()
+        go.touch()
+        assert await held == waits
+        await until(lambda: not any(process.pid in old for process in run.processes("Worker")))
+        assert len(run.processes("Worker")) == 1
+        assert all(number > max(numbers) for number in numbers_of(run))
+        code.write_text("soup(\n")
+        with pytest.raises(LocalRunError, match=r"Worker .* does not start"):
+            await run.reload()
 
     play(scenario)

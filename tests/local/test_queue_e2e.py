@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from baton.local.processes.records import InvocationRecord
 from baton.local.run import LocalRun
 from tests.local.project import Scenario, deliveries, received, send, shared_run, until, write_project
 
@@ -20,6 +19,17 @@ ONLY_QUEUE = frozenset({"stream", "schedule"})
 @pytest.fixture(scope="module")
 def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Scenario], None]]:
     with shared_run(write_project(tmp_path_factory.mktemp("queue")), switched_off=ONLY_QUEUE) as play:
+        yield play
+
+
+@pytest.fixture(scope="module")
+def play_slowly(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Scenario], None]]:
+    """Batches of two, whose functions have time enough to be held up."""
+    template = write_project(tmp_path_factory.mktemp("slow"))
+    template.write_text(
+        template.read_text().replace("BatchSize: 10", "BatchSize: 2").replace("Timeout: 4", "Timeout: 60")
+    )
+    with shared_run(template, switched_off=ONLY_QUEUE) as play:
         yield play
 
 
@@ -108,45 +118,44 @@ def test_a_process_killed_in_the_middle_leaves_its_message_to_another(
     play(scenario)
 
 
-def test_no_more_batches_are_worked_on_at_once_than_the_template_says(tmp_path: Path) -> None:
-    template = write_project(tmp_path)
-    template.write_text(
-        template.read_text().replace("BatchSize: 10", "BatchSize: 1").replace("Timeout: 4", "Timeout: 60")
-    )
+def test_no_more_batches_are_worked_on_at_once_than_the_template_says(
+    play_slowly: Callable[[Scenario], None], tmp_path: Path
+) -> None:
     go = tmp_path / "go"
+    bodies = [{"do": "wait", "for": str(go), "n": number} for number in range(7)]
 
-    async def scenario() -> list[InvocationRecord]:
-        async with LocalRun(template, switched_off=ONLY_QUEUE) as run:
-            await send(run, *({"do": "wait", "for": str(go), "n": number} for number in range(7)))
-            await until(lambda: sum(process.busy for process in run.processes("Worker")) == 2)
-            go.touch()
-            await until(lambda: len(run.invocations) == 7)
-            return run.invocations
+    async def scenario(run: LocalRun) -> None:
+        before = len(run.invocations)
+        await send(run, *bodies)
+        await until(lambda: sum(process.busy for process in run.processes("Worker")) == 2)
+        go.touch()
+        await until(lambda: all(deliveries(run, body) for body in bodies))
+        records = run.invocations[before:]
+        assert len(records) >= 4
+        assert {record.outcome for record in records} == {"ok"}
+        # How many were running when each one started.
+        running = [sum(r.started <= record.started < r.ended for r in records) for record in records]
+        assert max(running) == 2
 
-    records = asyncio.run(scenario())
-    assert {record.outcome for record in records} == {"ok"}
-    # How many were running when each one started.
-    running = [sum(r.started <= record.started < r.ended for r in records) for record in records]
-    assert max(running) == 2
+    play_slowly(scenario)
 
 
-def test_of_two_tenants_the_one_with_less_in_flight_is_first_and_nothing_comes_twice(tmp_path: Path) -> None:
-    template = write_project(tmp_path)
-    template.write_text(
-        template.read_text().replace("BatchSize: 10", "BatchSize: 2").replace("Timeout: 4", "Timeout: 60")
-    )
+def test_of_two_tenants_the_one_with_less_in_flight_is_first_and_nothing_comes_twice(
+    play_slowly: Callable[[Scenario], None], tmp_path: Path
+) -> None:
     go = tmp_path / "go"
     flood: list[dict[str, Any]] = [{"do": "wait", "for": str(go), "n": number} for number in range(40)]
-    quiet: dict[str, Any] = {"do": "nothing", "tenant": "globex"}
+    quiet: dict[str, Any] = {"do": "nothing", "tenant": "globex", "for": str(go)}
 
-    async def scenario() -> list[InvocationRecord]:
-        async with LocalRun(template, switched_off=ONLY_QUEUE) as run:
-            await send(run, *flood, group="acme")
-            await send(run, quiet, group="globex")
-            go.touch()
-            await until(lambda: all(deliveries(run, body) for body in (*flood, quiet)))
-            assert [len(deliveries(run, body)) for body in (*flood, quiet)] == [1] * 41
-            (of_quiet,) = deliveries(run, quiet)
-            return [record for record in run.invocations if record.started < of_quiet.started]
+    async def scenario(run: LocalRun) -> None:
+        before = len(run.invocations)
+        await send(run, *flood, group="acme")
+        await send(run, quiet, group="globex")
+        go.touch()
+        await until(lambda: all(deliveries(run, body) for body in (*flood, quiet)))
+        assert [len(deliveries(run, body)) for body in (*flood, quiet)] == [1] * 41
+        (of_quiet,) = deliveries(run, quiet)
+        earlier = [record for record in run.invocations[before:] if record.started < of_quiet.started]
+        assert len(earlier) <= 8, "not after the twenty that were sent before it"
 
-    assert len(asyncio.run(scenario())) <= 8, "not after the twenty that were sent before it"
+    play_slowly(scenario)

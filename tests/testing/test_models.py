@@ -370,3 +370,16 @@ def test_tools_are_called_as_the_document_calls_them() -> None:
         of([call("table.serch", city="Wien")])
     with pytest.raises(ValueError, match=r"There are: table\.broken, table\.hold, table\.search"):
         of([call("zzz")])
+
+
+def test_no_call_of_an_answer_that_was_cut_off_is_made() -> None:
+    KEYS.clear()
+    whole = ModelCall(id="1", name="table_hold", arguments='{"table": {"number": 1, "seats": 2}}')
+    half = ModelCall(id="2", name="table_hold", arguments='{"table": {"num')
+    result = of([ModelAnswer(calls=(whole, half), finish=LENGTH), "no table"])
+    assert (result.status, result.output, KEYS) == ("completed", "no table", [])
+
+
+def test_a_document_does_not_make_a_model_cheaper_whose_price_the_deployment_knows() -> None:
+    free = of("Table 4.", more={"price": {"input": 0, "output": 0}})
+    assert free.spent_usd == of("Table 4.").spent_usd > 0

@@ -109,7 +109,7 @@ class Failover:
         reader: Reader,
         urls: Mapping[str, str],
         say: Callable[[str], None],
-        limit_s: float = 90.0,
+        limit_s: float = 180.0,
     ) -> None:
         self._api = api
         self._reader = reader

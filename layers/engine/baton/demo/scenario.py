@@ -45,7 +45,7 @@ class Plan:
     sagas: int = 20
     cancel_after_steps: int = 4
     thinks_s: float = 2.0
-    limit_s: float = 100.0
+    limit_s: float = 180.0  # of a machine that is busy; a saga that ends as it should takes half a minute
     tick_s: float = 0.1
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import COUNTED, SAGA, TERMINATE, THROTTLE, Caps, failure_of
-from baton.core.log.state import Used, node_of, owner_of
+from baton.core.log.state import State, Used, node_of, owner_of
 from baton.core.nodes.base import CHILD, Activation
 
 if TYPE_CHECKING:
@@ -49,18 +51,15 @@ def ask(builder: DecisionBuilder, at: Activation) -> ev.Failure | str:
     is_slow = False
     under_way = _under_way(builder, caps)
     for scope, ahead in ((SAGA, under_way), (at.node.name, 0)):
-        used = state.used.get(scope, _NONE)
         for name, cap in caps.of.get(scope, {}).items():
-            found = (getattr(used, name) if name in COUNTED else 0) + (
-                ahead + 1 if name == "hops" and not at.item else 0
-            )
+            cost = _declared(at) if name == "cost" and cap.then == TERMINATE else 0
+            found = _counted(state, at, scope, name, ahead) + cost
+            if cost and found <= cap.most < found + _reserved(builder, scope):
+                return HELD  # the others may cost less than they have declared
             if found <= cap.most:
                 continue
-            if cap.then == TERMINATE and scope != SAGA:
-                return failure_of(name, cap, at.node.name, found)
             if cap.then == TERMINATE:
-                builder.note(ev.LimitReached(failure=failure_of(name, cap, "", found)))
-                return HELD
+                return _ended(builder, at, scope, failure_of(name, cap, scope, found), cost)
             if cap.then == THROTTLE:
                 is_slow = _is_slow(builder, caps, scope, at.node) or is_slow
     if not kind.load:
@@ -69,6 +68,36 @@ def ask(builder: DecisionBuilder, at: Activation) -> ev.Failure | str:
         return HELD
     _begins(builder, caps, at.node)
     return ""
+
+
+def _counted(state: State, at: Activation, scope: str, name: str, ahead: int) -> int:
+    """How much of a limit is used when the node begins, without what it declares; `ahead`: nodes that have begun before."""
+    found: int = getattr(state.used.get(scope, _NONE), name) if name in COUNTED else 0
+    return found + ahead + 1 if name == "hops" and not at.item else found
+
+
+def _ended(
+    builder: DecisionBuilder, at: Activation, scope: str, failure: ev.Failure, cost: int
+) -> ev.Failure | str:
+    """A limit is passed, if need be by what the node declares: its own fails it, the saga's ends the saga."""
+    if cost:
+        failure = replace(failure, message=f"{failure.message} with what `{at.node.tool}` may cost")
+    if scope != SAGA:
+        return failure
+    builder.note(ev.LimitReached(failure=failure))
+    return HELD
+
+
+def _declared(at: Activation) -> int:
+    """What the tool says that one call of it may cost; a map itself makes none."""
+    return 0 if at.node.each is not None and not at.item else at.node.cost
+
+
+def _reserved(builder: DecisionBuilder, scope: str) -> int:
+    """What the steps under way, in the saga or of one node, may still cost by what their tools declare."""
+    slots = {*builder.running, *(step.slot for step in builder.run)}
+    costs = {slot: builder.program.node_at(builder.state, slot).cost for slot in slots}
+    return sum(cost for slot, cost in costs.items() if scope in (SAGA, node_of(owner_of(slot))[0]))
 
 
 def _under_way(builder: DecisionBuilder, caps: Caps) -> int:

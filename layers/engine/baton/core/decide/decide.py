@@ -263,15 +263,20 @@ def _stop(builder: DecisionBuilder) -> Decision:
 
 def _running_down(builder: DecisionBuilder, state: State) -> Decision:
     """What becomes of the steps that run when the saga stops."""
+    program = builder.program
     if state.result is not None:
         return Decision(commands=(StopSteps(),))
     if state.cancel is None:
         slots = tuple(late(state, builder.running))
+        if slots and program.undoes and takes_back(state):
+            from baton.core.decide.undoing import ends_by_itself  # most sagas end without
+
+            slots = tuple(slot for slot in slots if not ends_by_itself(program, state, slot))
         return Decision(commands=(StopSteps(slots),)) if slots else Decision()
     deadline = state.cancel.at + state.cancel.grace_ms
     if builder.now < deadline:
         return Decision(due=deadline)
-    if state.cancel.undo and builder.program.undoes:
+    if state.cancel.undo and program.undoes:
         from baton.core.decide.undoing import stopping  # most sagas end without
 
         return stopping(builder)

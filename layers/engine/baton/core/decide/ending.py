@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.builder import DecisionBuilder
 from baton.core.decide.late_items import doubts_of, ended
+from baton.core.decide.stopped_steps import told
 from baton.core.decide.transitions import stopped
 from baton.core.decide.undo_links import in_doubt
 from baton.core.decide.unknown_outcomes import may_have_acted
@@ -47,6 +48,9 @@ def fail(
         settled = replace(settled, stays=stays(context, failure))
     if first is not None:
         builder.note(first)
+    if settled.emits and settled.prior is None:  # the saga goes on without it
+        for event in list(told(context, builder.now, builder.running)):
+            builder.note(event)
     leave(builder, at)
     builder.note(settled)
 

@@ -17,6 +17,7 @@ from baton.core.decide.undo_links import in_doubt, linked
 from baton.core.decide.unknown_outcomes import doubt_notice, takes_back
 from baton.core.effects.approvals import Request
 from baton.core.effects.rows import Row
+from baton.core.effects.toolspec import ONCE
 from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
 from baton.core.log.folding.callbacks import callback_of, is_elsewhere, said_of
@@ -164,7 +165,8 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
         try:
             check_output(context, node)
         except RouteError as error:
-            failure = ev.failed_with(error.code, error.message, name)
+            # The tool has returned: what may happen only once has happened, and it has to be known how it goes on.
+            failure = replace(ev.failed_with(error.code, error.message, name), doubt=node.effect == ONCE)
         else:
             succeeded = ev.StepSucceeded(
                 **ran, recorded=outcome.recorded, output=outcome.output, digest=outcome.digest
@@ -222,8 +224,10 @@ def _failed(
     state, slot = context.state, context.slot
     failing = state.failing.get(slot)
     if failure.doubt and failing is not None and failing.look:
-        # `verify` could not find out: a person has to.
-        text = f"it may have happened, and whether it has could not be found out: {failure.message}"
+        # `verify` could not find out, or has found an output that is of no use: a person has to look.
+        said = "it may have happened, and whether it has could not be found out"
+        said = said if outcome.output is None else "it has happened, and what it gave cannot be used"
+        text = f"{said}: {failure.message}"
         failure = replace(
             failure, code=UNKNOWN_OUTCOME, kind=class_of(UNKNOWN_OUTCOME), message=text[:2_000], doubt=False
         )

@@ -89,11 +89,12 @@ def _to_hear_of(builder: DecisionBuilder) -> list[tuple[str, Child]]:
 def stopping(builder: DecisionBuilder) -> Decision:
     """Running steps are stopped, but for those that something undoes: they end by themselves, so that it is known what they have done."""
     program, state = builder.program, builder.state
-    slots = tuple(slot for slot in builder.running if not _ends_by_itself(program, state, slot))
+    slots = tuple(slot for slot in builder.running if not ends_by_itself(program, state, slot))
     return Decision(commands=(StopSteps(slots),)) if slots else Decision()
 
 
-def _ends_by_itself(program: Program, state: State, slot: str) -> bool:
+def ends_by_itself(program: Program, state: State, slot: str) -> bool:
+    """Whether a step of a saga that undoes what it has done is not stopped."""
     return bool(program.node_at(state, slot).undo) or is_in_doubt(program, state, slot, ())
 
 

@@ -61,6 +61,7 @@ class Aws:
             read_timeout=60,  # a busy machine takes its time for the first table
             max_pool_connections=64,
             proxies={},  # a proxy of the surrounding shell must not be asked about loopback
+            user_agent="baton-local",  # fixed: botocore would put its own together twice for every request
         )
         client: Any = functools.partial(
             _session().create_client, region_name=REGION, endpoint_url=endpoint, config=config

@@ -3,7 +3,7 @@
 Run as a script (`python -P lifeline.py NAME PARENT_PID MODULE [ARGUMENT …]`), standard library only. It is a
 script of its own because code between fork and exec (`preexec_fn`) is not safe in a parent with threads.
 Only Linux has such a tie; what the children themselves start, and other systems, are left to guard.py.
-What is hidden from the runtime of a function is told in not_shipped.py.
+What is hidden from each program is told in not_shipped.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import signal
 import sys
 from pathlib import Path
 
-_RUNTIME = "awslambdaric"
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15  # Linux keeps 15 characters of it; the whole name is in the command line
 
@@ -35,13 +34,13 @@ def _call_me(name: str) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode())
 
 
-def _hide_what_is_not_shipped() -> None:
+def _hide_what_is_not_shipped(program: str) -> None:
     spec = importlib.util.spec_from_file_location("not_shipped", Path(__file__).with_name("not_shipped.py"))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    sys.meta_path.insert(0, module.NotShipped(sys.path))
+    sys.meta_path.insert(0, module.NotShipped(sys.path, program))
 
 
 def main(arguments: list[str]) -> None:
@@ -49,8 +48,7 @@ def main(arguments: list[str]) -> None:
     _die_with(int(arguments[1]))
     sys.path.insert(0, str(Path.cwd()))  # what `python -m` does; -P kept this file's own folder out
     sys.argv = arguments[2:]
-    if sys.argv[0] == _RUNTIME:
-        _hide_what_is_not_shipped()
+    _hide_what_is_not_shipped(sys.argv[0])
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 

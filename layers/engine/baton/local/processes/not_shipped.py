@@ -1,7 +1,10 @@
-"""Keeps botocore and httpx, in a function's process, from what Lambda has not: they try it and do without.
+"""Keeps the child processes of a local run from modules that they try to import and do without.
 
-The environment that a local run is started from has awscrt, pyOpenSSL and click for its own programs, and a function would
-load all of it, which takes a quarter of its start. Standard library only: lifeline.py loads this file by its path.
+The environment that a local run is started from has awscrt, pyOpenSSL and click for its own programs. On Lambda a function
+does not have them; here botocore and httpx would load them, which takes a quarter of a function's start. MiniStack loads
+Docker's client, to start containers, and botocore, to set the content type of an answer: half of its start. Here it starts
+no container, and its clients do not look at the content type.
+Standard library only: lifeline.py loads this file by its path.
 """
 
 from __future__ import annotations
@@ -10,20 +13,25 @@ import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
-# What is tried, by which package, and the word of a line of requirements.txt that ships it after all.
+_RUNTIME = "awslambdaric"
+# By program: what is tried, by which package, and the word of a line of requirements.txt that ships it after all.
 _TRIED = {
-    "awscrt": ("botocore", "crt"),
-    "urllib3.contrib.pyopenssl": ("botocore", "pyopenssl"),
-    "httpx._main": ("httpx", "httpx["),
+    _RUNTIME: {
+        "awscrt": ("botocore", "crt"),
+        "urllib3.contrib.pyopenssl": ("botocore", "pyopenssl"),
+        "httpx._main": ("httpx", "httpx["),
+    },
+    "ministack": {"botocore": ("ministack", "botocore"), "docker": ("importlib", "docker")},
 }
 
 
 class NotShipped:
     """Finds nothing itself. Imports of the same modules by anything else are left to the other finders."""
 
-    def __init__(self, folders: list[str]) -> None:
+    def __init__(self, folders: list[str], program: str = _RUNTIME) -> None:
         required = "".join(map(_required, folders)).lower()
-        self._hidden = {name: by for name, (by, word) in _TRIED.items() if word not in required}
+        tried = _TRIED.get(program, {})
+        self._hidden = {name: by for name, (by, word) in tried.items() if word not in required}
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Raises `ModuleNotFoundError` where there would be no such module on Lambda."""

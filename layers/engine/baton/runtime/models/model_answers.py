@@ -23,10 +23,7 @@ def calls_of(asked: Sequence[ModelCall], offered: Offered, made: Mapping[str, st
 
 def data_of(answer: ModelAnswer, schema: Any) -> Any:
     """What the answer gives: text, or JSON as the schema has it. Raises `StepFailure` for what it must not be."""
-    if answer.finish == LENGTH:
-        raise StepFailure(
-            REFUSED, "it was cut off at the most tokens that it may have; answer in fewer words"
-        )
+    check_whole(answer)
     if schema is None:
         return answer.text
     try:
@@ -37,6 +34,14 @@ def data_of(answer: ModelAnswer, schema: Any) -> Any:
         told = "; ".join(f"at {one.path or '/'}: {one.message}" for one in problems[:MOST_TOLD])
         raise StepFailure(REFUSED, f"it does not match the schema of the answer: {told}")
     return data
+
+
+def check_whole(answer: ModelAnswer) -> None:
+    """Raises `StepFailure` for an answer that was cut off: of the calls that it asks for, some are missing."""
+    if answer.finish == LENGTH:
+        raise StepFailure(
+            REFUSED, "it was cut off at the most tokens that it may have; answer in fewer words"
+        )
 
 
 def _call(call: ModelCall, offered: Offered) -> dict[str, Any]:

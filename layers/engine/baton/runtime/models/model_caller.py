@@ -26,7 +26,7 @@ from baton.runtime.attempts.attempt import tool_called
 from baton.runtime.attempts.values import Values
 from baton.runtime.invocation.context import InvocationContext
 from baton.runtime.invocation.live import LiveShow
-from baton.runtime.models.model_answers import MOST_TOLD, calls_of, data_of
+from baton.runtime.models.model_answers import MOST_TOLD, calls_of, check_whole, data_of
 from baton.runtime.models.model_memory import NO_TOOLS, ModelMemory, Offered
 from baton.runtime.models.model_request import Asking, as_priced
 from baton.runtime.models.model_summary import Summary
@@ -157,7 +157,8 @@ class ModelCaller:
         summary: tuple[int, ...],
         no_summary: str,
     ) -> dict[str, Any]:
-        """An answer as the log has it."""
+        """An answer as the log has it. Raises `StepFailure`."""
+        check_whole(answer)
         asked = answer.calls[:MOST_CALLS]
         return {
             "text": answer.text,

@@ -208,9 +208,10 @@ class Asking:
             self._context.usage.append(Usage(model=UNANSWERED, input=tokens[0], output=tokens[1]))
 
     def _price(self, given: Mapping[str, Any], model: str) -> Price | None:
-        """What the document says, or else what the deployment knows."""
-        own = given.get("price")
-        return self._models.price(model) if own is None else Price(**own)
+        """The dearer one of what the deployment knows and what the document says: no document makes a model cheaper."""
+        known, own = self._models.price(model), given.get("price")
+        prices = [*([] if known is None else [known]), *([] if own is None else [Price(**own)])]
+        return max(prices, key=lambda price: most_of(price, MICRO, MICRO), default=None)
 
     def _count(self, usage: Usage, price: Price, model: str) -> None:
         cost = cost_of(usage, price)

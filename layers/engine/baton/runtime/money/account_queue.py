@@ -262,3 +262,17 @@ class AccountQueue:
 
 def _amount(held: Reservation | None) -> int:
     return held.amount if held is not None else 0
+
+
+class AccountQueues(dict[Account, AccountQueue]):
+    """All queues of an invocation. One is made when its account is first asked for."""
+
+    def __init__(
+        self, budgets: Budgets, call: StoreRetrier, invocation: str, until: int, limit: int, *, draws: bool
+    ) -> None:
+        super().__init__()
+        self._holder, self._draws = (budgets, call, invocation, until, limit), draws
+
+    def __missing__(self, account: Account) -> AccountQueue:
+        made = self[account] = AccountQueue(*self._holder, account, draws=self._draws)
+        return made

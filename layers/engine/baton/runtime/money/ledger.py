@@ -24,7 +24,7 @@ from baton.core.money import micro_dollars
 from baton.errors import EngineFault
 from baton.ports import Account, NoRoom, SagaRef, StepContext, Sums
 from baton.runtime.invocation.context import InvocationContext
-from baton.runtime.money.account_queue import AccountQueue, short
+from baton.runtime.money.account_queue import AccountQueue, AccountQueues, short
 from baton.runtime.money.attempt_spending import AttemptSpending
 from baton.runtime.money.billed import Left, name_of
 from baton.runtime.money.halting import Halt, Halted, Halting
@@ -55,13 +55,9 @@ class Ledger:
         self._clock = context.clock
         self._skew = context.limits.clock_skew_ms
         until, limit = context.invocation.leases_until(context.limits), cache.terms.user_day
-        queue = functools.partial(
-            AccountQueue,
-            *(cache.budgets, context.call, context.invocation.id, until, limit),
-            draws=bool(cache.terms.tenant_day),
-        )
+        holder = (cache.budgets, context.call, context.invocation.id, until, limit)
         self._slices, self._halting = Slices(context.call, cache), Halting(cache, context.clock)
-        self._account = functools.cache(queue)
+        self._accounts = AccountQueues(*holder, draws=bool(cache.terms.tenant_day))
         self._under_way: defaultdict[str, dict[str, AttemptSpending]] = defaultdict(dict)  # by saga and slot
         self._left: set[tuple[str, AccountQueue]] = set()
         self._closing: dict[asyncio.Task[None], str] = {}  # with their sagas
@@ -101,7 +97,7 @@ class Ledger:
         amount = max(amount, self._wanted.get((saga, step.slot, step.attempt), 0))
         now = self._clock.now()
         owner = state.origin.tenant, state.origin.user
-        account = self._account(cache.account(*owner, now))
+        account = self._accounts[cache.account(*owner, now)]
         self._seen.setdefault(saga, state)
         self._slices.use(account, saga)
         is_costly = amount or state.money.spent
@@ -126,7 +122,7 @@ class Ledger:
     def reopen(self, state: State, step: RunStep, spent: list[Decimal], day: int) -> None:
         """An attempt goes on whose cost was counted on this day, as the most that it may be: there it gives back what is left."""
         if day and (self._cache.terms.counts_days or self._cache.terms.saga):
-            account = self._account(Account(state.origin.tenant, state.origin.user, day))
+            account = self._accounts[Account(state.origin.tenant, state.origin.user, day)]
             saga = _key(state)
             self._slices.use(account, saga)
             self._seen.setdefault(saga, state)
@@ -345,7 +341,7 @@ class Ledger:
             account = Account(state.origin.tenant, state.origin.user, day)
             try:
                 answer = await self._call(self._cache.budgets.expire, account, over, short(holder))
-                left, mine = answer.there, self._account(account)
+                left, mine = answer.there, self._accounts[account]
                 mine.sums = answer.sums
                 self._slices.use(mine, _key(state))
             except EngineFault:

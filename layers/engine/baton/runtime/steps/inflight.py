@@ -211,8 +211,11 @@ class InFlight:
         return [
             end
             for one in gone
-            # What may happen only once may have happened: the log has to know.
-            if (end := self._outcome_of(one)).cost or _result_of(one) or one.step.node.effect == ONCE
+            # What may happen only once, or what something undoes, may have happened: the log has to know.
+            if (end := self._outcome_of(one)).cost
+            or _result_of(one)
+            or _may_matter(one)
+            or one.step.node.undo
         ]
 
     async def cancel_unneeded(self, state: State) -> list[Outcome]:

@@ -133,7 +133,8 @@ class Asking(Model):
         description="The provider works on a request while no worker waits, if it can; the answer has an hour, or the `timeout`.",
     )
     price: Annotated[PriceModel | None, Given, defined("modelPrice")] = Field(
-        default=None, description="What the model costs, where the deployment does not know it."
+        default=None,
+        description="What the model costs, where the deployment does not know it; a known price that is higher counts.",
     )
 
 

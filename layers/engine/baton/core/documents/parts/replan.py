@@ -46,5 +46,5 @@ class ReplanModel(Model):
         default=None, description="As of a `model`."
     )
     price: Annotated[PriceModel | None, Given, defined("modelPrice")] = Field(
-        default=None, description="What it costs, if unknown."
+        default=None, description="What it costs, if unknown or more."
     )
