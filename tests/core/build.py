@@ -224,7 +224,11 @@ class Saga:
         """
         self.now += after_ms
         while True:
-            entries = {one.version: one for one in self.entries} if self.program.undoes else {}
+            entries = (
+                {one.version: one for one in self.entries}
+                if self.program.undoes or self.state.undo.head
+                else {}
+            )
             found = Found(blobs or {}, answers or {}, looked=looked or {}, entries=entries)
             step = advance(
                 self.program,

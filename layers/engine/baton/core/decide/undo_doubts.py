@@ -45,7 +45,7 @@ def why(event: Any) -> str:
     """Why it is not known whether a step has happened; empty for one that has."""
     if isinstance(event, ev.StepFailed):
         came_to = f"ended with {event.failure.code}: {event.failure.message[:500]}"
-    elif isinstance(event, ev.StepStopped):
+    elif isinstance(event, ev.StepStopped) and not event.child:
         came_to = "was stopped while it acted, because the saga went on without it"
     else:
         return ""
