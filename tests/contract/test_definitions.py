@@ -11,6 +11,11 @@ def test_a_definition_reads_back_as_it_was_registered(stores: Stores) -> None:
     with_rules = a_definition(version=2, types=("paid",), past=("placed", "shipped"))
     assert stores.definitions.put(with_rules)
     assert stores.definitions.get("acme", "dinner", 2) == with_rules
+    heard = (("paid", "${event.data.order}", 90_000), ("placed", "${event.id}", 80_000))
+    for version, types in ((3, ()), (4, ("shipped",))):
+        with_earlier = a_definition(version=version, types=types, heard=heard)
+        assert stores.definitions.put(with_earlier)
+        assert stores.definitions.get("acme", "dinner", version) == with_earlier
 
 
 def test_a_version_is_registered_once_and_the_first_one_stays(stores: Stores) -> None:

@@ -48,10 +48,10 @@ PROPERTY = settings(
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=30 * MORE,
+    max_examples=20 * MORE,
     suppress_health_check=[HealthCheck.too_slow],
 )
-FEW = settings(PROPERTY, max_examples=12 * MORE)
+FEW = settings(PROPERTY, max_examples=8 * MORE)
 FEWEST = settings(PROPERTY, max_examples=4 * MORE)
 
 
@@ -224,7 +224,11 @@ class Saga:
         """
         self.now += after_ms
         while True:
-            entries = {one.version: one for one in self.entries} if self.program.undoes else {}
+            entries = (
+                {one.version: one for one in self.entries}
+                if self.program.undoes or self.state.undo.head
+                else {}
+            )
             found = Found(blobs or {}, answers or {}, looked=looked or {}, entries=entries)
             step = advance(
                 self.program,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from baton.core.decide.bounds import DEFAULT
-from baton.core.decide.decide import CANCELLED_TOGETHER, abandoned, advance, decide
+from baton.core.decide.context import NOTHING
+from baton.core.decide.decide import CANCELLED_TOGETHER, advance, decide, recorded
+from baton.core.decide.stopped_steps import left_by
 from baton.core.graph.graph import Join
 from baton.core.log import codec
 from baton.core.log import events as ev
@@ -148,7 +150,10 @@ def test_open_children_are_cancelled_before_the_end_is_recorded() -> None:
     saga.cancel()
     decision = saga.go()
     assert [(slot, one.saga) for slot, one in cancels_of(decision)] == [("c", "s1.0.c")]
-    assert decision.record == (ev.SagaEnded(status="cancelled", failure=ev.Failure("cancelled", "enough")),)
+    assert decision.record == (
+        ev.StepStopped(node="c", tool="", child="s1.0.c", prior=0),
+        ev.SagaEnded(status="cancelled", failure=ev.Failure("cancelled", "enough")),
+    )
     assert status_of(saga.state) == "cancelled"
 
 
@@ -200,11 +205,12 @@ def test_the_children_of_a_saga_that_ends_are_cancelled_in_parts_each_before_it_
     every = [one.saga for one in saga.state.children.values()]
     saga.cancel()
     assert part_of(saga) == every[:CANCELLED_TOGETHER]
-    assert saga.kinds == ["children_abandoned"]
+    assert saga.kinds == ["step_stopped"] * CANCELLED_TOGETHER + ["children_abandoned"]
     assert status_of(saga.state) == "running"
     assert part_of(saga) == every[CANCELLED_TOGETHER : 2 * CANCELLED_TOGETHER]
     assert part_of(saga) == every[2 * CANCELLED_TOGETHER :]
-    assert saga.kinds == ["saga_ended"], "the end itself tells of the last"
+    assert saga.kinds == ["step_stopped"] * 5 + ["saga_ended"], "the end itself tells of the last"
+    assert saga.state.undo.can == MANY, "a rollback would come to each"
 
 
 def test_children_that_a_fork_left_are_cancelled_in_parts_too() -> None:
@@ -217,16 +223,16 @@ def test_children_that_a_fork_left_are_cancelled_in_parts_too() -> None:
 
 def test_the_largest_part_fits_into_an_entry_however_long_its_ids_are() -> None:
     ids = [f"{number:0{LONGEST_ID}d}" for number in range(CANCELLED_TOGETHER)]
-    part = abandoned(Child(saga=one, workflow="w", input=ev.Value()) for one in ids)
-    assert len(codec.encode_entry(entry(2, part))) < DEFAULT.entry_bytes
+    part = recorded(Child(saga=one, workflow="w", input=ev.Value()) for one in ids)
+    assert len(codec.encode_entry(entry(2, *part))) < DEFAULT.entry_bytes
 
 
 def test_only_those_for_which_there_was_time_are_recorded_and_the_rest_follows() -> None:
     saga = crowd()
     saga.cancel()
     first, second = list(saga.state.children.values())[:2]
-    saga.put(abandoned([first, second]))
-    assert len(saga.state.children) == MANY - 2
+    saga.put(*recorded([first, second], left_by(saga.program, saga.state, NOTHING)))
+    assert (len(saga.state.children), saga.state.undo.can) == (MANY - 2, 2)
     assert part_of(saga)[0] == "s1.0.c2"
 
 

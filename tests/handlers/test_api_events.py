@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.errors import TooManyRequests
+from baton.errors import StoreUnavailable, TooManyRequests
 from baton.runtime.starting.quota import Quota
 from tests.handlers.http import Answer, Http
 from tests.kit.bugs import replaced
@@ -129,6 +129,39 @@ def test_what_has_to_come_again_is_refused_as_a_whole_and_done_once(http: Http) 
     assert problem["errors"] == [{"path": "/1", "message": "no room"}]
     assert refused.headers["retry-after"] == "5"
     assert did(send(http, events, MANY)) == [["duplicate"], ["started"], ["duplicate"]]
+
+
+def test_what_a_slow_store_leaves_of_a_batch_is_named(http: Http) -> None:
+    http.register(SHIP)
+    real, asked = Quota.admit, []
+
+    async def no_store_after_the_second(self: Quota, tenant: str) -> None:
+        asked.append(tenant)
+        if len(asked) > 2:
+            raise StoreUnavailable("no answer")
+        await real(self, tenant)
+
+    events = [{**EVENT, "id": f"e{number}"} for number in range(4)]
+    with replaced(Quota, "admit", no_store_after_the_second):
+        refused = send(http, [*events, "x"], MANY)
+        assert send(http, events[2:], MANY).status == 503, "nothing was done"
+    problem = refused.problem(429, "too-many-requests")
+    assert "2 of 5 events could not be dealt with for now: the store did not answer" in problem["detail"]
+    assert [one["path"] for one in problem["errors"]] == ["/2", "/3"]
+    assert did(send(http, events, MANY)) == [["duplicate"], ["duplicate"], ["started"], ["started"]]
+
+
+def test_what_a_full_saga_has_no_room_for_is_named(http: Http) -> None:
+    http.register(
+        "name: order\nnodes: {rest: {wait: {for: 1h}}, paid: {wait: {signal: paid}, after: rest}}\n"
+        "events: {signal: [{type: payment.settled, correlation_key: '${event.data.order}', signal: paid}]}"
+    )
+    http.post("/sagas", {"workflow": "order", "correlation_key": "A-17"})
+    many = [{**EVENT, "id": f"e{number}"} for number in range(http.engine.limits.signals_kept + 1)]
+    assert did(send(http, many[2:], MANY)) == [["signalled"]] * (len(many) - 2)
+    problem = send(http, many[:2], MANY).problem(429, "too-many-requests")
+    assert [one["path"] for one in problem["errors"]] == ["/1"]
+    assert "signals wait to be taken" in problem["errors"][0]["message"]
 
 
 def test_only_who_may_start_sagas_may_send_events_and_only_to_the_own_tenant(http: Http) -> None:

@@ -87,9 +87,27 @@ def stopped() -> Saga:
     return saga
 
 
+def stopped_child() -> Saga:
+    """Two children lose a race to a step. When the saga is undone, one has done nothing, and the other undoes what it has done."""
+    race = Join(need=1, rest="cancel")
+    saga = Saga(
+        program(task("a"), child("b"), child("c"), task("d", "a", "b", "c", join=race), task("e", "d"))
+    )
+    saga.go()
+    saga.go(done("a"))
+    saga.go(done("d"))
+    saga.go(failed("e", "sold_out"))
+    saga.put(ev.ChildUndone(node="c", item="undo", child="s1.0.c", nothing=True))
+    saga.go()
+    saga.put(ev.ChildUndone(node="b", item="undo", child="s1.0.b", cost=2))
+    saga.go()
+    return saga
+
+
 OF_UNDOING = {
     "undone": undone,
     "undone-child": undone_child,
     "undone-aside": set_aside,
     "undone-stopped": stopped,
+    "undone-stopped-child": stopped_child,
 }

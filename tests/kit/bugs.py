@@ -247,10 +247,9 @@ def a_missing_child_is_not_started_before_it_is_cancelled() -> Iterator[None]:
     real = Children.start
 
     async def start(
-        self: Children, parent: SagaRef, ref: SagaRef, state: State, slot: str, child: Any
-    ) -> None:
-        if state.cancel is None:
-            await real(self, parent, ref, state, slot, child)
+        self: Children, parent: SagaRef, ref: SagaRef, state: State, slot: str, child: Any, **how: Any
+    ) -> bool:
+        return state.cancel is not None or await real(self, parent, ref, state, slot, child, **how)
 
     with replaced(Children, "start", start):
         yield

@@ -10,7 +10,9 @@ from msgspec.structs import replace
 
 from baton.adapters.memory.subscriptions import MemorySubscriptions
 from baton.core.outside.cloudevents import identity_of
+from baton.errors import TooManyRequests
 from baton.runtime.desks import registering
+from baton.runtime.starting import earlier_rules
 from baton.runtime.triggers import event_desk, subscribing
 from baton.runtime.triggers.event_desk import EventDesk
 from tests.kit.bugs import replaced
@@ -127,6 +129,33 @@ def a_subscription_that_an_event_meets_in_vain_stays() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def the_rules_of_the_newest_version_are_for_every_saga() -> Iterator[None]:
+    """Event row: a saga goes on with the document that it began with."""
+
+    async def began_with(self: EventDesk, head: Any) -> Any:
+        newest = vars(self)["_parts"].catalog.newest
+        return await real(self, replace(head, graph=(await newest(head.ref.tenant, head.workflow)).graph))
+
+    real = vars(EventDesk)["_began_with"]
+    with replaced(EventDesk, "_began_with", began_with):
+        yield
+
+
+@contextmanager
+def what_earlier_versions_have_rules_for_is_forgotten() -> Iterator[None]:
+    """Event row: sagas of earlier versions wait for it."""
+    with replaced(earlier_rules, "heard_after", lambda *given: ((), ())):
+        yield
+
+
+@contextmanager
+def a_signal_for_which_there_is_no_room_is_refused_for_good() -> Iterator[None]:
+    """Event row: there is room later, and senders repeat nothing that was refused."""
+    with replaced(event_desk, "SignalsFull", TooManyRequests):
+        yield
+
+
 EVENT_BUGS: dict[Callable[[], AbstractContextManager[None]], str] = {
     a_start_has_an_id_of_its_own: ONCE,
     a_correlation_key_is_not_in_the_id: ONCE,
@@ -136,4 +165,7 @@ EVENT_BUGS: dict[Callable[[], AbstractContextManager[None]], str] = {
     a_subscription_is_given_up_whatever_its_version: EVERY,
     an_event_drops_a_subscription_whose_registration_is_under_way: EVERY,
     a_subscription_that_an_event_meets_in_vain_stays: GONE,
+    the_rules_of_the_newest_version_are_for_every_saga: SIGNAL,
+    what_earlier_versions_have_rules_for_is_forgotten: SIGNAL,
+    a_signal_for_which_there_is_no_room_is_refused_for_good: SIGNAL,
 }

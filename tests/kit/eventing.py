@@ -8,9 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from baton.core.limits import Limits
 from baton.core.log.events import SignalReceived
 from baton.errors import EngineFault
 from baton.runtime.service import Service
+from baton.runtime.triggers.event_desk import LATER
 from tests.kit.corpus import patiently
 from tests.kit.faults import Crash, Plan
 from tests.kit.ticking import registered
@@ -29,7 +31,20 @@ DOCUMENTS = {
     "bill": "name: bill\nevents: {start: [{type: settled, labels: {order: '${event.data.order}'}}]}\nnodes: {a: {value: 1}}",
     "order": f"name: order\nevents: {{start: [{{type: placed, {KEY}}}], signal: [{{type: settled, {KEY}, signal: paid}}]}}\n"
     "nodes: {paid: {wait: {signal: paid}}, rest: {wait: {for: 5s}, after: paid}}\noutput: ${ctx.paid.output.order}",
+    "book": f"name: book\nevents: {{start: [{{type: placed, {KEY}}}], signal: [{{type: settled, {KEY}, signal: paid}}]}}\n"
+    "nodes: {paid: {wait: {signal: paid}}}",
+    "busy": f"name: busy\nevents: {{start: [{{type: opened, {KEY}}}], signal: [{{type: item, {KEY}, signal: item}}]}}\n"
+    "nodes: {take: {wait: {signal: item}}, rest: {wait: {for: 1s}, after: take, loop: {while: loop.iteration < 1, max_iterations: 9, back_to: take}}}",
 }
+BOOK_WITHOUT = "name: book\nnodes: {a: {value: 1}}"
+BOOK = (
+    DOCUMENTS["book"].replace("signal: paid", "signal: settled"),
+    BOOK_WITHOUT,
+    BOOK_WITHOUT + "\noutput: 1",
+)
+"""Later versions of a workflow whose sagas run: with a signal of another name, and without rules. The last comes while events come."""
+ITEMS = 2
+"""Events at once for a saga that takes one after another, and keeps fewer."""
 LATE = "late"
 """A workflow that is registered once, whatever becomes of the request; and the type of its event."""
 FICKLE = "fickle"
@@ -62,7 +77,7 @@ def event(kind: str, order: str, again: int = 0) -> dict[str, Any]:
 def endure(plan: Plan | None = None, **world: Any) -> Ordeal:
     """Let each event come twice at once, and once more when all is over."""
     ordeal = Ordeal(plan=plan or Plan())
-    options: dict[str, Any] = {"skew_ms": 3_000, "timeout_s": 12, **world}
+    options: dict[str, Any] = {"skew_ms": 3_000, "timeout_s": 12, "limits": Limits(signals_kept=1), **world}
 
     async def main() -> None:
         here = World(make_registry(Books()), plan=ordeal.plan, **options)
@@ -78,12 +93,17 @@ def endure(plan: Plan | None = None, **world: Any) -> Ordeal:
         # Rules are not for these; they meet subscriptions whose registration is under way.
         early = (event(FICKLE, "early", again) for again in range(EARLY))
         await asyncio.gather(*(patiently(here, one) for one in at_once), _come_one_by_one(here, *early))
-        events = [event("placed", order) for order in ORDERS] + [event("placed", ORDERS[0], 1)]
+        events = [event("placed", order) for order in ORDERS]
+        events += [event("placed", ORDERS[0], 1), event("opened", ORDERS[0])]
         await _come(here, *events, *events)
         settled = [event("settled", order) for order in ORDERS] + [
             event(one, "A") for one in (LATE, FICKLE, LEFT)
         ]
-        await _come(here, *settled, *settled)
+        items = [event("item", ORDERS[0], number) for number in range(ITEMS)]
+        *before, last = map(registered, BOOK)
+        for one in before:
+            await patiently(here, one)
+        await asyncio.gather(_come(here, *settled, *settled, *items, *items), patiently(here, last))
         await here.settle()
         await _come(here, *events, *settled)
         await here.settle()
@@ -94,7 +114,12 @@ def endure(plan: Plan | None = None, **world: Any) -> Ordeal:
 
 
 async def _come(world: World, *events: dict[str, Any]) -> None:
-    await asyncio.gather(*(patiently(world, _taking(world, one)) for one in events))
+    await asyncio.gather(*(_come_until_taken(world, one) for one in events))
+
+
+async def _come_until_taken(world: World, one: dict[str, Any]) -> None:
+    while any(done["did"] == LATER for done in await patiently(world, _taking(world, one))):
+        await asyncio.sleep(5)
 
 
 async def _come_one_by_one(world: World, *events: dict[str, Any]) -> None:
@@ -113,7 +138,12 @@ def _look(world: World, ordeal: Ordeal) -> None:
     heads = world.log.heads()
     count = {name: sum(head.workflow == name for head in heads) for name in (*DOCUMENTS, LATE, FICKLE)}
     is_there = world.store.definitions.get(TENANT, LATE) is not None
-    due = {**dict.fromkeys(DOCUMENTS, len(ORDERS)), LATE: int(is_there), FICKLE: int(_is_heard(world))}
+    due = {
+        **dict.fromkeys(DOCUMENTS, len(ORDERS)),
+        "busy": 1,
+        LATE: int(is_there),
+        FICKLE: int(_is_heard(world)),
+    }
     for name, expected in due.items():
         if count[name] > expected:
             ordeal.broken.append(f"{ONCE}: {count[name]} sagas of {name}, and {expected} are meant")
@@ -130,7 +160,7 @@ def _look(world: World, ordeal: Ordeal) -> None:
         if world.end(head.ref.id) is None:
             ordeal.broken.append(f"{EVERY}: {head.workflow} {head.ref.id} has not ended")
         came = sum(isinstance(one, SignalReceived) for entry in entries for one in entry.events)
-        if came != int(head.workflow == "order"):
+        if came != {"order": 1, "book": 1, "busy": ITEMS}.get(head.workflow, 0):
             ordeal.broken.append(f"{SIGNAL}: {head.workflow} {head.ref.id} has {came} signals")
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide import decide, other_ways, undo_steps, undoing
+from baton.core.decide import decide, other_ways, stopped_steps, undo_steps, undoing
 from baton.core.log.folding import fold, forks
 from baton.core.log.state import State
 from baton.core.log.undos import Undoable
+from baton.runtime.performers import undo_children
 from baton.runtime.starting import earlier
 from baton.runtime.steps import steps
 from tests.kit.bugs import replaced
@@ -175,4 +177,23 @@ def work_elsewhere_is_looked_at() -> Iterator[None]:
 def another_way_forgets_the_first() -> Iterator[None]:
     """Undo row: a step that goes on with another tool is done by that alone, though the one before had no answer."""
     with replaced(other_ways, "left", lambda *_: iter(())):
+        yield
+
+
+@contextmanager
+def a_child_that_is_stopped_is_not_listed() -> Iterator[None]:
+    """Undo row: a saga goes on without a child, and its rollback does not come to what the child has done."""
+    with replaced(stopped_steps, "child_link", lambda *_: None):
+        yield
+
+
+@contextmanager
+def a_child_is_asked_anew_each_time() -> Iterator[None]:
+    """Undo row: the key with which a child is asked to undo is another one at each look."""
+
+    async def asked(self: Any, parent: Any, slot: str, child: str, key: str, may_lack: bool) -> Any:
+        return await real(self, parent, slot, child, f"{key}.{next(numbers)}", may_lack)
+
+    real, numbers = undo_children.ChildUndoer._ask, count()
+    with replaced(undo_children.ChildUndoer, "_ask", asked):
         yield

@@ -11,9 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context, copy_context
 from functools import cached_property
 from heapq import heappop, heappush
-from typing import Any, ClassVar, TypeVar, TypeVarTuple
-
-from msgspec import Struct
+from typing import Any, TypeVar, TypeVarTuple
 
 from tests.kit.faults import Crash
 
@@ -36,19 +34,24 @@ class Livelock(Exception):
         super().__init__(f"no end after {rounds:,} rounds and {at_s:,.0f} s")
 
 
-class _Handle(Struct, eq=False):
+class _Handle(asyncio.Handle):
     """What asyncio gives for a callback, without its questions whether the loop debugs. `at`: when a timer is due.
 
-    The names are those of asyncio's own, whose `Handle._run` takes it, too.
+    It is one of asyncio's, since the engine's watch knows what holds a loop by the frame of `Handle._run`.
     """
 
-    _loop: VirtualLoop
-    _callback: Any
-    _args: Sequence[Any]
-    _context: Context
-    _at: float = 0
-    _cancelled: bool = False
-    _source_traceback: ClassVar[None] = None
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        callback: Any,
+        arguments: Sequence[Any],
+        context: Context | None,
+        at: float = 0,
+    ) -> None:
+        self._loop, self._callback, self._args, self._at = loop, callback, arguments, at
+        self._context = copy_context() if context is None else context
+        self._cancelled = False
+        self._source_traceback = None
 
     def cancel(self) -> None:
         self._cancelled = True
@@ -65,9 +68,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     """
 
     _stopping: bool
-    _ready: deque[_Handle]
-    is_watched = False
-    """Whether the engine's watch is over its tools, which knows what holds a loop by the frame of `asyncio.Handle._run`."""
+    _ready: deque[asyncio.Handle]
 
     # asyncio asks for each task and future.
     get_debug: Any = staticmethod(bool)
@@ -88,7 +89,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def call_at(
         self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> Any:
-        timer = _Handle(self, callback, args, copy_context() if context is None else context, when)
+        timer = _Handle(self, callback, args, context, when)
         self._count += 1
         heappush(self._timers, (when, self._count, timer))
         return timer
@@ -99,7 +100,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self.call_at(self._passed + delay, callback, *args, context=context)
 
     def call_soon(self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None) -> Any:
-        handle = _Handle(self, callback, args, copy_context() if context is None else context)
+        handle = _Handle(self, callback, args, context)
         self._ready.append(handle)
         return handle
 
@@ -123,40 +124,26 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self._rounds += 1
             if self._rounds == self._most_rounds:  # once: what is left is cancelled in rounds, too
                 raise Livelock(self._rounds, self._passed)
-            if not ready:
-                self._wait()
-            self._idle_rounds += 1
-            if self._idle_rounds > MAX_ROUNDS:
-                raise RuntimeError("the simulation runs in circles: no time passes")
+            while timers and timers[0][2]._cancelled:
+                heappop(timers)
+            if ready or (timers and timers[0][0] <= self._passed):
+                self._idle_rounds += 1
+                if self._idle_rounds > MAX_ROUNDS:
+                    raise RuntimeError("the simulation runs in circles: no time passes")
+            elif not timers:
+                raise RuntimeError("the simulation waits for something that can never happen")
+            else:
+                self._idle_rounds = 0
+                self._passed = timers[0][0]
             due = self._passed + RESOLUTION_S
             while timers and timers[0][0] < due:
                 ready.append(heappop(timers)[2])
             for _ in range(len(ready)):
                 handle = ready.popleft()
-                if handle._cancelled:
-                    continue
-                if self.is_watched:
-                    asyncio.Handle._run(handle)  # type: ignore[arg-type]
-                    continue
-                try:
-                    handle._context.run(handle._callback, *handle._args)
-                except (SystemExit, KeyboardInterrupt):
-                    raise
-                except BaseException as error:  # noqa: BLE001  # as asyncio's own
-                    what = f"Exception in callback {handle._callback!r}"
-                    self.call_exception_handler({"message": what, "exception": error})
+                if not handle._cancelled:
+                    handle._run()
             if self._stopping:
                 return
-
-    def _wait(self) -> None:
-        """Until the next timer is due."""
-        timers = self._timers
-        while timers and timers[0][2]._cancelled:
-            heappop(timers)
-        if not timers:
-            raise RuntimeError("the simulation waits for something that can never happen")
-        if timers[0][0] > self._passed:
-            self._idle_rounds, self._passed = 0, timers[0][0]
 
     def pass_time(self, seconds: float) -> None:
         """As when what runs in the loop does not give it back for so long."""
@@ -189,12 +176,6 @@ def passes(seconds: float) -> bool:
     """`VirtualLoop.passes` of the running loop."""
     loop = asyncio.get_running_loop()
     return isinstance(loop, VirtualLoop) and loop.passes(seconds)
-
-
-def watched(loop: asyncio.AbstractEventLoop) -> None:
-    """From now on the engine's watch sees what holds the loop."""
-    if isinstance(loop, VirtualLoop):
-        loop.is_watched = True
 
 
 async def until_something_happens(step_s: float) -> None:

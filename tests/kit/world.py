@@ -50,7 +50,7 @@ from tests.kit.roles import Acknowledged, Deed, DirectInvoker, FreezableWorker, 
 from tests.kit.stream import Stream
 from tests.kit.telling import Told
 from tests.kit.thinking import Asked, ModelsOf
-from tests.kit.virtual import SeededEntropy, VirtualClock, until_something_happens, watched
+from tests.kit.virtual import SeededEntropy, VirtualClock, until_something_happens
 from tests.kit.wakes import WakeQueue
 
 _version = attrgetter("version")
@@ -318,9 +318,7 @@ class World:
             self.endings.append(task.exception() or Crash())
 
     def switch_on(self) -> None:
-        """Let the reconciler's schedule run, and the watch see what runs, once there is an event loop."""
-        if self.watch is not None:
-            watched(asyncio.get_running_loop())
+        """Let the reconciler's schedule run, once there is an event loop."""
         if self.reconciler_on and self._pump is None:
             self._pump = asyncio.create_task(self._reconcile())
 

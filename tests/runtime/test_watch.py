@@ -21,7 +21,7 @@ from tests.kit import emf
 from tests.kit.corpus import start
 from tests.kit.holding import Holding
 from tests.kit.toolbox import Books
-from tests.kit.virtual import VirtualClock, run_virtual, watched
+from tests.kit.virtual import VirtualClock, run_virtual
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 
@@ -136,7 +136,6 @@ def test_a_callback_is_the_doing_of_the_tool_that_asked_for_it_and_of_no_tool_ot
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        watched(loop)
         if not is_its_own:
             loop.call_later(1, holding.machine.hold, 2_000)
         with holding.watch.over("waits", context):

@@ -47,10 +47,10 @@ def answered(at_s: float, *actions: str) -> tuple[list[str], dict[str, str], lis
 
         async def say(number: int, action: str) -> str:
             try:
-                await world.service().answer(saga, Answer(ask=ask, action=action), f"k{number}")
+                said = await world.service().answer(saga, Answer(ask=ask, action=action), f"k{number}")
             except (NotAllowedNow, NotFound):
                 return ""
-            return action
+            return action if said["changed"] else ""
 
         said = await asyncio.gather(*(say(number, action) for number, action in enumerate(actions)))
         await world.settle()

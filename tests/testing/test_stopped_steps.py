@@ -80,5 +80,5 @@ nodes:
 """
     result = run(document, tools=toolbox(), answers={"b": None})
     assert result.status == "rollback_failed"
-    sent = [key for entry in result.entries for event in entry["events"] for key in event.get("keys", ())]
+    sent = [key for entry in result.entries for event in entry["events"] for key in event.get("keys") or ()]
     assert any(key.endswith(".b.stopped.left") for key in sent)

@@ -95,6 +95,10 @@ class NotAllowedNow(UserError):
     title = "The saga's state does not allow this"
 
 
+class SignalsFull(NotAllowedNow):
+    """The saga has as many signals that wait as are kept; it has room for more once it has taken some."""
+
+
 class CallbackOver(UserError):
     """Work elsewhere is not waited for any more: it can stop. The detail says why."""
 

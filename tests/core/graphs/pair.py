@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from baton.core.decide import failing_children  # noqa: F401  # before tests that are not measured import it
 from baton.core.decide.bounds import DEFAULT, Bounds
 from baton.core.decide.builder import RunStep
-from baton.core.decide.commands import StartHandler
+from baton.core.decide.commands import StartHandler, UndoChildren
+from baton.core.decide.context import Found
 from baton.core.decide.decide import advance, decide
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
@@ -60,7 +61,7 @@ class Graphs:
 
     def program(self, name: str) -> Program:
         if name not in self._programs:
-            self._programs[name] = Program(self._graphs[name], KINDS)
+            self._programs[name] = Program(self._graphs[name], KINDS, graphs=self._graphs)
         return self._programs[name]
 
 
@@ -142,9 +143,9 @@ class Pair:
         self.told += [Told(one.slot, one.ended_at, one) for one in outcomes]
         while True:
             busy = self.running - {outcome.slot for outcome in left}
-            step = advance(
-                self.program, self.state, left, self.now, sorted(busy), bounds=Bounds(entry_bytes=self.room)
-            )
+            found = Found(entries={entry.version: entry for entry in self.entries})
+            bounds = Bounds(entry_bytes=self.room)
+            step = advance(self.program, self.state, left, self.now, sorted(busy), found, bounds)
             assert not step.decision.is_lacking
             if step.events:
                 before = self.state
@@ -164,6 +165,8 @@ class Pair:
                 if handler is not None:
                     self.mirror.handles(handler.child)
                 self.put(*step.decision.record)
+            elif (undone := step.decision.of(UndoChildren)) is not None and not step.more:
+                self.put(*(self.mirror.undoes(slot, child) for slot, child in undone.children))
             elif not step.more:
                 break
         assert not step.decision.record

@@ -5,7 +5,7 @@ A part of mirror.py, which holds the events of nodes and steps against the inter
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from baton.core.decide.late_items import ROUND
@@ -85,12 +85,14 @@ class Watched:
         """Whether the saga had ended before this entry."""
         self.graphs: dict[str, Inner] = {}
         """The children that are graphs of the document."""
+        self.stopped: list[str] = []
+        """The children that the saga has gone on without, and that may have done something: it is undone if the saga fails."""
 
     def copy_to(self, twin: Watched) -> None:
         twin.world = self.world.fork()
         twin.reports, twin.known_children = dict(self.reports), dict(self.known_children)
         twin.stopping = list(self.stopping)
-        twin.graphs, twin.was_over = dict(self.graphs), self.was_over
+        twin.graphs, twin.was_over, twin.stopped = dict(self.graphs), self.was_over, list(self.stopped)
 
     def broken(self, slot: Slot) -> Any:
         """With what the node at this slot fails by itself; something else, if it does not."""
@@ -113,9 +115,16 @@ class Watched:
         assert plain(got) == plain(given), f"the failure handler got {got}, not {given}"
         self.graphs[HANDLER] = Inner(said["graph"], given, its, got, outer)
 
+    def undoes(self, slot: str, child: str) -> ev.ChildUndone:
+        """A child is to undo what it has done, the one that was stopped last first; none of these has done anything."""
+        assert self.stopped.pop() == child, f"{child} is not the next to be undone"
+        name, rounds = slot_of(slot.partition("#")[0])
+        item = slot.partition("#")[2]
+        return ev.ChildUndone(node=name, iteration=rounds, item=item, child=child, nothing=True)
+
     def look_on_many(self, event: ev.Event, now: int) -> bool:
         """Whether the event was one of these, and is as it has to be."""
-        looks = {
+        looks: dict[type[ev.Event], Callable[[Any], None]] = {
             ev.MapBegan: self._map_began,
             ev.ItemsBegan: self._items_began,
             ev.ItemsGathered: lambda event: None,
@@ -123,6 +132,10 @@ class Watched:
             ev.MapEnded: self._map_ended,
             ev.ChildReported: self._reported,
             ev.ChildrenAbandoned: self._abandoned,
+            ev.StepStopped: self._stopped,
+            ev.UndoBegan: lambda event: None,
+            ev.UndoStepBegan: lambda event: None,
+            ev.ChildUndone: lambda event: None,
         }
         if isinstance(event, ev.ChildOpened):
             assert not self.was_over, f"{event.child} begins, and the saga has ended"
@@ -202,6 +215,12 @@ class Watched:
             code = event.failure.code if event.failure else ""
             again = event.status in ("failed", "rolled_back")
             self.reports[slot] = Report(event.status, code, event.output.v, again)
+
+    def _stopped(self, event: Any) -> None:
+        slot = place_of(event)
+        assert self.world.children.get(slot) == event.child, f"{event.child} is not waited for"
+        assert event.child not in self.graphs, "nothing undoes what a graph of the document does"
+        self.stopped.append(event.child)
 
     def _abandoned(self, event: Any) -> None:
         for child in event.children:

@@ -106,7 +106,7 @@ def test_waits_and_questions_are_dropped_and_children_are_cancelled_before_it_is
     saga.go()
     decision = saga.go(done("a"))
     assert [slot for slot, _ in cancels_of(decision)] == ["c"]
-    assert saga.kinds == ["saga_ended"]
+    assert saga.kinds == ["step_stopped", "saga_ended"]
     assert result_of(saga) == 3
     assert (saga.state.open, saga.state.tokens) == ({}, {})
 

@@ -7,11 +7,15 @@ from typing import Protocol
 
 import msgspec
 
+Heard = tuple[tuple[str, str, int], ...]
+
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
     """One version of a workflow: its graph's hash and the blobs of document and graph.
 
     `types`: of events that it has rules for. `past`: those that an earlier version had rules for, whose subscriptions may still be there.
+    `heard`: by what sagas of earlier versions are found that have other rules for signals: type of the event, template of the
+    correlation key, and until when (epoch ms) such sagas can last.
     """
 
     tenant: str
@@ -23,6 +27,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     by: str
     types: tuple[str, ...] = ()
     past: tuple[str, ...] = ()
+    heard: Heard = ()
 
 
 class Definitions(Protocol):

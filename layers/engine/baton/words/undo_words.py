@@ -77,7 +77,7 @@ def _place(event: Event) -> str:
 
 
 _PLACED = frozenset(
-    ("item", "version", "index", "tool", "child", "next", "below", "again", "doubt", "redone")
+    ("item", "version", "index", "tool", "child", "next", "below", "again", "doubt", "redone", "stopped")
 )
 
 
@@ -98,10 +98,11 @@ def _stopped(event: Event) -> Said:
     said = f"`{event.get('tool')}` was stopped while it acted: it may have happened"
     if instead := event.get("instead"):
         said = f"`{event.get('tool')}` may have happened; the step goes on with `{instead}`"
+    if child := event.get("child"):
+        said = f"child {child} is stopped; a rollback undoes what it has done"
     item = str(event.get("item") or "")
-    return f"{item_words(item)}: {said}" if item else said, frozenset(
-        ("item", "tool", "prior", "kept", "instead")
-    )
+    known = frozenset(("item", "tool", "prior", "kept", "child", "instead"))
+    return f"{item_words(item)}: {said}" if item else said, known
 
 
 def _set_aside(event: Event) -> Said:
@@ -116,9 +117,11 @@ def _taken_up(event: Event) -> Said:
 
 def _child(event: Event) -> Said:
     said = f"undone by child {event.get('child')}"
+    if event.get("nothing"):
+        said = f"child {event.get('child')} had done nothing that can be undone"
     if failure := event.get("failure"):
         said = f"child {event.get('child')} could not undo all: {_failure(failure)}"
-    return said, frozenset(("item", "child", "failure"))
+    return said, frozenset(("item", "child", "failure", "nothing"))
 
 
 def _step(event: Event, kind: str, item: str) -> Said:

@@ -37,7 +37,7 @@ ATTRIBUTES: Mapping[str, str] = {
     # definition
     "doc": "reference of the document's blob",
     "by": "who registered it (also who resolved an incident)",
-    "types": "types of events, two lists: that it has rules for, and that earlier versions had rules for; absent: none",
+    "types": "types of events, two lists: that it has rules for, and that earlier versions had rules for; a third where sagas of earlier versions may wait for events: type, template of the correlation key, until when (ms); absent: none",
     # notice
     "told": "when it was told; absent: a worker is about to send it (also, in micro-dollars, what of a user's day its tenant's counts)",
     "at": "when the notice was made",

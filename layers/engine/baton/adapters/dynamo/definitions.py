@@ -6,7 +6,7 @@ Keys are in items.py, names of attributes in attributes.py; the documents themse
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from baton.adapters.aws import translated
 from baton.adapters.dynamo import items
@@ -78,7 +78,9 @@ class DynamoDefinitions:
 
 
 def _item(definition: Definition) -> Item:
-    both = definition.types or definition.past
+    types: list[Any] = [definition.types, definition.past]
+    if definition.heard:
+        types.append(definition.heard)
     return {
         **items.key(
             items.definition_pk(definition.tenant, definition.name), items.definition_sk(definition.version)
@@ -87,7 +89,7 @@ def _item(definition: Definition) -> Item:
         "doc": text(definition.document),
         "created": number(definition.created),
         "by": text(definition.by),
-        **({"types": attribute([definition.types, definition.past])} if both else {}),
+        **({"types": attribute(types)} if any(types) else {}),
     }
 
 
@@ -104,6 +106,7 @@ def _definition(item: StoredItem, tenant: str, name: str) -> Definition:
             by=item["by"]["S"],
             types=_types(item, 0),
             past=_types(item, 1),
+            heard=_heard(item),
         )
     except (KeyError, ValueError) as error:
         raise CorruptLog(f"definition {name} of {tenant} cannot be read: {error!r}") from error
@@ -111,3 +114,9 @@ def _definition(item: StoredItem, tenant: str, name: str) -> Definition:
 
 def _types(item: StoredItem, which: int) -> tuple[str, ...]:
     return tuple(one["S"] for one in item["types"]["L"][which]["L"]) if "types" in item else ()
+
+
+def _heard(item: StoredItem) -> tuple[tuple[str, str, int], ...]:
+    found = item["types"]["L"][2:] if "types" in item else ()
+    rows = [one["L"] for each in found for one in each["L"]]
+    return tuple((kind["S"], key["S"], int(until["N"])) for kind, key, until in rows)

@@ -51,7 +51,7 @@ class StopSteps(Command, frozen=True):
 class CancelChildren(Command, frozen=True):
     """Children (slot, child) that are asked to stop: a child that ends without a reason would fail its parent.
 
-    What is recorded then is the decision's; where there is time for some of them only, `abandoned` makes it. `undo`: they take back what they have
+    What is recorded then is the decision's; where there is time for some of them only, `recorded` makes it. `undo`: they take back what they have
     done before they end. `heard`: their parent hears of that before it ends.
     """
 

@@ -28,11 +28,12 @@ from baton.core.decide.late_items import ends_first
 from baton.core.decide.outcomes import STOPPED, Outcome, settle
 from baton.core.decide.parking import (
     cut_off,
-    done_by_then,
+    ended,
     has_to_undo,
     killed,
     orphans_of,
     parking,
+    recorded,
     unfinished,
 )
 from baton.core.decide.program import Program
@@ -40,6 +41,7 @@ from baton.core.decide.readiness import WAITS
 from baton.core.decide.retries import unpark
 from baton.core.decide.scheduling import schedule_ready
 from baton.core.decide.spending import is_told, saga_notice
+from baton.core.decide.stopped_steps import left_by
 from baton.core.decide.unknown_outcomes import doubts, takes_back
 from baton.core.effects.rows import Row
 from baton.core.expressions import ExpressionError
@@ -239,26 +241,22 @@ def _stop(builder: DecisionBuilder) -> Decision:
 
         if (first := begun(builder, _cancelling)) is not None:
             return first
-    if state.result is not None:
-        end = ev.SagaEnded(status="completed", output=state.result)  # whatever came later
-    elif state.cancel is not None:
-        failure = ev.Failure("cancelled", state.cancel.reason)
-        try:
-            done = done_by_then(builder) if state.cancel.result else ev.Value()
-        except LackingError as error:
-            return Decision(commands=missing(error.needs, error.questions))
-        end = ev.SagaEnded(status="cancelled", failure=failure, output=done)
-    else:
-        end = ev.SagaEnded(status="failed", failure=state.failure)
+    try:
+        end, stopped = (
+            ended(builder),
+            () if takes_back(state) else left_by(program, state, builder.found),
+        )
+    except LackingError as error:
+        return Decision(commands=missing(error.needs, error.questions))
     told = [notice for notice in doubts(program, state, now) if not is_told(state, notice.key)]
     if told:
         return Decision(record=tuple(ev.NoticeDue(notice=notice) for notice in told))
     orphans = orphans_of(state)
     if len(orphans) > CANCELLED_TOGETHER:
-        return _cancelling(orphans, undo=takes_back(state))
+        return _cancelling(orphans, undo=takes_back(state), stopped=stopped)
     if not orphans:
-        return Decision((end,))
-    return Decision((end,), (CancelChildren(tuple(orphans), undo=takes_back(state)),))
+        return Decision((*stopped, end))
+    return Decision((*stopped, end), (CancelChildren(tuple(orphans), undo=takes_back(state)),))
 
 
 def _running_down(builder: DecisionBuilder, state: State) -> Decision:
@@ -284,17 +282,16 @@ def _running_down(builder: DecisionBuilder, state: State) -> Decision:
 
 
 def _cancelling(
-    children: Sequence[tuple[str, Child]], *, undo: bool = False, heard: bool = False
+    children: Sequence[tuple[str, Child]],
+    *,
+    undo: bool = False,
+    heard: bool = False,
+    stopped: Iterable[ev.StepStopped] = (),
 ) -> Decision:
     """Ask the first of them to stop, as many as one entry has room for. `heard`: it is heard later what they have undone."""
     part = tuple(children[:CANCELLED_TOGETHER])
-    record = abandoned((child for _, child in part), heard=heard)
-    return Decision((record,), (CancelChildren(part, undo=undo, heard=heard),))
-
-
-def abandoned(children: Iterable[Child], *, heard: bool = False) -> ev.ChildrenAbandoned:
-    """The event that these children were asked to stop, so that they are not asked again."""
-    return ev.ChildrenAbandoned(children=tuple(child.saga for child in children), undo=heard)
+    record = recorded((child for _, child in part), stopped, heard=heard)
+    return Decision(record, (CancelChildren(part, undo=undo, heard=heard),))
 
 
 def _parked(builder: DecisionBuilder) -> Decision:
@@ -397,4 +394,4 @@ def _size(event: ev.Event) -> int:
     return size if sum(moved) <= LARGE // 2 else size - sum(moved) + REFERENCE * len(moved)
 
 
-__all__ = ["Advance", "Decision", "RunStep", "abandoned", "advance", "decide"]
+__all__ = ["Advance", "Decision", "RunStep", "advance", "decide", "recorded"]

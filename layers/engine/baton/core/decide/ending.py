@@ -48,10 +48,11 @@ def fail(
         settled = replace(settled, stays=stays(context, failure))
     if first is not None:
         builder.note(first)
-    if settled.emits and settled.prior is None:  # the saga goes on without it
-        for event in list(told(context, builder.now, builder.running)):
-            builder.note(event)
-    leave(builder, at)
+    if settled.emits:  # else the saga stops, and its items end by themselves
+        if settled.prior is None:  # the saga goes on without it
+            for event in list(told(context, builder.now, builder.running)):
+                builder.note(event)
+        leave(builder, at)
     builder.note(settled)
 
 

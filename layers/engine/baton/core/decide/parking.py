@@ -5,6 +5,8 @@ Incidents about failures of steps are in failure_handling.py, parking for money 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from baton.core.decide.builder import DecisionBuilder
 from baton.core.decide.commands import Decision
 from baton.core.expressions import ExpressionError
@@ -70,6 +72,15 @@ def orphans_of(state: State) -> list[tuple[str, Child]]:
     return [*is_open, *(("", child) for child in state.orphaned_children)]
 
 
+def recorded(
+    children: Iterable[Child], stopped: Iterable[ev.Event] = (), *, heard: bool = False
+) -> tuple[ev.Event, ...]:
+    """The event that these children were asked to stop, so that they are not asked again. `stopped`: what is told of them in front of it."""
+    sagas = {child.saga: None for child in children}
+    links = (one for one in stopped if isinstance(one, ev.StepStopped) and one.child in sagas)
+    return (*links, ev.ChildrenAbandoned(children=tuple(sagas), undo=heard))
+
+
 def has_to_undo(state: State, *, undoes: bool) -> bool:
     """Whether a saga may have to undo something: what it has done itself or a child that has told it of its end, and, where something
     `undoes` a step of it, what was cut off.
@@ -79,7 +90,19 @@ def has_to_undo(state: State, *, undoes: bool) -> bool:
     return state.undo.is_left or any(child.undoable for child in state.children.values())
 
 
-def done_by_then(builder: DecisionBuilder) -> ev.Value:
+def ended(builder: DecisionBuilder) -> ev.SagaEnded:
+    """The end of a saga that stops, and undoes nothing. Raises `LackingError`."""
+    state = builder.state
+    if state.result is not None:
+        return ev.SagaEnded(status="completed", output=state.result)  # whatever came later
+    if state.cancel is not None:
+        failure = ev.Failure("cancelled", state.cancel.reason)
+        done = _done_by_then(builder) if state.cancel.result else ev.Value()
+        return ev.SagaEnded(status="cancelled", failure=failure, output=done)
+    return ev.SagaEnded(status="failed", failure=state.failure)
+
+
+def _done_by_then(builder: DecisionBuilder) -> ev.Value:
     """The saga's output from what was done before it was cancelled; null if that is not enough to make it. Raises `LackingError`."""
     try:
         output = builder.context("").render(builder.program.output)

@@ -35,11 +35,19 @@ class Program:
     """A graph made ready to run. Immutable after construction.
 
     kinds: what its nodes do. most_hops: nodes that may run where they go round in circles; 0: any number. skew_ms: how far
-    apart the clocks of two processes may be.
+    apart the clocks of two processes may be. graphs: the named graphs of its document, where it is one of them itself.
     """
 
-    def __init__(self, graph: Graph, kinds: Kinds, most_hops: int = 0, skew_ms: int = 0) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        kinds: Kinds,
+        most_hops: int = 0,
+        skew_ms: int = 0,
+        graphs: Mapping[str, Graph] | None = None,
+    ) -> None:
         self.graph = graph
+        self.graphs = graph.graphs if graphs is None else graphs
         self.kinds = kinds
         self.most_hops, self.skew_ms = most_hops, skew_ms
         self.index = GraphIndex(graph)

@@ -315,7 +315,9 @@ def _done(builder: DecisionBuilder, at: Activation, said: Done) -> None:
     closing = done(context, builder.now, has_schema=said.has_schema).on(said.event)
     if said.first is not None:
         builder.note(said.first)
-    if not goes_on:
+    if not goes_on and (
+        closing.emits or closing.fault is None
+    ):  # else the saga stops, and its items end by themselves
         leave(builder, at)
     builder.note(closing)
 

@@ -49,7 +49,7 @@ def why(event: Any) -> str:
         came_to = (
             f"had no answer that says whether it has happened, and the step went on with `{event.instead}`"
         )
-    elif isinstance(event, ev.StepStopped):
+    elif isinstance(event, ev.StepStopped) and not event.child:
         came_to = "was stopped while it acted, because the saga went on without it"
     else:
         return ""

@@ -99,7 +99,7 @@ def _next(
     if work.again:
         first = work.again[0]
         name, iteration = node_of(first.slot)
-        child = {"child": first.child}
+        child: dict[str, Any] = {"child": first.child}
         done = None if first.child else _event(builder, first.version, first.index)
         by = child if done is None else _done_by(done)
         return ev.UndoStepBegan(
@@ -133,14 +133,15 @@ def _next(
         "below": -1 if is_first else index,
     }
     by = _done_by(event)
-    if isinstance(event, ev.StepFailed | ev.StepStopped):
+    is_child = "child" in by
+    if isinstance(event, ev.StepFailed | ev.StepStopped) and not is_child:
         doubt, left = undo_doubts.why(event), bool(getattr(event, "instead", ""))
         slot = slot_of(event.node, event.iteration, event.item)
         if not left and version <= state.undo.redone.get(slot, -1):
             return ev.UndoPassed(item=event.item, **by, **place, redone=True)
         item = undo_item(event.item, version if left else 0)
         return ev.UndoStepBegan(item=item, at=builder.now, **by, **place, doubt=doubt)
-    if event.lasting or not _can_undo(builder, event):
+    if getattr(event, "lasting", False) or not _can_undo(builder, event):
         node = builder.program.nodes.get(event.node)
         stands = node is not None and node.undoes
         return ev.UndoPassed(item=event.item, tool=by.get("tool", ""), **place, stands=stands)
@@ -148,12 +149,15 @@ def _next(
 
 
 def _done_by(event: Any) -> dict[str, Any]:
-    return {"child": event.child} if hasattr(event, "child") else {"tool": event.tool}
+    if not (child := getattr(event, "child", "")):
+        return {"tool": event.tool}
+    return {"child": child, "stopped": True} if isinstance(event, ev.StepStopped) else {"child": child}
 
 
 def _can_undo(builder: DecisionBuilder, event: Any) -> bool:
     node = builder.program.nodes.get(event.node)
-    return node is not None and (hasattr(event, "child") or node.inverse(event.tool, event.item) is not None)
+    is_child = bool(getattr(event, "child", ""))
+    return node is not None and (is_child or node.inverse(event.tool, event.item) is not None)
 
 
 def _entry(builder: DecisionBuilder, version: int) -> ev.Entry:
@@ -286,6 +290,9 @@ def _end(state: State, work: Undoing) -> ev.SagaEnded:
         doubts=undo.unknown,
     )
     is_done = not undo.fails and not undo.unknown
+    if is_done and work.empty and not work.done and state.failure is not None and state.cancel is None:
+        # Only stopped children could have done something, and none of them has.
+        return ev.SagaEnded(status="failed", failure=state.failure)
     why = work.reason or (f"rolled back by {work.by}" if work.by else "")
     failure = state.failure or ev.Failure("cancelled", why)
     return ev.SagaEnded(

@@ -30,6 +30,7 @@ from baton.core.log.opened import Child
 from baton.core.log.state import UNKNOWN_OUTCOME, State, node_of
 from baton.core.log.undos import NAMED
 from baton.core.nodes.base import Activation, Run, UnfitError
+from baton.errors import CorruptLog
 
 Cancelling = Callable[..., Decision]
 """Has children stop, and undo what they have done."""
@@ -222,19 +223,19 @@ def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
             schema_hash=at.node.schema_hash,
             is_result=program.keeps_failure(slot),
         )
-        yield in_doubt(program, builder.state, at.node, failed, _kept(builder, at))
+        yield in_doubt(program, builder.state, at.node, failed, kept_of(builder, at, failed.tool))
 
 
-def _kept(builder: DecisionBuilder, at: Activation) -> ev.Value | None:
-    """What undoes the step needs of its arguments, if they can be made once more. Raises `LackingError`."""
-    failing, undo = builder.state.failing.get(at.slot), at.node.undo.get(at.node.tool)
+def kept_of(builder: DecisionBuilder, at: Activation, tool: str) -> ev.Value | None:
+    """What undoes the step of `tool` needs of its arguments, if they can be made once more. Raises `LackingError`."""
+    failing, undo = builder.state.failing.get(at.slot), at.node.undo.get(tool)
     if failing is not None and failing.kept is not None:
         return failing.kept
     if undo is None or undo.keeps == ():
         return None
     try:
         given = {**_arguments_of(builder, at), **({} if failing is None else failing.arguments)}
-    except ExpressionError:
+    except (ExpressionError, CorruptLog):
         return None
     return ev.Value(v=undo.needed(given))
 

@@ -61,7 +61,8 @@ class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
     """For a child saga; `status` is empty until it reported its end, in this `window` of its parent's inbox.
 
     A signal of the name `listens` calls it off: the child is cancelled, and waited for. So it is once its time, `until`, is over
-    (`overdue`), and undoes what it has done. `passed`: values that a named graph gets by reference.
+    (`overdue`), and undoes what it has done. `passed`: values that a named graph gets by reference. `listed`: it was stopped, and is
+    in the list of what an undoing of its parent comes to.
     """
 
     saga: str
@@ -76,6 +77,7 @@ class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
     until: int = 0
     overdue: bool = False
     passed: dict[str, Value] = {}  # msgspec copies it
+    listed: bool = False
 
     @property
     def signal(self) -> str:

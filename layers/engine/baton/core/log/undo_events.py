@@ -27,7 +27,7 @@ class UndoStepBegan(About, frozen=True, tag="undo_step_began", omit_defaults=Tru
     """A step is undone: what `tool` or `child` has done by event `index` of entry `version`. Then comes entry `next`.
 
     Of that entry, only the events before `below` are left; -1: all. `again`: its undoing had failed before. `doubt`: why it is not known
-    whether it has happened; a person is asked first.
+    whether it has happened; a person is asked first. `stopped`: the child was stopped before its end, so it may have done nothing.
     """
 
     at: int
@@ -39,14 +39,16 @@ class UndoStepBegan(About, frozen=True, tag="undo_step_began", omit_defaults=Tru
     below: int = -1
     again: bool = False
     doubt: str = ""
+    stopped: bool = False
 
 
 class ChildUndone(About, frozen=True, tag="child_undone", omit_defaults=True, kw_only=True):
-    """A child saga has undone what it had done, or (`failure`) not all of it. `cost` is what that has cost."""
+    """A child saga has undone what it had done, or (`failure`) not all of it. `cost` is what that has cost. `nothing`: there was nothing to undo."""
 
     child: str
     failure: Failure | None = None
     cost: int = 0
+    nothing: bool = False
 
 
 class UndoPassed(About, frozen=True, tag="undo_passed", omit_defaults=True, kw_only=True):
@@ -79,10 +81,12 @@ class UndoTakenUp(Root, frozen=True, tag="undo_taken_up", omit_defaults=True, kw
 
 
 class StepStopped(About, frozen=True, tag="step_stopped", omit_defaults=True, kw_only=True):
-    """A step of `tool` was stopped while it acted, because the saga goes on without it: whether it has happened is not known. Or the step goes on with
+    """A step of `tool` was stopped while it acted, because the saga goes on or ends without it: whether it has happened is not known. Or a
+    `child` was: it is asked to stop, and what it has done stays until it is undone. Or the step goes on with
     the tool `instead`, after a failure that does not say whether `tool` has done it.
 
-    `prior` and `kept` are as those of a step that has succeeded: an undoing comes to it, and asks a person. Without `prior`, nothing undoes it.
+    `prior` and `kept` are as those of a step that has succeeded: an undoing comes to it, and asks a person, or has the child undo what it has
+    done. Without `prior`, nothing undoes it.
     """
 
     made = ("kept",)
@@ -91,6 +95,7 @@ class StepStopped(About, frozen=True, tag="step_stopped", omit_defaults=True, kw
     tool: str
     prior: int | None = None
     kept: Value | None = None
+    child: str = ""
     instead: str = ""
 
     @property

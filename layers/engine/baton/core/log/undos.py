@@ -81,7 +81,8 @@ class Undone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class UndoStep(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A step that is being undone: its place in the log, the tool that has done it, or the child saga that has. `again`: it had failed before.
 
-    `doubt`: a person is asked whether it has happened; `given`: the output that the person has named.
+    `doubt`: a person is asked whether it has happened; `given`: the output that the person has named. `stopped`: a child that was stopped before
+    its end.
     """
 
     version: int
@@ -91,6 +92,7 @@ class UndoStep(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     again: bool = False
     doubt: bool = False
     given: Value | None = None
+    stopped: bool = False
 
 
 class Undoing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -98,7 +100,7 @@ class Undoing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     with `set_aside` more of these.
 
     `rounds`: by node, the first round of it that is undone. `first`: the version at which it began; `lowest`: that of the
-    earliest step that is undone.
+    earliest step that is undone. `empty`: how many stopped children had done nothing.
     """
 
     reason: str
@@ -116,6 +118,7 @@ class Undoing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     lowest: int = 0
     aside: tuple[int, ...] = ()
     set_aside: int = 0
+    empty: int = 0
 
 
 class Earlier(msgspec.Struct, frozen=True, array_like=True):

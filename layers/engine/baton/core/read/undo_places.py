@@ -11,7 +11,7 @@ from baton.core.decide.program import Program
 from baton.core.log import events as ev
 from baton.core.log.state import UNKNOWN_OUTCOME, owner_of, slot_of
 from baton.core.log.undos import undone_item
-from baton.core.read.places import FAILED, RAN, Arrival, Attempt, End, Moment, Place
+from baton.core.read.places import FAILED, RAN, SKIPPED, Arrival, Attempt, End, Moment, Place
 from baton.core.read.wording import said
 
 Seen: TypeAlias = ev.UndoBegan | ev.UndoStepBegan | ev.UndoPassed | ev.ChildUndone | ev.StepStopped
@@ -33,6 +33,7 @@ class Story(Protocol):
 
 STAYS = "nothing undoes it, so it stays"
 MAYBE = "it was stopped while it acted, and may have happened"
+NOTHING = "nothing to undo: its child had done nothing that can be undone"
 
 
 def see(story: Story, event: Seen, when: Moment) -> None:
@@ -46,17 +47,19 @@ def see(story: Story, event: Seen, when: Moment) -> None:
         _begin(story, event, when)
     elif isinstance(event, ev.UndoPassed | ev.StepStopped):
         if (place := story.places.get(slot_of(event.node, event.iteration, event.item))) is not None:
-            place.fate = STAYS if isinstance(event, ev.UndoPassed) else _maybe(event)
+            place.fate = STAYS if isinstance(event, ev.UndoPassed) else _stopped(event)
     else:
-        settle(story, event, FAILED if event.failure else RAN, event.failure, when)
+        became = FAILED if event.failure else SKIPPED if event.nothing else RAN
+        settle(story, event, became, event.failure, when)
+        undone = _undone(story, event)
+        if event.nothing and undone is not None:
+            undone.fate = NOTHING
 
 
-def _maybe(event: ev.StepStopped) -> str:
-    return (
-        f"`{event.tool}`, which it has left for `{event.instead}`, may have happened, too"
-        if event.instead
-        else MAYBE
-    )
+def _stopped(event: ev.StepStopped) -> str:
+    if event.instead:
+        return f"`{event.tool}`, which it has left for `{event.instead}`, may have happened, too"
+    return f"child {event.child} was stopped; a rollback undoes what it has done" if event.child else MAYBE
 
 
 def settle(

@@ -13,7 +13,19 @@ from baton.core.times import iso
 OF_UNDOING = frozenset(
     {
         *("prior", "lasting", "kept", "stays", "undo", "back_to", "together"),
-        *("undoable", "undone", "again", "child", "doubtful", "stands", "doubts", "doubt", "redone"),
+        *(
+            "undoable",
+            "undone",
+            "again",
+            "child",
+            "doubtful",
+            "stands",
+            "doubts",
+            "doubt",
+            "redone",
+            "stopped",
+            "nothing",
+        ),
     }
 )
 """Fields of events that are shown where something is undone, or can be."""

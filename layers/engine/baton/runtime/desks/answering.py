@@ -19,6 +19,7 @@ from baton.core.log.answers import (
     answer_key,
     asked,
     check_answer,
+    is_answer_to,
     is_answered,
     question,
     refusal,
@@ -53,9 +54,11 @@ async def give(
         known = state.keys.get(remembered)
         if key and known is not None and known != fingerprint(value):
             raise KeyReused(f"question `{answer.ask}` was answered otherwise under this key")
-        if known != fingerprint(value) and state.ended is not None and is_answered(state, answer.ask):
+        if fingerprint(value) in _said(state, answer.ask):
+            return True
+        if state.ended is not None and is_answered(state, answer.ask):
             raise already_answered(answer.ask)  # which says more than that the saga has ended
-        return known == fingerprint(value)
+        return False
 
     def make(state: State, now: int) -> Event | None:
         slot, ask = question(state, answer.ask, now)
@@ -71,6 +74,12 @@ async def give(
     if node or (parking is not None and parking.id == answer.ask):
         await incidents.resolve_all(saga, node)
     return answered
+
+
+def _said(state: State, question: str) -> set[str]:
+    """The fingerprints of the answers that have come to the question, under whatever key."""
+    known = ((key.partition("/"), said) for key, said in state.keys.items())
+    return {said for (name, _, key), said in known if name == ANSWER and is_answer_to(key, question)}
 
 
 def _refuse_others(request: Request, state: State, question: str) -> None:

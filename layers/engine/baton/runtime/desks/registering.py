@@ -74,6 +74,7 @@ async def register(parts: Parts, engine: Engine, caller: Caller, text: str, *, j
         from baton.runtime.triggers.subscribing import unsubscribe
 
         await unsubscribe(engine.store.subscriptions, call, stored.definition, engine.clock.now())
+    notes += stored.notes
     notes += await follow(engine, call, stored.definition, caller.user, graph.schedule)
     return replace(stored, notes=tuple(notes))
 

@@ -53,7 +53,7 @@ async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[
             if len(steps) >= LISTED:
                 break
             slot = slot_of(event.node, event.iteration, event.item)
-            in_doubt = isinstance(event, StepFailed | StepStopped)
+            in_doubt = isinstance(event, StepFailed | StepStopped) and not getattr(event, "child", "")
             is_left = bool(getattr(event, "instead", ""))
             if not in_doubt or is_left or version > undo.redone.get(slot, -1):
                 by = _by(program, event)
@@ -87,8 +87,8 @@ def _by(program: Program, event: Any) -> str | None:
     node = program.nodes.get(event.node)
     if node is None or getattr(event, "lasting", False):
         return None
-    if hasattr(event, "child"):
-        return str(event.child)
+    if child := getattr(event, "child", ""):
+        return str(child)
     undo = node.inverse(event.tool, event.item)
     return None if undo is None else undo.step.tool
 

@@ -19,7 +19,7 @@ from baton.core.log.events import Entry, Event, SignalReceived, Value
 from baton.core.log.references import PERIOD
 from baton.core.log.state import LONGEST_ID, State
 from baton.core.log.status import status_of
-from baton.errors import InvalidInput, NotAllowedNow, NotFound, Problem, TooLarge
+from baton.errors import InvalidInput, NotAllowedNow, NotFound, Problem, SignalsFull, TooLarge
 from baton.ports import Head, SagaRef, Wake
 from baton.runtime.engine.parts import Engine, Parts
 from baton.runtime.invocation.context import Invocation
@@ -185,13 +185,13 @@ def check_signal(opened: Opened, name: str) -> None:
 
 
 def kept(program: Program, state: State, signal: SignalReceived, payload: Any, most: int) -> SignalReceived:
-    """A signal as the log takes it in. Raises `InvalidInput`, and `NotAllowedNow` where no more are kept."""
+    """A signal as the log takes it in. Raises `InvalidInput`, and `SignalsFull` where no more are kept."""
     if signal.failure is None:
         check_payload(program, state, signal.name, payload)
     if program.loses(state, signal.name):
         return msgspec.structs.replace(signal, lost=True)
     if len(state.signals) >= most:
-        raise NotAllowedNow(f"{len(state.signals)} signals wait to be taken; no more are kept")
+        raise SignalsFull(f"{len(state.signals)} signals wait to be taken; no more are kept")
     return signal
 
 

@@ -7,7 +7,7 @@ import asyncio
 from msgspec.structs import replace
 
 from baton.core.decide.commands import CancelChildren, Decision, StartHandler
-from baton.core.decide.decide import abandoned
+from baton.core.decide.parking import recorded
 from baton.core.log.events import CancelRequested, Event, Failure, SagaEnded
 from baton.core.log.opened import Child
 from baton.core.log.state import Signal, State, node_of
@@ -61,8 +61,8 @@ class ChildCanceller:
                         state,
                         slot,
                         child,
-                        undo=command.undo and not _stays(run, slot),
-                        heard=command.heard,
+                        undo=command.undo and (child.listed if not slot else not _stays(run, slot)),
+                        heard=command.heard or child.listed,
                     )
                     for slot, child in group
                 )
@@ -71,7 +71,7 @@ class ChildCanceller:
         part = [child for _, child in command.children if child.saga in asked]
         if len(part) == len(command.children):
             return record
-        return (abandoned(part, heard=command.heard),) if part else ()
+        return recorded(part, record, heard=command.heard) if part else ()
 
     async def cancel(
         self,

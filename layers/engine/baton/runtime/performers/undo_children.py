@@ -29,8 +29,9 @@ class ChildUndoer:
         found: list[Event] = []
         for slot, child in command.children:
             key = f"undo/{run.lease.ref.id}/{run.history.state.lineage.branch}.{work.first}"
-            is_open = slot in work.steps and work.steps[slot].index < 0
-            if (said := await self._ask(run.lease.ref, slot, child, key, is_open)) is not None:
+            step = work.steps.get(slot)
+            may_lack = step is not None and (step.index < 0 or step.stopped)
+            if (said := await self._ask(run.lease.ref, slot, child, key, may_lack)) is not None:
                 found.append(said)
         if not found:
             return False
@@ -39,14 +40,14 @@ class ChildUndoer:
         return True
 
     async def _ask(
-        self, parent: SagaRef, slot: str, child: str, key: str, is_open: bool
+        self, parent: SagaRef, slot: str, child: str, key: str, may_lack: bool
     ) -> ChildUndone | None:
-        """`is_open`: the child was, when its parent stopped; where there is none, it could never start."""
+        """`may_lack`: the child was stopped, by its parent's end or before that; where there is none, it could never start."""
         ref = SagaRef(parent.tenant, child)
         node, iteration = node_of(slot)
         head = await self._p.call(self._p.log.read_head, ref)
-        if head is None and is_open:
-            return ChildUndone(node=node, iteration=iteration, item=item_of(slot), child=child)
+        if head is None and may_lack:
+            return ChildUndone(node=node, iteration=iteration, item=item_of(slot), child=child, nothing=True)
         if head is None:
             gone = Failure("child_failed", f"there is no child saga {child} any more", node)
             return ChildUndone(node=node, iteration=iteration, item=item_of(slot), child=child, failure=gone)
@@ -66,6 +67,7 @@ class ChildUndoer:
                         f"it is not known whether {named} of the child saga {child} has happened: look there"
                     )
                     failure = Failure("child_failed", text, node)
+                report = state.ended.undone
                 cost = state.money.spent - await self._before(history)
                 return ChildUndone(
                     node=node,
@@ -74,6 +76,7 @@ class ChildUndoer:
                     child=child,
                     failure=failure,
                     cost=max(cost, 0),
+                    nothing=failure is None and (report is None or not report.done),
                 )
             event = _next(state, str(parent), key, self._p.clock.now())
             if event is None or await _put(self._p, head, history, event):

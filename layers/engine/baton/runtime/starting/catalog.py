@@ -13,10 +13,11 @@ from baton.core.decide.program import Program
 from baton.core.expressions.spelling import hinted, nearest
 from baton.core.graph.graph import Graph, decode_graph, encode_graph, hash_of
 from baton.core.graph.inner import inner_graph, inner_name, name_of, parts_of, starter_of
-from baton.core.limits import Limits
+from baton.core.limits import DAY_MS, Limits
 from baton.core.nodes.registry import KINDS
 from baton.errors import CorruptLog, MissingGraph, NotFound
 from baton.ports import Blobs, Clock, Definition, Definitions
+from baton.ports.definitions import Heard
 from baton.runtime.invocation.store_retrier import StoreRetrier
 
 PROGRAMS_KEPT = 64
@@ -94,7 +95,9 @@ class Catalog:
             if newest is not None and newest.graph == hash_of(data) and newest.document == document:
                 await first(newest.version)
                 return Registered(newest, is_new=False)
-            past = () if newest is None else (*newest.types, *newest.past)
+            past = () if newest is None else (*newest.types, *(one[0] for one in newest.heard), *newest.past)
+            heard, forgotten = await self._heard(newest, graph)
+            there = {*types, *(kind for kind, _, _ in heard)}
             definition = Definition(
                 tenant=tenant,
                 name=graph.name,
@@ -104,12 +107,26 @@ class Catalog:
                 created=self._clock.now(),
                 by=by,
                 types=types,
-                past=tuple(one for one in dict.fromkeys(past) if one not in types)[:PAST_KEPT],
+                past=tuple(one for one in dict.fromkeys(past) if one not in there)[:PAST_KEPT],
+                heard=heard,
             )
             await first(definition.version)
             if await self._io(self._definitions.put, definition):
                 self._newest.pop((tenant, graph.name), None)
-                return Registered(definition, is_new=True)
+                return Registered(definition, is_new=True, notes=forgotten)
+
+    async def _heard(self, newest: Definition | None, graph: Graph) -> tuple[Heard, tuple[str, ...]]:
+        """What the version after `newest` hears for sagas of earlier ones, and notes of what it does not."""
+        if newest is None or not (newest.types or newest.heard):
+            return (), ()
+        from baton.runtime.starting.earlier_rules import heard_after  # few documents have rules for events
+
+        try:
+            before = (await self.graph(newest.tenant, newest.graph)).events
+        except MissingGraph:
+            before = None  # no saga of it goes on
+        now = self._clock.now()
+        return heard_after(newest.heard, before, graph.events, now, now + self._limits.saga_days * DAY_MS)
 
     async def find(self, tenant: str, reference: str) -> Definition:
         """The definition of `name` (newest) or `name@version`. Raises `NotFound` with the nearest name."""
@@ -225,4 +242,4 @@ def _inner(definition: Definition, graph: str) -> Definition:
 def program_of(data: bytes, most_hops: int, skew_ms: int, inner: str = "") -> Program:
     """The program of a graph's bytes, or of the named graph in it."""
     graph = decode_graph(data, KINDS)
-    return Program(graph.graphs[inner] if inner else graph, KINDS, most_hops, skew_ms)
+    return Program(graph.graphs[inner] if inner else graph, KINDS, most_hops, skew_ms, graph.graphs)

@@ -212,10 +212,7 @@ class InFlight:
             end
             for one in gone
             # What may happen only once, or what something undoes, may have happened: the log has to know.
-            if (end := self._outcome_of(one)).cost
-            or _result_of(one)
-            or _may_matter(one)
-            or one.step.node.undo
+            if (end := self._outcome_of(one)).cost or _result_of(one) or _may_matter(one)
         ]
 
     async def cancel_unneeded(self, state: State) -> list[Outcome]:
@@ -291,9 +288,14 @@ def undecided(outcome: Outcome) -> Outcome:
 
 
 def _may_matter(one: _RunningAttempt) -> bool:
-    """Whether the log has to know of one that did not finish: it has spent, or what may happen only once may have happened."""
+    """Whether the log has to know of one that did not finish."""
     by_another = one.step.way is not None and bool(one.step.way.tool)
-    return bool(one.spent) or by_another or one.step.node.effect == ONCE
+    return bool(one.spent) or by_another or _may_stand(one)
+
+
+def _may_stand(one: _RunningAttempt) -> bool:
+    """Whether it may have done what may happen only once, or what something undoes."""
+    return one.step.node.effect == ONCE or bool(one.step.node.undo)
 
 
 def _result_of(one: _RunningAttempt) -> Outcome | None:

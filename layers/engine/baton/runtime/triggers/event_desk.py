@@ -11,18 +11,19 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from baton.core.conditions import judge
 from baton.core.conditions.outcome import ConditionError
 from baton.core.expressions import ExpressionError, Path, as_text, compile_template
-from baton.core.graph.outside import SignalRule, StartRule
+from baton.core.graph.outside import Events, SignalRule, StartRule
 from baton.core.log.records import Sent
 from baton.core.outside.cloudevents import LONGEST_KEY, identity_of
-from baton.errors import KeyReused, TooManyRequests, UserError
-from baton.ports import Definition, SagaRef
+from baton.errors import KeyReused, SignalsFull, TooManyRequests, UserError
+from baton.ports import Definition, Head, SagaRef
 from baton.runtime.engine.ids import BY_EVENT, correlated_id, named_id
 from baton.runtime.engine.parts import Engine
 from baton.runtime.engine.request import Request
@@ -33,6 +34,8 @@ from baton.runtime.triggers.subscribing import MOST_WORKFLOWS, drop
 logger = logging.getLogger("baton.events")
 
 _LONGEST_WHY = 500
+_NOT_ITS_RULE = "the saga `{}` began with another version of the workflow, which has no rule for this event"
+_T = TypeVar("_T")
 _AT_ONCE = 10  # workflows that are looked up beside each other
 
 STARTED, SIGNALLED, DUPLICATE, EXISTS, NO_SAGA, REFUSED, LATER = (
@@ -58,6 +61,14 @@ _METRICS = {NO_SAGA: "EventsUnreached", REFUSED: "EventsRefused", LATER: "Events
 
 Signal = Callable[[str, str, Any, str, None, Sent], Awaitable[dict[str, Any]]]
 """`Service.signal`: saga, name, payload, key, no failure, and the event."""
+
+
+class _Meant(NamedTuple):
+    """What a rule means by an event: a signal for a saga that may not be there. `why` it means none after all."""
+
+    rule: SignalRule
+    saga: str = ""
+    why: str = ""
 
 
 class EventDesk:
@@ -93,46 +104,91 @@ class EventDesk:
     async def _by(
         self, workflow: str, user: str, version: int, event: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
-        """By the rules of one workflow's newest version: first a start, then signals. `version`: that of the subscription."""
+        """First a start, by the rules of the workflow's newest version, then signals. `version`: that of the subscription."""
         definition = await self._parts.catalog.newest(self._tenant, workflow)
         if definition is None:
             return []  # it is being registered for the first time
         graph = await self._parts.catalog.graph(self._tenant, definition.graph)
-        if graph.events is None or event["type"] not in graph.events.types:
+        rules, now = graph.events or Events(), self._parts.clock.now()
+        heard = [key for kind, key, until in definition.heard if kind == event["type"] and until > now]
+        if event["type"] not in rules.types and not heard:
             subscriptions, call = self._engine.store.subscriptions, self._parts.call
-            await drop(subscriptions, call, definition, event["type"], version, self._parts.clock.now())
+            await drop(subscriptions, call, definition, event["type"], version, now)
             return []
         facts, done = _Facts(event), []
-        for start in graph.events.start:
-            if (one := await self._tried(self._start, start, facts, user, definition)) is not None:
+        for start in rules.start:
+            if (one := await _tried(self._start(start, facts, user, definition))) is not None:
                 done.append({"workflow": workflow, "signal": None, **one})
                 break
-        signals: set[str] = set()
-        for signal in graph.events.signal:
-            if signal.signal in signals:
-                continue
-            if (one := await self._tried(self._send, signal, facts, workflow)) is not None:
-                signals.add(signal.signal)
-                done.append({"workflow": workflow, "signal": signal.signal, **one})
-        return done
+        signals = await self._signals(definition, rules, heard, facts)
+        return done + [{"workflow": workflow, **one} for one in signals]
 
-    async def _tried(
-        self, do: Any, rule: StartRule | SignalRule, facts: _Facts, *more: Any
-    ) -> dict[str, Any] | None:
-        """None where the rule is not for the event."""
-        try:
-            return await do(rule, facts, *more) if facts.fit(rule) else None
-        except TooManyRequests as refused:
-            return _said(LATER, why=refused.detail)
-        except (UserError, ConditionError, ExpressionError) as refused:
-            return _said(REFUSED, why=str(refused))
+    async def _signals(
+        self, definition: Definition, rules: Events, heard: Sequence[str], facts: _Facts
+    ) -> list[dict[str, Any]]:
+        """What each saga that is found gets, by the rules of the version that it began with.
+
+        `rules` are those of the newest version, and `heard` the correlation keys of earlier ones.
+        """
+        newest = self._meant(definition.name, rules, facts)
+        in_vain = [_signal_said(one, _said(REFUSED, why=one.why)) for one in newest if one.why]
+        done: list[dict[str, Any]] = []
+        sagas = dict.fromkeys(one.saga for one in newest if one.saga)
+        earlier = self._found_by(definition.name, heard, facts) - sagas.keys()
+        for saga in (*sagas, *sorted(earlier)):
+            meant = [one for one in newest if one.saga == saga]
+            head = await self._parts.call(self._parts.log.read_head, SagaRef(self._tenant, saga))
+            if head is None:
+                in_vain += (_signal_said(one, _said(NO_SAGA)) for one in meant)
+                continue
+            if head.graph != definition.graph:
+                own = self._meant(definition.name, await self._began_with(head), facts)
+                own = [one for one in own if one.saga in ("", saga)]
+                if not own:
+                    why = _NOT_ITS_RULE.format(saga)
+                    done += (_signal_said(one, _said(REFUSED, why=why)) for one in meant)
+                elif saga in earlier:
+                    in_vain = []  # the event is not for the newest version
+                meant = own
+            for one in meant:
+                sent = _said(REFUSED, why=one.why) if one.why else await _tried(self._send(one, facts))
+                done.append(_signal_said(one, sent))
+        return done + in_vain
+
+    async def _began_with(self, head: Head) -> Events:
+        graph = await self._parts.catalog.graph(self._tenant, head.graph)
+        return graph.events or Events()
+
+    def _meant(self, workflow: str, rules: Events, facts: _Facts) -> list[_Meant]:
+        """By the first rule that fits for each signal."""
+        found: dict[str, _Meant] = {}
+        for rule in rules.signal:
+            if rule.signal in found:
+                continue
+            try:
+                if facts.fit(rule):
+                    saga = self._correlated(workflow, facts.key_of(rule.correlation_key))
+                    found[rule.signal] = _Meant(rule, saga)
+            except (UserError, ConditionError, ExpressionError) as refused:
+                found[rule.signal] = _Meant(rule, why=str(refused))
+        return list(found.values())
+
+    def _found_by(self, workflow: str, heard: Sequence[str], facts: _Facts) -> set[str]:
+        """The sagas that earlier versions would mean. An event without such a key is for none of them."""
+        found = set()
+        for key in heard:
+            with suppress(UserError, ExpressionError):
+                found.add(self._correlated(workflow, facts.key_of(key)))
+        return found
 
     async def _start(
         self, rule: StartRule, facts: _Facts, user: str, definition: Definition
-    ) -> dict[str, Any]:
+    ) -> dict[str, Any] | None:
+        if not facts.fit(rule):
+            return None
         hashed = body_hash(["event", facts.identity])
         if rule.correlation_key:
-            saga = self._correlated(definition.name, facts.key_of(rule))
+            saga = self._correlated(definition.name, facts.key_of(rule.correlation_key))
         else:
             saga = named_id(self._engine.store.cell, BY_EVENT, self._tenant, definition.name, facts.identity)
         ref = SagaRef(self._tenant, saga)
@@ -158,13 +214,10 @@ class EventDesk:
             return _said(EXISTS, saga)
         return _said(STARTED if is_new else DUPLICATE, saga)
 
-    async def _send(self, rule: SignalRule, facts: _Facts, workflow: str) -> dict[str, Any]:
-        saga = self._correlated(workflow, facts.key_of(rule))
-        if await self._parts.call(self._parts.log.read_head, SagaRef(self._tenant, saga)) is None:
-            return _said(NO_SAGA)
-        key, payload = f"event-{facts.identity}", facts.render(rule.payload)
-        done = await self._signal(saga, rule.signal, payload, key, None, facts.sent)
-        return _said(SIGNALLED if done["changed"] else DUPLICATE, saga)
+    async def _send(self, meant: _Meant, facts: _Facts) -> dict[str, Any]:
+        key, payload = f"event-{facts.identity}", facts.render(meant.rule.payload)
+        done = await self._signal(meant.saga, meant.rule.signal, payload, key, None, facts.sent)
+        return _said(SIGNALLED if done["changed"] else DUPLICATE, meant.saga)
 
     def _correlated(self, workflow: str, key: str) -> str:
         return correlated_id(self._engine.store.cell, self._tenant, workflow, key)
@@ -190,18 +243,31 @@ class _Facts:
     def texts(self, templates: Mapping[str, str]) -> dict[str, str]:
         return {name: as_text(self.render(value)) for name, value in templates.items()}
 
-    def key_of(self, rule: StartRule | SignalRule) -> str:
+    def key_of(self, template: str) -> str:
         """Raises `UserError` where the event has none."""
-        key = self.render(rule.correlation_key)
+        key = self.render(template)
         if isinstance(key, (str, int)) and not isinstance(key, bool) and 0 < len(str(key)) <= LONGEST_KEY:
             return str(key)
         told = "null" if key is None else msgspec.json.encode(key).decode()[:60]
         raise UserError(
-            f"the correlation key `{rule.correlation_key}` is {told}; it must be a text of 1 to {LONGEST_KEY} characters or a whole number"
+            f"the correlation key `{template}` is {told}; it must be a text of 1 to {LONGEST_KEY} characters or a whole number"
         )
 
     def _lookup(self, path: Path) -> Any:
         return self._event
+
+
+async def _tried(doing: Awaitable[_T]) -> _T | dict[str, Any]:
+    try:
+        return await doing
+    except (TooManyRequests, SignalsFull) as refused:
+        return _said(LATER, why=refused.detail)
+    except (UserError, ConditionError, ExpressionError) as refused:
+        return _said(REFUSED, why=str(refused))
+
+
+def _signal_said(meant: _Meant, outcome: dict[str, Any]) -> dict[str, Any]:
+    return {"signal": meant.rule.signal, **outcome}
 
 
 def _figures(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, int]:

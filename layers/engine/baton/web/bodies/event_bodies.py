@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from baton.core.documents.text import parse_document
 from baton.core.outside.cloudevents import problems_of
-from baton.errors import InvalidInput, Problem, TooManyRequests
+from baton.errors import InvalidInput, Problem, StoreUnavailable, Throttled, TooManyRequests
 from baton.runtime.triggers.event_desk import LATER, EventDesk
 
 MOST_EVENTS = 100
@@ -20,6 +20,7 @@ STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
 _ATTRIBUTE = "ce-"
 _AGAIN_S = 5
+_NO_ANSWER = "the store did not answer in time"
 
 
 def read_events(text: str, headers: Mapping[str, str]) -> tuple[list[Any], bool]:
@@ -66,8 +67,8 @@ def _binary(text: str, headers: Mapping[str, str], kind: str) -> dict[str, Any]:
 async def take(desk: EventDesk, text: str, headers: Mapping[str, str]) -> dict[str, Any]:
     """The answer: what was done by each event.
 
-    Raises `InvalidInput` where none of them is an event, and `TooManyRequests` where one has to come again; what was done for the
-    others stays done.
+    Raises `InvalidInput` where none of them is an event, and `TooManyRequests` with those that have to come again: what was done for
+    the others stays done, and a sender gets on with a store that is too slow for all of them in one request.
     """
     events, is_list = read_events(text, headers)
     faults = [problems_of(event, f"/{index}" if is_list else "") for index, event in enumerate(events)]
@@ -76,7 +77,14 @@ async def take(desk: EventDesk, text: str, headers: Mapping[str, str]) -> dict[s
         raise InvalidInput(f"at {found[0].path or '/'}: {found[0].message}", found)
     answers, later = [], []
     for index, (event, problems) in enumerate(zip(events, faults, strict=True)):
-        outcomes = [] if problems else await desk.take(event)
+        try:
+            outcomes = [] if problems else await desk.take(event)
+        except (StoreUnavailable, Throttled):
+            if not index:
+                raise
+            left = (other for other in range(index, len(events)) if not faults[other])
+            later += [Problem(f"/{other}", _NO_ANSWER) for other in left]
+            break
         answers.append(_answer(event, outcomes, problems))
         later += [Problem(f"/{index}", str(one["why"])) for one in outcomes if one["did"] == LATER]
     if later:

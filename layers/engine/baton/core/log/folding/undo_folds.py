@@ -31,17 +31,18 @@ def anew(keys: Keys) -> Undoable:
     return Undoable(rounds=keys.rounds, standing=keys.standing, alone=keys.alone)
 
 
-def linked(state: State, e: ev.StepSucceeded | ev.ChildClosed) -> State:
+def linked(state: State, e: ev.StepSucceeded | ev.ChildClosed | ev.StepStopped) -> State:
     """The step is the newest that can be undone, or that nothing undoes. What could not be undone there before is this step's again."""
     undo, slot = state.undo, slot_of(e.node, e.iteration, e.item)
+    is_lasting = not isinstance(e, ev.StepStopped) and e.lasting
     return replace(
         state,
         undo=replace(
             undo,
             head=state.version + 1,
             below=-1,
-            can=undo.can + (not e.lasting),
-            cannot=undo.cannot + e.lasting,
+            can=undo.can + (not is_lasting),
+            cannot=undo.cannot + is_lasting,
             failed=tuple(one for one in undo.failed if one.slot != slot) if undo.failed else (),
         ),
     )
@@ -53,11 +54,20 @@ def doubtful(state: State, slot: str, e: ev.StepFailed) -> State:
 
 
 def step_stopped(state: State, e: ev.StepStopped) -> State:
-    """The event behind it removes the step, or has it go on with another tool."""
+    """The event behind it removes the step, has it go on with another tool, or ends the saga."""
     slot = slot_of(e.node, e.iteration, e.item)
+    if e.child:
+        return _child_stopped(state, slot, e)
     if e.instead and slot in state.tokens:
         return _left(state, slot, e)
     return _unsure(state, slot, e, stays=False) if slot in state.tokens else state
+
+
+def _child_stopped(state: State, slot: str, e: ev.StepStopped) -> State:
+    work = state.children.get(slot)
+    if work is None or work.saga != e.child or work.listed:
+        return state
+    return linked(replace(state, open={**state.open, slot: replace(work, listed=True)}), e)
 
 
 def _left(state: State, slot: str, e: ev.StepStopped) -> State:
@@ -145,7 +155,13 @@ def undo_step_began(state: State, e: ev.UndoStepBegan) -> State:
     if work is None or slot in work.steps:
         return state
     step = ev.UndoStep(
-        version=e.version, index=e.index, tool=e.tool, child=e.child, again=e.again, doubt=bool(e.doubt)
+        version=e.version,
+        index=e.index,
+        tool=e.tool,
+        child=e.child,
+        again=e.again,
+        doubt=bool(e.doubt),
+        stopped=e.stopped,
     )
     steps = {**work.steps, slot: step}
     undo, was = state.undo, slot_of(e.node, e.iteration, undone_item(e.item))
@@ -314,7 +330,10 @@ def child_undone(state: State, e: ev.ChildUndone) -> State:
     slot, work = slot_of(e.node, e.iteration, e.item), state.undo.work
     if work is None or slot not in work.steps:
         return state
-    return undone(pay(state, slot, e.cost), slot, e.failure)
+    state = pay(state, slot, e.cost)
+    if e.nothing:
+        return _gone(state, slot, work=replace(work, empty=work.empty + 1))
+    return undone(state, slot, e.failure)
 
 
 def after_undoing(state: State) -> State:
