@@ -68,7 +68,7 @@ types: install-dev  ## mypy --strict
 	@$(BIN)/mypy
 
 # $(call pytest,tier,arguments): quiet, and leaves its counts for the summary of `make test`.
-pytest = $(BIN)/pytest -q --junit-xml=build/test/$(1).xml $(2) $(ARGS)
+pytest = $(BIN)/pytest -q --counts=build/test/$(1).json $(2) $(ARGS)
 
 unit: core runtime rest  ## core (every branch), then runtime, architecture and all other fast tests
 

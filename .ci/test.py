@@ -5,14 +5,14 @@ others politely beside them, one for each processor of two. What ran them then t
 a test waits. The first tier that fails ends the run.
 """
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-import xml.etree.ElementTree as ET
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -117,32 +117,27 @@ def run(lanes: Sequence[Lane]) -> str:
 
 def summary(seconds: float) -> int:
     """Print the counts by tier, then the sum. Returns how many tests did not pass, or tiers said nothing of theirs."""
-    counts: Counter[str] = Counter()
-    times: Counter[str] = Counter()
-    bad: Counter[str] = Counter()
-    skipped: Counter[str] = Counter()
-    for report in OUTPUT.glob("*.xml"):
-        for case in ET.parse(report).getroot().iter("testcase"):  # noqa: S314  files that pytest wrote a minute ago
-            room = ROOMS.get(report.stem, report.stem)
-            counts[room] += 1
-            times[room] += float(case.get("time", "0"))
-            bad.update(child.tag for child in case)
-            skipped.update(f"{room}: {child.get('message')}" for child in case if child.tag == "skipped")
+    counts = {
+        ROOMS.get(report.stem, report.stem): json.loads(report.read_text("utf-8"))
+        for report in OUTPUT.glob("*.json")
+    }
     print()
-    for room in sorted(counts):
-        print(f"  {room:<12} {counts[room]:>6} tests  {times[room]:>7.1f} s")
-    failed, total = bad["failure"] + bad["error"], counts.total()
+    for room, one in sorted(counts.items()):
+        print(f"  {room:<12} {one['tests']:>6} tests  {one['seconds']:>7.1f} s")
     missing = [
         tier
         for tier in (*FIRST, *POLITE)
-        if tier not in WITHOUT_REPORT and not (OUTPUT / f"{tier}.xml").exists()
+        if tier not in WITHOUT_REPORT and not (OUTPUT / f"{tier}.json").exists()
     ]
     for tier in missing:
         print(f"  {tier:<12} has left no report")
-    for reason, count in skipped.items():
-        print(f"  SKIPPED {count:>4} of {reason}")
-    passed = total - failed - bad["skipped"]
-    print(f"\n{seconds:.0f} s\ntests: {passed} passed, {failed} failed, {bad['skipped']} skipped")
+    for room, one in counts.items():
+        for reason, count in one["skipped"].items():
+            print(f"  SKIPPED {count:>4} of {room}: {reason}")
+    failed = sum(one["failed"] for one in counts.values())
+    skipped = sum(sum(one["skipped"].values()) for one in counts.values())
+    passed = sum(one["tests"] for one in counts.values()) - failed - skipped
+    print(f"\n{seconds:.0f} s\ntests: {passed} passed, {failed} failed, {skipped} skipped")
     return failed + len(missing)
 
 

@@ -48,10 +48,10 @@ PROPERTY = settings(
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=30 * MORE,
+    max_examples=20 * MORE,
     suppress_health_check=[HealthCheck.too_slow],
 )
-FEW = settings(PROPERTY, max_examples=12 * MORE)
+FEW = settings(PROPERTY, max_examples=8 * MORE)
 FEWEST = settings(PROPERTY, max_examples=4 * MORE)
 
 

@@ -2,7 +2,8 @@
 
 With them go all tests of a file that has others now than when they were chosen: a new branch is mostly covered by a new test.
 
-`python -m tests.core.covering` measures all tests one by one, and chooses anew, into covering.json.
+`python -m tests.core.covering` measures all tests one by one, and chooses anew, into covering.json. It then runs the chosen ones, and
+keeps what they covered, into covered.json (covered.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+from tests.core.covered import keep
 
 ROOT = Path(__file__).parents[2]
 ROOM = "tests/core/"
@@ -112,6 +115,8 @@ def _measured() -> dict[str, set[Way]]:
 
 def main() -> None:
     """Measure all and choose."""
+    from coverage import Coverage
+
     environment = {**os.environ, "COVERAGE_FILE": DATA}
     command = [sys.executable, "-m", "pytest", "-q", ROOM]
     subprocess.run([*command, *MEASURING], cwd=ROOT, env=environment, check=True)
@@ -120,6 +125,12 @@ def main() -> None:
     )
     names = [line for line in listed.stdout.decode().splitlines() if line.startswith(ROOM)]
     CHOSEN.write_text(as_file(names, chosen(_measured())), "utf-8")
+    subprocess.run(
+        [*command, "--cov", "--cov-report=", "-p", "no:xdist"], cwd=ROOT, env=environment, check=True
+    )
+    measured = Coverage(data_file=str(ROOT / DATA))
+    measured.load()
+    keep(measured)
 
 
 if __name__ == "__main__":

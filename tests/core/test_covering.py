@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
+from coverage import Coverage
 
-from tests.core import covering
+from tests.core import covered, covering
 from tests.core.covering import Way, chosen
 
 
@@ -40,3 +42,33 @@ def test_of_a_file_that_has_other_tests_than_then_all_are_measured(
     assert covering.covering(names) == {*names[1:3]}
     more = [*names, "tests/core/b.py::new", "tests/core/c.py::new"]
     assert covering.covering(more) == {*names[1:], *more[-2:]}
+
+
+def measured(ways_of: Mapping[Path, Iterable[tuple[int, int]]], data_file: Path) -> Coverage:
+    data_file.unlink(missing_ok=True)
+    made = Coverage(data_file=str(data_file), branch=True, config_file=False)
+    made.get_data().add_arcs({str(file): {*ways} for file, ways in ways_of.items()})
+    return made
+
+
+def test_a_file_is_analysed_unless_the_same_text_was_covered_in_the_same_ways(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(covered, "CORE", tmp_path)
+    monkeypatch.setattr(covered, "COVERED", tmp_path / "covered.json")
+    first, second, data = tmp_path / "first.py", tmp_path / "second.py", tmp_path / "data"
+    for file in (first, second):
+        file.write_text("x = 1\nif x:\n    x = 2\n", "utf-8")
+    one, all_ways = {(-1, 1), (1, 2), (2, 3), (3, -1)}, {(-1, 1), (1, 2), (2, 3), (2, -1), (3, -1)}
+    with pytest.raises(SystemExit, match="do not take every branch"):
+        covered.keep(measured({first: all_ways, second: one}, data))
+    covered.keep(measured({first: all_ways, second: all_ways}, data))
+    assert covered.unproven(measured({first: all_ways, second: all_ways}, data)) == []
+    assert covered.unproven(measured({first: all_ways, second: one}, data)) == [str(second)]
+    first.write_text("x = 1\nif x:\n    x = 3\n", "utf-8")
+    third = tmp_path / "third.py"
+    third.write_text("x = 1\n", "utf-8")
+    assert covered.unproven(measured({first: all_ways, second: all_ways, third: {(-1, 1)}}, data)) == [
+        str(first),
+        str(third),
+    ]

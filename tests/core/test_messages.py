@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from functools import cache
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
@@ -54,33 +55,6 @@ def test_what_is_told_stands_in_the_list(case: dict[str, Any]) -> None:
     assert messages.told(case) == case["told"], "run `python -m tests.core.messages` if the change is meant"
 
 
-@pytest.fixture(scope="module")
-def written_anew(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> tuple[list[dict[str, Any]], set[tuple[str, int]]]:
-    """The list as `main` writes it, and the lines that were run for it."""
-    copy = tmp_path_factory.mktemp("messages") / "messages.yaml"
-    copy.write_bytes(messages.GOLDEN.read_bytes())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(messages, "GOLDEN", copy)
-        seen = _lines_run(messages.main)
-        return messages.cases(), seen
-
-
-@pytest.mark.no_cover
-def test_the_list_is_written_as_it_is_read(written_anew: tuple[list[dict[str, Any]], object]) -> None:
-    assert written_anew[0] == CASES
-
-
-@pytest.mark.no_cover
-def test_every_place_that_tells_a_problem_has_a_case(
-    written_anew: tuple[object, set[tuple[str, int]]],
-) -> None:
-    lines = {(str(file), number): text for file in FILES for number, text in _telling(file)}
-    missing = [text for place, text in lines.items() if place not in written_anew[1]]
-    assert [text for text in missing if not any(part in text for part in ELSEWHERE)] == []
-
-
 def _telling(file: Path) -> list[tuple[int, str]]:
     """(line, source) of each call that makes a problem."""
     source = file.read_text(encoding="utf-8")
@@ -93,15 +67,54 @@ def _telling(file: Path) -> list[tuple[int, str]]:
     ]
 
 
-def _lines_run(run: Callable[[], object]) -> set[tuple[str, int]]:
-    files, seen = {str(file) for file in FILES}, set[tuple[str, int]]()
+@cache
+def telling() -> dict[tuple[str, int], str]:
+    """By file and line."""
+    return {(str(file), number): text for file in FILES for number, text in _telling(file)}
+
+
+@pytest.fixture(scope="module")
+def written_anew(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[list[dict[str, Any]], set[tuple[str, int]]]:
+    """The list as `main` writes it, and the lines that were run for it."""
+    copy = tmp_path_factory.mktemp("messages") / "messages.yaml"
+    copy.write_bytes(messages.GOLDEN.read_bytes())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(messages, "GOLDEN", copy)
+        seen = _lines_run(messages.main, telling())
+        return messages.cases(), seen
+
+
+@pytest.mark.no_cover
+def test_the_list_is_written_as_it_is_read(written_anew: tuple[list[dict[str, Any]], object]) -> None:
+    assert written_anew[0] == CASES
+
+
+@pytest.mark.no_cover
+def test_every_place_that_tells_a_problem_has_a_case(
+    written_anew: tuple[object, set[tuple[str, int]]],
+) -> None:
+    missing = [text for place, text in telling().items() if place not in written_anew[1]]
+    assert [text for text in missing if not any(part in text for part in ELSEWHERE)] == []
+
+
+def _lines_run(run: Callable[[], object], places: Container[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Which of the places are run. A function that has none of them is not followed line by line."""
+    has_places: dict[CodeType, bool] = {}
+    seen = set[tuple[str, int]]()
 
     def line(frame: FrameType, event: str, _: Any) -> Any:
         seen.add((frame.f_code.co_filename, frame.f_lineno))
         return line
 
     def call(frame: FrameType, event: str, _: Any) -> Any:
-        return line if frame.f_code.co_filename in files else None
+        code = frame.f_code
+        if code not in has_places:
+            has_places[code] = any(
+                (code.co_filename, number) in places for _, _, number in code.co_lines() if number
+            )
+        return line if has_places[code] else None
 
     before = sys.gettrace()
     sys.settrace(call)
