@@ -49,9 +49,9 @@ def fail(
     if first is not None:
         builder.note(first)
     if settled.emits:  # else the saga stops, and its items end by themselves
-        if settled.prior is None:  # the saga goes on without it
-            for event in list(told(context, builder.now, builder.running)):
-                builder.note(event)
+        # One that is in the list by its own failure is not told of twice.
+        for event in [] if settled.prior is not None else list(told(context, builder.now, builder.running)):
+            builder.note(event)
         leave(builder, at)
     builder.note(settled)
 
