@@ -1,7 +1,7 @@
 """What the processes of a simulation derive from the same bytes, derived once: graphs of documents, programs of graphs,
-of an engine's limits those of its accounts, and entries of the log.
+and of an engine's limits those of its accounts.
 
-Each process of a world is a cold start, and would compile and index the same documents anew. All are values that depend
+Each process of a world is a cold start, and would compile and index the same documents anew. Both are values that depend
 on nothing else and that nothing changes; every request to a store is made as ever. A bug planted in how they are derived
 would not be seen here: tests/core is for that.
 """
@@ -19,7 +19,6 @@ from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import Graph
 from baton.runtime.desks import registering
-from baton.runtime.log import history
 from baton.runtime.starting import catalog
 
 _graphs: dict[bytes, Graph] = {}
@@ -37,6 +36,5 @@ def _compiled(text: str, tools: Mapping[str, ToolSpec], *, has_time: Callable[[]
 
 # In place of the engine's own, for every world there is.
 registering.compile_document = _compiled  # type: ignore[assignment,attr-defined]
-history.decode_entry = lru_cache(20_000)(history.decode_entry)  # type: ignore[attr-defined]
 catalog.program_of = lru_cache(512)(catalog.program_of)
 setattr(SpendingLimits, "of", lru_cache(64)(SpendingLimits.of))  # noqa: B010
