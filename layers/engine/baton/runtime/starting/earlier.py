@@ -6,12 +6,12 @@ fork of the earlier child itself would come to. Loaded where a saga that was for
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from baton.core.log.state import Origin, State
-from baton.core.log.undos import Earlier, Keys
+from baton.core.log.state import Origin, State, node_of
+from baton.core.log.undos import Earlier, Keys, Undoable
 from baton.errors import NotAllowedNow
 from baton.ports import SagaRef
 from baton.runtime.invocation.context import InvocationContext
@@ -19,7 +19,7 @@ from baton.runtime.log.history import History
 
 
 class Left(Struct, frozen=True, kw_only=True):
-    """What the earlier children have left. `unsettled`: the last of them has not ended, and may still undo what it has done."""
+    """What the earlier children have left. `unsettled`: one of them that has not ended, and may still undo what it has done."""
 
     before: tuple[Earlier, ...] = ()
     keys: Keys | None = None
@@ -31,6 +31,7 @@ async def left_to(context: InvocationContext, parent: SagaRef, origin: Origin, s
 
     Raises `NotAllowedNow` where it is not known of what the earlier child has done whether it still stands.
     """
+    earlier: dict[str, State] = {}
     for known in _candidates(origin, saga):
         ref = SagaRef(parent.tenant, known)
         head = await context.call(context.log.read_head, ref)
@@ -40,15 +41,38 @@ async def left_to(context: InvocationContext, parent: SagaRef, origin: Origin, s
         await history.load(head)
         state = history.state
         if state.version and state.origin.scope != scope:
-            return Left()  # what it had done was undone by its parent: all is done anew
+            break  # what it had done was undone by its parent: all is done anew
         _check(state, known)
-        undo = state.undo
-        return Left(
-            before=(Earlier(known, state.lineage.branch), *state.origin.before),
-            keys=Keys(rounds=undo.rounds, standing=undo.standing, alone=undo.alone) if undo.is_anew else None,
-            unsettled=known if state.ended is None else "",
-        )
-    return Left()
+        earlier[known] = state
+    if not earlier:
+        return Left()
+    newest, state = next(iter(earlier.items()))
+    return Left(
+        before=(Earlier(newest, state.lineage.branch), *state.origin.before),
+        keys=_keys([one.undo for one in earlier.values()]),
+        unsettled=next((known for known, one in earlier.items() if one.ended is None), ""),
+    )
+
+
+def _keys(undone: Sequence[Undoable]) -> Keys | None:
+    """Which steps act anew after all the earlier children, the newest first; None: none.
+
+    One that came before another may have been undone since: of each node, the one counts that was undone most often.
+    """
+    if not any(one.is_anew for one in undone):
+        return None
+    nodes = {node for one in undone for node in one.rounds}
+    of = {node: max(undone, key=lambda one: len(one.rounds.get(node, ()))) for node in nodes}
+    standing = {
+        slot: often
+        for one in undone
+        for slot, often in one.standing.items()
+        if of.get(node_of(slot)[0], one) is one
+    }
+    alone = {slot: max(one.alone.get(slot, 0) for one in undone) for one in undone for slot in one.alone}
+    return Keys(
+        rounds={node: of[node].rounds[node] for node in sorted(nodes)}, standing=standing, alone=alone
+    )
 
 
 def _candidates(origin: Origin, saga: str) -> Iterator[str]:
