@@ -46,7 +46,7 @@ async def left_to(context: InvocationContext, parent: SagaRef, origin: Origin, s
         return Left(
             before=(Earlier(known, state.lineage.branch), *state.origin.before),
             keys=Keys(rounds=undo.rounds, standing=undo.standing, alone=undo.alone) if undo.is_anew else None,
-            unsettled=known if state.ended is None else "",
+            unsettled=known if _may_undo(state) else "",
         )
     return Left()
 
@@ -59,6 +59,14 @@ def _candidates(origin: Origin, saga: str) -> Iterator[str]:
         *((one.saga, one.branch) for one in origin.before),
     ):
         yield from (f"{parent}.{number}.{place}" for number in range(newest, -1, -1))
+
+
+def _may_undo(state: State) -> bool:
+    """Whether it may still undo something: not where it is cancelled, and has done nothing that can be undone."""
+    if state.ended is not None:
+        return False
+    is_stopped = state.cancel is not None and not state.cancel.undo and state.undo.work is None
+    return not is_stopped or state.undo.is_left or bool(state.children)
 
 
 def _check(state: State, saga: str) -> None:
