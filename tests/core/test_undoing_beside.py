@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from baton.core.decide.commands import CancelChildren
+from baton.core.decide.commands import CancelChildren, StopSteps
 from baton.core.decide.unknown_outcomes import takes_back
 from baton.core.failures.policy import ANY, Change
 from baton.core.log import events as ev
+from baton.core.log.folding.workflow_limits import OUT_OF_TIME
 from baton.core.log.state import ANSWER, FORK_KEY, UNKNOWN_OUTCOME, State
 from baton.core.log.undos import Undoable
 from tests.core.build import Saga, child, done, failed, program, ready, task
@@ -129,3 +130,12 @@ def test_a_rollback_of_a_running_saga_keeps_its_key() -> None:
     saga = Saga(program(undoable("a"), task("d", "a")))
     saga.put(ev.CancelRequested(reason="", by="ann", at=1, grace_ms=0, undo=True, key="one"))
     assert saga.state.keys == {FORK_KEY + "one": str(-saga.state.version)}
+
+
+def test_of_the_steps_that_run_when_the_time_is_over_those_that_are_undone_end_by_themselves() -> None:
+    saga = Saga(program(undoable("a"), undoable("b", "a"), task("c", "a")))
+    saga.go(done("a"))
+    saga.put(ev.LimitReached(failure=ev.Failure(OUT_OF_TIME, "it is over")))
+    stop = saga.go(running=["b", "c"]).of(StopSteps)
+    assert stop is not None
+    assert stop.slots == ("c",)
