@@ -97,6 +97,32 @@ def test_people_are_told_and_the_saga_is_forked_once_it_is_known(stage: Stage) -
     stage(story)
 
 
+def test_what_a_once_only_inverse_may_have_undone_is_not_gone_on_from_either(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, Ledger())
+        garage = add_garage(world)
+
+        @tool("trip.give", effect="once", registry=world.registry)
+        async def give(id: str) -> None:
+            garage.rented.discard(id)
+            raise StepFailure("timeout", "no answer")
+
+        @tool("trip.lease", undo="trip.give", registry=world.registry)
+        async def lease(context: Context) -> dict[str, str]:
+            garage.rented.add(context.idempotency_key)
+            return {"id": context.idempotency_key}
+
+        world.tools = world.registry.specs()
+        saga = (await ended(world, DOCUMENT.replace("trip.rent", "trip.lease")))["id"]
+        await world.settle(90_000)  # no person answers
+        view = await world.queries().show(saga)
+        assert (view["status"], garage.rented) == ("rollback_failed", set())
+        with pytest.raises(UserError, match="it is not known whether what `b` has done is undone"):
+            await world.service().fork(saga, 2, "")
+
+    stage(story)
+
+
 def test_a_new_child_is_not_given_what_may_be_undone(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         add_ledger(world, Ledger())

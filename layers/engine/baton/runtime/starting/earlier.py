@@ -50,7 +50,7 @@ async def left_to(context: InvocationContext, parent: SagaRef, origin: Origin, s
     return Left(
         before=(Earlier(newest, state.lineage.branch), *state.origin.before),
         keys=_keys([one.undo for one in earlier.values()]),
-        unsettled=next((known for known, one in earlier.items() if one.ended is None), ""),
+        unsettled=next((known for known, one in earlier.items() if _may_undo(one)), ""),
     )
 
 
@@ -83,6 +83,14 @@ def _candidates(origin: Origin, saga: str) -> Iterator[str]:
         *((one.saga, one.branch) for one in origin.before),
     ):
         yield from (f"{parent}.{number}.{place}" for number in range(newest, -1, -1))
+
+
+def _may_undo(state: State) -> bool:
+    """Whether it may still undo something: not where it is cancelled, and has done nothing that can be undone."""
+    if state.ended is not None:
+        return False
+    is_stopped = state.cancel is not None and not state.cancel.undo and state.undo.work is None
+    return not is_stopped or state.undo.is_left or bool(state.children)
 
 
 def _check(state: State, saga: str) -> None:

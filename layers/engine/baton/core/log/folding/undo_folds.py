@@ -319,7 +319,9 @@ def undone(state: State, slot: str, failure: ev.Failure | None = None) -> State:
             child=step.child if step.index < 0 else "",
             doubt=step.doubt,
             left=is_left,
-            unsure=not step.doubt and not step.child and failure.says_nothing,
+            unsure=not step.doubt
+            and not step.child
+            and (failure.says_nothing or failure.code == UNKNOWN_OUTCOME),
         )
         failed = (*failed, told)
     kept = {"standing": standing, "crowded": crowded, "alone": alone}
