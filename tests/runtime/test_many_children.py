@@ -93,7 +93,7 @@ def test_a_fork_that_leaves_thousands_of_children_goes_on_after_a_few_invocation
         await world.service().signal(saga, "go", None, "k")
         await work(world, saga)
         assert (await world.queries().show(saga))["branch"] == 1
-        assert len(world.log.heads()) == MANY + 1, "its children wait for the ends of those before them"
+        assert len(world.log.heads()) > MANY + 1, "the new branch has children of its own"
 
     stage(story, **QUIET)
 

@@ -217,3 +217,52 @@ def test_what_a_child_has_undone_because_its_time_was_over_is_undone_once_more_u
             assert len(set(ledger.keys[f"refund {what}"])) == len(ledger.keys[f"refund {what}"]) == 2
 
     stage(story)
+
+
+def test_what_an_earlier_child_has_undone_is_done_anew_though_another_one_came_between(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, ledger := Ledger())
+        add_door(world).is_shut = False
+        waits = CHILD.replace("nodes:", "nodes:\n  w: {wait: {for: 1m}}").replace("car}}", "car}, after: w}")
+        saga = await begun(world, PARENT, waits)
+        assert sorted(ledger.in_force.values()) == FULL
+        await world.service().fork(saga, BEFORE, "once more")
+        await asyncio.sleep(30)
+        await world.service().cancel(saga, "not now", 0)  # the second child has done nothing yet
+        await world.settle(600)
+        await world.service().rollback(f"{saga}.0.b", WANTED)
+        await world.settle(600)
+        assert ledger.in_force == {}
+        assert (await forked(world, saga))["status"] == "completed"
+        assert sorted(ledger.in_force.values()) == FULL
+
+    stage(story)
+
+
+def test_a_child_that_is_made_only_to_be_cancelled_does_not_hide_the_one_before_it(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        door, paid = add_door(world), list[str]()
+
+        @tool("slow.pay", undo="slow.refund", registry=world.registry)
+        async def pay(context: Context) -> dict[str, str]:
+            paid.append(context.idempotency_key)
+            return {"id": context.idempotency_key}
+
+        @tool("slow.refund", registry=world.registry)
+        async def refund(id: str) -> None:
+            await asyncio.sleep(3)
+            paid[:] = [one for one in paid if one != id]
+
+        world.tools = world.registry.specs()
+        child = "name: child\nnodes: {x: {tool: slow.pay}, z: {tool: trip.open, after: x}}"
+        await world.service().register(child, json_only=False)
+        saga = await start(world, PARENT, {}, "w")
+        await asyncio.sleep(1)  # the first child undoes what it has done
+        door.is_shut = False
+        await world.service().fork(saga, 1, "once more")
+        await asyncio.sleep(1)  # the second one waits for it
+        assert len(paid) == 1
+        assert (await forked(world, saga, 1))["status"] == "completed"
+        assert len(paid) == 1
+
+    stage(story)

@@ -40,6 +40,8 @@ async def left_to(context: InvocationContext, parent: SagaRef, origin: Origin, s
         history = History(context.log, context.blobs, context.call, ref)
         await history.load(head)
         state = history.state
+        if state.origin.scope.endswith("/"):
+            continue  # it was made only to be found cancelled, and has no place
         if state.version and state.origin.scope != scope:
             break  # what it had done was undone by its parent: all is done anew
         _check(state, known)
