@@ -127,13 +127,20 @@ def test_a_child_that_had_done_nothing_leaves_the_end_as_it_would_be_without_it(
     )
 
 
-def test_an_operator_who_asks_for_a_rollback_is_told_that_it_is_done() -> None:
+@pytest.mark.parametrize("is_ended", [False, True])
+def test_one_that_had_done_nothing_leaves_a_cancelled_saga_cancelled(is_ended: bool) -> None:
     saga = lost((RACE % "").replace("tool: hold", "tool: t"))
-    saga.put(ev.CancelRequested(reason="no more", by="ada", at=saga.now, grace_ms=0, undo=True))
+    if is_ended:
+        saga.go(done("y"))
+        saga.go(done("z"))
+        saga.put(ev.Forked(cut=saga.state.version, branch=1, by="ada", at=saga.now, undo=True), epoch=0)
+    else:
+        saga.put(ev.CancelRequested(reason="no more", by="ada", at=saga.now, grace_ms=0, undo=True))
     saga.go()
     undone(saga, "g", nothing=True)
     assert saga.state.ended is not None
-    assert (status_of(saga.state), saga.state.ended.undone) == ("rolled_back", ev.Undone())
+    assert status_of(saga.state) == ("rolled_back" if is_ended else "cancelled")
+    assert saga.state.ended.failure is not None
 
 
 @pytest.mark.parametrize(

@@ -266,3 +266,23 @@ def test_a_child_that_is_made_only_to_be_cancelled_does_not_hide_the_one_before_
         assert len(paid) == 1
 
     stage(story)
+
+
+def test_a_saga_whose_stopped_child_had_done_nothing_has_nothing_to_roll_back(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, Ledger())
+        add_door(world)
+        race = (
+            "name: w\nnodes:\n  b: {workflow: child}\n  a: {wait: {for: 5s}}\n"
+            "  j: {tool: trip.look, after: [a, b], join: {wait_for: any, rest: cancel}}\n"
+        )
+        saga = await begun(
+            world, race, "name: child\nnodes: {w: {wait: {for: 1h}}, x: {tool: trip.look, after: w}}"
+        )
+        assert (await world.queries().show(saga))["status"] == "completed"
+        with pytest.raises(NotAllowedNow, match="nothing that can be undone is left"):
+            await world.service().rollback(saga, WANTED)
+        plan = (await world.service().rollback_plan(saga, 0))["plan"]
+        assert (plan["undoable"], plan["steps"]) == (0, [])
+
+    stage(story)

@@ -290,9 +290,12 @@ def _end(state: State, work: Undoing) -> ev.SagaEnded:
         doubts=undo.unknown,
     )
     is_done = not undo.fails and not undo.unknown
-    if is_done and work.empty and not work.done and state.failure is not None and state.cancel is None:
+    if is_done and work.empty and not work.done:
         # Only stopped children could have done something, and none of them has.
-        return ev.SagaEnded(status="failed", failure=state.failure)
+        if state.cancel is None and state.failure is not None:
+            return ev.SagaEnded(status="failed", failure=state.failure)
+        if state.cancel is not None and not state.lineage.closed:
+            return ev.SagaEnded(status="cancelled", failure=ev.Failure("cancelled", state.cancel.reason))
     why = work.reason or (f"rolled back by {work.by}" if work.by else "")
     failure = state.failure or ev.Failure("cancelled", why)
     return ev.SagaEnded(

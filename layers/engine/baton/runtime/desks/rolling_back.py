@@ -53,6 +53,9 @@ async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[
             if len(steps) >= LISTED:
                 break
             slot = slot_of(event.node, event.iteration, event.item)
+            if isinstance(event, StepStopped) and event.child and not await _has_acted(history, event.child):
+                can -= 1
+                continue
             in_doubt = isinstance(event, StepFailed | StepStopped) and not getattr(event, "child", "")
             is_left = bool(getattr(event, "instead", ""))
             if not in_doubt or is_left or version > undo.redone.get(slot, -1):
@@ -66,6 +69,12 @@ async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[
         "lasting": cannot,
         "steps": steps[:LISTED],
     }
+
+
+async def _has_acted(history: History, child: str) -> bool:
+    """Whether a child that was stopped has done something that can be undone, or may have."""
+    state = await history.state_of(child)
+    return state is not None and (state.ended is None or state.undo.is_left)
 
 
 async def _listed(history: History, back_to: int) -> AsyncIterator[tuple[int, Any]]:

@@ -52,6 +52,16 @@ class History:
         """Make all calls by this one from now on."""
         self._call = call
 
+    async def state_of(self, saga: str) -> State | None:
+        """The state of another saga of the tenant, now; None where there is none."""
+        ref = SagaRef(self.ref.tenant, saga)
+        head = await self._call(self._log.read_head, ref)
+        if head is None:
+            return None
+        other = History(self._log, self._blobs, self._call, ref)
+        await other.load(head)
+        return other.state
+
     async def load(self, head: Head) -> Sequence[Entry]:
         """Fold everything there is. Returns the entries that were read (not those before a snapshot)."""
         if head.snapshot:
