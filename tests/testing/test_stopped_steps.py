@@ -82,3 +82,24 @@ nodes:
     assert result.status == "rollback_failed"
     sent = [key for entry in result.entries for event in entry["events"] for key in event.get("keys") or ()]
     assert any(key.endswith(".b.stopped.left") for key in sent)
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        """
+  a: {tool: hold, with: {who: a, seconds: 0}}
+  b: {tool: hold, with: {who: b, seconds: 5}}
+  j: {value: 1, after: [a, b], join: {wait_for: any, rest: cancel}}
+""",
+        """
+  m: {map: {over: [0, 5], wait_for: 1, rest: cancel}, tool: hold, with: {who: a, seconds: "${item}"}}
+""",
+    ],
+    ids=["join", "map"],
+)
+def test_what_the_end_of_the_saga_itself_stops_is_in_the_log(nodes: str) -> None:
+    result = run(f"name: race\nnodes:{nodes}", tools=toolbox())
+    assert result.status == "completed"
+    last = [event["kind"] for event in result.entries[-1]["events"]]
+    assert (last.count("step_stopped"), last[-1]) == (1, "saga_ended")

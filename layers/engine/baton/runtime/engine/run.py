@@ -59,15 +59,23 @@ class Run(Struct):
         """Until when something may begin."""
         return min(self.deadline.cut_off, self.lease.until)
 
-    def advance(self, now: int, bounds: Bounds, *, together: bool, size: int | None = None) -> Advance:
-        """Decide by what is in memory. With a `size`, by so many outcomes; the others count as running still."""
-        later = () if size is None else self.outcomes[size:]
+    def advance(
+        self,
+        now: int,
+        bounds: Bounds,
+        *,
+        together: bool,
+        size: int | None = None,
+        stopped: frozenset[str] = frozenset(),
+    ) -> Advance:
+        """Decide by what is in memory. With a `size`, by so many outcomes; the others count as running still, and so does what is `stopped`."""
+        busy = stopped if size is None else stopped.union(one.slot for one in self.outcomes[size:])
         return advance(
             self.program,
             self.history.state,
             self.outcomes[:size],
             now,
-            {*self.attempts.slots, *(one.slot for one in later)} if later else self.attempts.slots,
+            {*self.attempts.slots, *busy} if busy else self.attempts.slots,
             Found(self.blobs, self.answers, self.absent, self.looked, self.entries),
             bounds,
             together=together,

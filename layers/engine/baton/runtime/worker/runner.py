@@ -166,13 +166,15 @@ class Runner:
         `_CUT_SHORT` when more is to be appended than this invocation has time for: rounds that run nothing, or
         children that are to be cancelled before.
         """
-        together = True
+        together, stopped = True, frozenset[str]()
         while True:
             self._log.check_lease(run.lease)
-            advance = await self._advance(run, together)
+            advance = await self._advance(run, together, stopped)
             events, decision = advance.events, advance.decision
             if events and isinstance(events[-1], ev.SagaEnded) and run.attempts.unpaid:
-                # Nothing may follow an end: attempts that the saga no longer needs report their costs before it.
+                # Nothing may follow an end: attempts that the saga no longer needs report their costs before it. What
+                # stops them in this entry says of those that have run until now that they may have acted.
+                stopped = frozenset(run.attempts.slots)
                 run.outcomes = [*await run.attempts.cancel_all(), *run.outcomes]
                 continue
             if decision.acts_first and not events:
@@ -203,6 +205,7 @@ class Runner:
             run.sent = 0
             if not appended:  # another writer was first: decide again by what it has written
                 await self._log.catch_up(run)
+                stopped = frozenset()
                 continue
             run.outcomes = run.outcomes[advance.taken :]
             if open_before:
@@ -213,15 +216,17 @@ class Runner:
             if advance.more and not run.outcomes and self._deadline.is_spent(self._p.clock.now()):
                 return _CUT_SHORT
 
-    async def _advance(self, run: Run, together: bool) -> Advance:
-        """Decide by what is in memory. What the decision lacks (values, answers of conditions) is fetched until it lacks nothing."""
+    async def _advance(self, run: Run, together: bool, stopped: frozenset[str]) -> Advance:
+        """Decide by what is in memory; `stopped` slots count as running. What the decision lacks (values, answers of conditions) is
+        fetched until it lacks nothing.
+        """
         if len(run.blobs) > BLOBS_KEPT:
             run.blobs.clear()
         run.absent.clear()  # asked for anew with each decision
         if len(run.answers) > ANSWERS_KEPT:
             run.answers.clear()
         while True:
-            advance = run.advance(self._p.clock.now(), self._p.bounds, together=together)
+            advance = run.advance(self._p.clock.now(), self._p.bounds, together=together, stopped=stopped)
             if not advance.decision.is_lacking:
                 return advance
             for command in advance.decision.commands:
