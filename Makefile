@@ -32,7 +32,7 @@ E2E_FILES = $(shell grep -rl --include='test_*.py' 'mark\.e2e' tests)
 # Rooms of tests/ with a tier of their own; `rest` is all the others, so that none is forgotten.
 OWN_TIER := core runtime simulation contract handlers browser deploy e2e
 # Of the simulation, those that let every write meet every fate in `make soak`.
-ALL_FATES := crash_points liveness breakers confirming taking_back taking_back_children planted_bugs schedules races agents background maps events limits_of_requests questions reports
+ALL_FATES := crash_points liveness breakers confirming taking_back taking_back_children taking_back_elsewhere taking_back_losers taking_back_ways planted_bugs schedules races agents background maps events limits_of_requests questions reports
 # Those with so many sagas in one world that `make test` has fewer.
 CROWDS := crowds dead_letters neighbours many
 # Those whose documents, entries and tables are drawn, by the settings of tests/core/build.py: `make soak` draws more of them.
