@@ -35,7 +35,7 @@ nodes:
 
 async def _charged(world: World) -> str:
     @tool("charge", undo=INVERSE, registry=world.registry)
-    async def charge() -> None:
+    async def charge() -> str:
         await pause(0.1)
         raise StepFailure("service_unavailable", "no answer", status=503)
 

@@ -27,7 +27,7 @@ class Run(Struct):
     looked at work elsewhere (core/decide/context.py). `heard`: the count of the inbox that was taken in. `looked_at`: when the head was read last. `looks_at`: when it is to be read
     again; None while no child is open. `outcomes`: those
     that the log does not have yet, with the costs of stopped steps. `sent`: so many of them are in the entry that is
-    being appended. `cancelled`: children that this invocation has asked to stop. `in_turn`: there is time for what comes
+    being appended. `cancelled`: children that this invocation has asked to stop, and whether to undo what they have done. `in_turn`: there is time for what comes
     before an outcome. `put_off`: until when children wait because their tenant has no room, or those before a fork have not ended. `wants_more`: a step is
     ready that only another invocation has time for.
     """
@@ -49,7 +49,7 @@ class Run(Struct):
     looks_at: int | None = None
     outcomes: list[Outcome] = field(default_factory=list)
     sent: int = 0
-    cancelled: set[str] = field(default_factory=set)
+    cancelled: set[tuple[str, bool]] = field(default_factory=set)
     in_turn: bool = True
     put_off: int | None = None
     wants_more: bool = False

@@ -52,7 +52,8 @@ class ChildCanceller:
         Something of a part of them when there was no time for the others, and nothing when there is no part.
         """
         parent, state, asked = run.lease.ref, run.history.state, run.cancelled
-        children = [pair for pair in command.children if pair[1].saga not in asked]
+        # One that was asked to stop may have to be asked to undo what it has done, too, before this is recorded.
+        children = [pair for pair in command.children if (pair[1].saga, command.undo) not in asked]
         for group in self._p.children.groups(children, run.end):
             await asyncio.gather(
                 *(
@@ -67,8 +68,8 @@ class ChildCanceller:
                     for slot, child in group
                 )
             )
-            asked.update(child.saga for _, child in group)
-        part = [child for _, child in command.children if child.saga in asked]
+            asked.update((child.saga, command.undo) for _, child in group)
+        part = [child for _, child in command.children if (child.saga, command.undo) in asked]
         if len(part) == len(command.children):
             return record
         return recorded(part, record, heard=command.heard) if part else ()
