@@ -1,7 +1,7 @@
 """decide(program, state, now) -> what to do next; advance(...) -> what to write down, and then do.
 
-All behaviour of a running saga is here and in core/log/folding/fold.py. Nothing is performed: the runner reads a
-`Decision` and acts. Times are UTC epoch milliseconds.
+The order of it all is here; what is decided about a node, a failure or an undoing is in the files beside it, and what follows
+from an event in core/log/folding/. Nothing is performed: the runner reads a `Decision` and acts. Times are UTC epoch milliseconds.
 """
 
 from __future__ import annotations

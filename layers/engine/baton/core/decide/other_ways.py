@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from baton.core.decide.context import EvaluationContext
-from baton.core.decide.stopped_steps import kept_of
+from baton.core.decide.stopped_steps import link
 from baton.core.decide.unknown_outcomes import doubt_notice, leaves_unknown
 from baton.core.log import events as ev
 from baton.core.log.answers import tool_asked_about
-from baton.core.log.state import Failing, State, item_of, node_of
+from baton.core.log.state import Failing, State
 from baton.core.log.undos import is_undo
 
 
@@ -28,16 +28,7 @@ def left(context: EvaluationContext, failing: Failing, instead: str, now: int) -
     if not leaves_unknown(node, tool, failing.failure):
         return
     if program.undoes:
-        (name, iteration), is_undone = node_of(slot), tool in node.undo
-        yield ev.StepStopped(
-            node=name,
-            iteration=iteration,
-            item=item_of(slot),
-            tool=tool,
-            prior=state.undo.head if is_undone else None,
-            kept=kept_of(context, node, tool, failing) if is_undone else None,
-            instead=instead,
-        )
+        yield link(context, tool, instead)
     yield ev.NoticeDue(notice=_notice(state, slot, tool, failing, instead, now))
 
 

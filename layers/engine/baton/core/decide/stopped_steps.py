@@ -60,8 +60,14 @@ def step_link(context: EvaluationContext, running: Collection[str]) -> ev.StepSt
     program, state, slot = context.program, context.state, context.slot
     if not program.undoes or not may_stand(program, state, slot, running):
         return None
+    node, failing = program.node_at(state, slot), state.failing.get(slot)
+    return link(context, node.tool if failing is None else tool_asked_about(node, failing))
+
+
+def link(context: EvaluationContext, tool: str, instead: str = "") -> ev.StepStopped:
+    """The place in the list of what `tool` may have done at the context's slot; `instead`: the tool that goes on. Raises `LackingError`."""
+    program, state, slot = context.program, context.state, context.slot
     (name, iteration), node, failing = node_of(slot), program.node_at(state, slot), state.failing.get(slot)
-    tool = node.tool if failing is None else tool_asked_about(node, failing)
     is_undone = tool in node.undo
     return ev.StepStopped(
         node=name,
@@ -70,6 +76,7 @@ def step_link(context: EvaluationContext, running: Collection[str]) -> ev.StepSt
         tool=tool,
         prior=state.undo.head if is_undone else None,
         kept=kept_of(context, node, tool, failing) if is_undone else None,
+        instead=instead,
     )
 
 
