@@ -107,7 +107,7 @@ class Runner:
                 await self._faults.rescue(run)
             await attempts.cancel_all()
             pause = limits.unreadable_pause_ms if is_unreadable else limits.fault_pause_ms
-            await self._faults.give_up(ref, pause, run)
+            await self._faults.give_up(ref, pause, lease if run is None else run.lease, history)
             raise
         finally:
             teller.stop()
