@@ -138,6 +138,7 @@ def _started(state: State, e: ev.SagaStarted) -> State:
             outer=e.outer,
             passed=e.passed,
             before=e.before,
+            shared_limits=e.shared_limits,
         ),
         undo=state.undo if e.keys is None else anew(e.keys),
         used=dict.fromkeys(e.counts, Used()),
