@@ -56,9 +56,8 @@ def account(world: World, saga: str, node: str | None = None) -> Sums:
 
 
 async def start(world: World, *documents: str, given: object = None) -> str:
-    for text in documents:
-        registered = await world.service().register(text, json_only=False)
-    view, _ = await world.service().start(registered.definition.name, given or {}, "")
+    names = [(await world.service().register(text, json_only=False)).definition.name for text in documents]
+    view, _ = await world.service().start(names[-1], given or {}, "")
     return str(view["id"])
 
 
