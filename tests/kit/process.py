@@ -182,9 +182,9 @@ class Process:
 
     async def _called(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         world, name = self.world, function.__name__
-        if name in ("append", "append_with_rows") and self.clock.now() >= self.leases.get(
-            str(args[0]), FOREVER
-        ):
+        # The first entry is under no lease: whoever finds a head without a log makes the same one of it.
+        is_append = name in ("append", "append_with_rows") and args[1].version > 1
+        if is_append and self.clock.now() >= self.leases.get(str(args[0]), FOREVER):
             world.stale.append(f"{self.id} asked for an append when its lease was over")
         if self._thaws_at:
             await self.thawed()

@@ -43,6 +43,12 @@ FOUND = {
     "a worker that has ended a saga and cannot give it back says nothing behind the end": Schedule(
         "forked", 920002353, slow=(("append", 0.2),), outages=(Outage(INDEX, HANGS, 2, 62),), faults=()
     ),
+    "the first entry is under no lease": Schedule(
+        "parent",
+        940002546,
+        gap_s=20,
+        faults=(*_died(write=16, read_a=5, read_b=33, read_c=39), ("read", 74, STALL)),
+    ),
 }
 
 
