@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit.faults import CRASH_BEFORE, HANG, LATE, NO_ANSWER, STALL, THROTTLE
+from tests.kit.faults import CRASH_BEFORE, HANG, LATE, LOST, NO_ANSWER, STALL, THROTTLE
 from tests.kit.process import HANGS, INDEX, REFUSES, Outage
 from tests.kit.schedule import Schedule, trial
 
@@ -48,6 +48,12 @@ FOUND = {
         940002546,
         gap_s=20,
         faults=(*_died(write=16, read_a=5, read_b=33, read_c=39), ("read", 74, STALL)),
+    ),
+    "a saga that a node has ended early does not wait for its child": Schedule(
+        "early-end",
+        950000024,
+        start_late_s=4,
+        faults=(("write", 18, STALL), *_died(read_a=47, read_b=60, read_c=73), ("message", 1, LOST)),
     ),
 }
 
