@@ -182,7 +182,7 @@ class Process:
 
     async def _called(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         world, name = self.world, function.__name__
-        # The first entry is under no lease: whoever finds a head without a log makes the same one of it.
+        # The first entry is under no lease: any process that finds a head without a log makes the same one of it.
         is_append = name in ("append", "append_with_rows")
         if (
             is_append

@@ -55,6 +55,12 @@ FOUND = {
         start_late_s=4,
         faults=(("write", 18, STALL), *_died(read_a=47, read_b=60, read_c=73), ("message", 1, LOST)),
     ),
+    "a person who waits for a question waits for an hour": Schedule(
+        "questions",
+        950001457,
+        outages=(Outage(INDEX, REFUSES, 2, 62),),
+        faults=_died(read_a=20, read_b=22),
+    ),
 }
 
 
