@@ -74,6 +74,8 @@ class Run(Struct):
 
     def taken_in(self, decision: Decision) -> None:
         """The outcomes have changed nothing. Assert that none of their attempts is to be made again. Raises `Standstill`."""
+        if not self.outcomes:
+            return
         run, version = decision.of(RunSteps), self.history.state.version
         ended = {(one.slot, one.attempt) for one in self.outcomes}
         for step in () if run is None else run.steps:

@@ -177,7 +177,9 @@ def _failed(state: State, e: ev.StepFailed) -> State:
         state = callback_over(state, slot, e.callback, e.failure.code)
     if state.undo.work is not None and slot in state.undo.work.steps:
         return undone(state, slot, e.failure)
-    if e.failure.doubt or e.failure.code == UNKNOWN_OUTCOME or e.prior is not None:
+    work = state.open.get(slot)
+    is_unsure = e.failure.doubt or e.failure.code == UNKNOWN_OUTCOME or e.prior is not None
+    if is_unsure and not (work is not None and work.acts_by_items):
         state = doubtful(state, slot, e)
     if e.stays and state.failure is None:
         state = replace(state, undo=replace(state.undo, stays=True))
