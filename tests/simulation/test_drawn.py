@@ -61,6 +61,21 @@ FOUND = {
         outages=(Outage(INDEX, REFUSES, 2, 62),),
         faults=_died(read_a=20, read_b=22),
     ),
+    "a request that is slow to end when its invocation does is counted": Schedule(
+        "dollars",
+        770004170,
+        gap_s=60,
+        late_s=9,
+        stall_s=16,
+        budget=12,
+        outages=(Outage("sqs", HANGS, 2, 182),),
+        faults=(
+            ("write", 2, CRASH_BEFORE),
+            ("write", 5, HANG),
+            ("write", 20, THROTTLE),
+            ("write", 26, STALL),
+        ),
+    ),
 }
 
 
