@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from baton.core.documents.text import parse_document
 from baton.core.outside.cloudevents import problems_of
 from baton.errors import InvalidInput, Problem, StoreUnavailable, Throttled, TooManyRequests
-from baton.runtime.triggers.event_desk import LATER, REFUSED, EventDesk
+from baton.runtime.triggers.event_desk import LATER, REFUSED, EventDesk, complaint
 
 MOST_EVENTS = 100
 STRUCTURED = "application/cloudevents+json"
@@ -87,9 +87,7 @@ async def take(desk: EventDesk, text: str, headers: Mapping[str, str]) -> dict[s
         answers.append(_answer(event, outcomes))
         place = f"/{index}" if is_list else ""
         later += [Problem(f"/{index}", str(one["why"])) for one in outcomes if one["did"] == LATER]
-        wrong += [
-            Problem(place, f"{one['workflow']}: {one['why']}") for one in outcomes if one["did"] == REFUSED
-        ]
+        wrong += [Problem(place, complaint(one)) for one in outcomes if one["did"] == REFUSED]
         wrong += problems
     if later:
         many = _many(later, events, is_list)
