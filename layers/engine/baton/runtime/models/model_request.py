@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -79,25 +78,22 @@ class Asking:
         request, price, most, tokens = await self._covered(
             given, messages, tools, counted, known, beside, until
         )
+        retract = self._assume(most, tokens)
         try:
             if request.token:
                 handed = await self._models.submit(request)
-                self._assume(request, most, tokens)
                 day = self._ledger.day(self._state, self._step)
                 return Response(id=handed, model=request.model, held=most, day=day, tokens=tokens)
             answer = await (self._models.answer(request) if beside else self._shown(request))
-        except asyncio.CancelledError:  # the provider has the request, and bills it
-            self._assume(request, most, tokens)
-            raise
         except StepFailure as failure:
             usage = failure.usage if isinstance(failure, ModelFailure) else None
             if usage is not None and is_credible(usage, request.most_input, request.most_output):
+                retract()
                 self._count(usage, price, request.model)
-            elif failure.happened:
-                self._assume(request, most, tokens)
+            elif not failure.happened:
+                retract()
             raise
-        finally:
-            self._ledger.used(self._state, self._step)
+        retract()
         answer = _counted(answer, request.most_input, request.most_output)
         self._count(answer.usage, price, answer.model or request.model)
         return _storable(answer)
@@ -208,11 +204,23 @@ class Asking:
                 "prompt, lower `max_output`, take a cheaper model, or raise what may be spent"
             ) from None
 
-    def _assume(self, request: ModelRequest, most: int, tokens: tuple[int, ...]) -> None:
-        """The provider has the request, and no answer says what it has used: it counts by its most."""
-        self._context.spent.append(Assumed(Decimal(most) / MICRO))
-        if tokens:
-            self._context.usage.append(Usage(model=UNANSWERED, input=tokens[0], output=tokens[1]))
+    def _assume(self, most: int, tokens: tuple[int, ...]) -> Callable[[], None]:
+        """Count a request by its most before it is sent: its provider bills it, whatever becomes of its caller, and whenever that is asked.
+
+        Returns the function that takes this back, once it is known what the request has used.
+        """
+        spent, usage = self._context.spent, self._context.usage
+        spent.append(Assumed(Decimal(most) / MICRO))
+        cost = spent[-1]
+        used = [Usage(model=UNANSWERED, input=tokens[0], output=tokens[1])] if tokens else []
+        usage += used
+        self._ledger.used(self._state, self._step)  # it is no longer held beside what is used
+
+        def retract() -> None:
+            spent[:] = [one for one in spent if one is not cost]
+            usage[:] = [one for one in usage if not any(one is other for other in used)]
+
+        return retract
 
     def _price(self, given: Mapping[str, Any], model: str) -> Price | None:
         """The dearer one of what the deployment knows and what the document says: no document makes a model cheaper."""
