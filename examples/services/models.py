@@ -71,7 +71,7 @@ class Reply:
 
     Without `input` and `output` four bytes are a token. `after`: seconds before it begins. `fault`: `drip` (a part every
     `pace` seconds, for ever), `cut` (the connection breaks in the middle), `broken` (JSON that is none), `page` (a page of
-    HTML), `packed` (compressed, unasked), `open` (no end is said), `filtered`. `raw`: the body itself, of the type `media`.
+    HTML), `packed` (compressed, unasked), `open` (no end is said), `filtered`. `raw`: the body itself, of a stream unless its `headers` say otherwise.
     """
 
     text: Any = ""
@@ -88,7 +88,7 @@ class Reply:
     fault: str = ""
     counted: bool = True
     raw: bytes | None = None
-    media: str = "text/event-stream"
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Provider:
         if isinstance(reply, Refusal):
             return refused(reply)
         if reply.raw is not None:
-            return Response(reply.raw, media_type=reply.media)
+            return Response(reply.raw, 200, dict(reply.headers), "text/event-stream")
         if reply.fault == "packed":
             packed = gzip.compress(_event(_part(asked, {"content": _text(reply.text)}, "stop")))
             return Response(packed, media_type="text/event-stream", headers={"content-encoding": "gzip"})

@@ -18,7 +18,8 @@ USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 
 
 def whole(value: Any, media: str = JSON) -> Reply:
-    return Reply(raw=value if isinstance(value, bytes) else json.dumps(value).encode(), media=media)
+    raw = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return Reply(raw=raw, headers={"content-type": media})
 
 
 def completion(message: dict[str, Any], finish: str = "stop") -> dict[str, Any]:
@@ -56,6 +57,12 @@ def test_an_error_is_that_error_and_costs_nothing_whole_or_as_the_first_part_of_
             provider.script = lambda asked, reply=reply: reply  # type: ignore[misc]  # bound here
             found = failure(adapter_of(provider.url))
             assert (found.code, said in found.message, bool(found.happened)) == (code, True, False), body
+
+
+def test_what_an_error_behind_200_says_to_wait_is_told(provider: Served) -> None:
+    headers = {"retry-after": "7", "content-type": JSON}
+    provider.script = lambda asked: Reply(raw=json.dumps(limited()).encode(), headers=headers)
+    assert failure(adapter_of(provider.url)).retry_after == "7"
 
 
 def test_an_error_behind_the_beginning_of_an_answer_is_billed(provider: Served) -> None:

@@ -120,6 +120,13 @@ def test_an_answer_counts_whatever_is_said_of_its_usage(provider: Served) -> Non
         assert (answer.text, answer.usage) == ("hello", MOST)
 
 
+def test_usage_beside_the_delta_is_read(provider: Served) -> None:
+    choice = {"index": 0, "delta": {"content": "hello"}, "finish_reason": "stop", "usage": chat(9, 4)}
+    provider.script = lambda asked: stream({"model": "m", "choices": [choice]})
+    (answer,) = ask(adapter_of(provider.url), a_request())
+    assert answer.usage == usage(input=9, output=4)
+
+
 def test_a_request_without_bounds_of_its_own_has_used_a_token_for_each_byte(provider: Served) -> None:
     provider.script = lambda asked: Reply("ü" * 50, calls=[("look", '{"a":1}')], counted=False)
     (answer,) = ask(adapter_of(provider.url), a_request("x" * 1_000))

@@ -38,6 +38,7 @@ class _Choice(msgspec.Struct):
     delta: _Delta | None = None
     message: _Delta | None = None  # of an answer that came whole although a stream was asked for
     finish_reason: str | None = None
+    usage: Any = None  # where some say it in place of beside the choices
 
 
 class _Part(msgspec.Struct):
@@ -139,6 +140,7 @@ class Collected:
         return self._said.usage(self._model, read, most, is_empty=not written)
 
     def _choice(self, choice: _Choice) -> None:
+        self._said.see(choice.usage)
         self._finish = choice.finish_reason or self._finish
         delta = choice.delta
         if delta is None and not self._size:

@@ -45,7 +45,7 @@ _SENT: Final = frozenset(
 )
 _LOST: Final = (httpx2.ReadError, httpx2.ReadTimeout, httpx2.RemoteProtocolError)  # after all was sent
 _UNCERTAIN: Final = frozenset({"connection_failed", "invalid_response"})
-_OK: Final = 200
+_REDIRECTS: Final = 300
 _USER_AGENT: Final = f"Baton/{VERSION}"
 
 
@@ -74,6 +74,7 @@ class OpenAIExchange:
         collected = Collected(profile.host, body, most_input)
         if draft is not None:
             draft.read = collected.text
+        retry = ""
         try:
             stream = await self._client(profile).post(
                 _CHAT,
@@ -84,12 +85,14 @@ class OpenAIExchange:
                 stream_cls=openai.AsyncStream[object],
             )
             async with stream:
+                retry = stream.response.headers.get("retry-after", "")[:100]
                 async for part in stream:
                     if (said := error_in(part)) is not None:
                         raise openai.APIError(str(said["message"]), stream.response.request, body=said)
                     collected.take(part)
         except (openai.OpenAIError, httpx2.HTTPError, ValueError, RecursionError) as error:
             failure = failure_of(error, profile, str(body["model"]), credential)
+            failure.retry_after = failure.retry_after or retry
             # An answer that breaks off is billed, and so may be one that the provider was about to give.
             cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
             failure.happened = collected.has_begun or bool(failure.happened) or isinstance(cause, _LOST)
@@ -187,7 +190,7 @@ class _Held(httpx2.AsyncHTTPTransport):
             raise StepFailure(
                 "invalid_response", f"{request.url.host} answers compressed, which was not asked for"
             )
-        is_chat = answer.status_code == _OK and request.url.path.endswith(_CHAT)
+        is_chat = answer.status_code < _REDIRECTS and request.url.path.endswith(_CHAT)
         answer.stream = _Bounded(answer.stream, request.url.host, is_chat=is_chat)
         return answer
 
