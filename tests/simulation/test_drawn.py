@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit.faults import CRASH_BEFORE, HANG, LATE, LOST, NO_ANSWER, STALL, THROTTLE
+from tests.kit.faults import CRASH_BEFORE, FREEZE, HANG, LATE, LOST, NO_ANSWER, STALL, THROTTLE
 from tests.kit.process import HANGS, INDEX, REFUSES, Outage
 from tests.kit.schedule import Schedule, trial
 
@@ -70,6 +70,17 @@ FOUND = {
         start_late_s=4,
         outages=(Outage("s3", REFUSES, 10, 190),),
         faults=_died(read_a=74, read_b=79),
+    ),
+    "a worker that has read of a newer one in a read that failed appends nothing": Schedule(
+        "finds-closed",
+        970003101,
+        stall_s=22,
+        faults=(
+            ("write", 12, FREEZE),
+            *_died(read_a=8, read_b=34),
+            ("read", 43, STALL),
+            ("read", 46, HANG),
+        ),
     ),
 }
 
