@@ -12,13 +12,13 @@ from tests.core.compiling import told
 NEVER = "this can do nothing: what is done about such a failure is %s, and never %s"
 RIGHT = "write `%s`, or leave this out"
 UNDO = "rollback, escalate"
-ANEW = RIGHT % "on_failure: {any: [retry, rollback, escalate]}"
+ANEW = RIGHT % "on_failure: {any: [retry, rollback]}"
 LADDER = RIGHT % "ladder: [retry, rollback, escalate]"
 CALLED = "`%s` is what an exception is called, and no failure has it as its code"
 IDLE: list[tuple[str, str, str, str, str]] = [
-    ("a: {retry: quick, on_failure: {any: rollback}}", "", "/nodes/a/retry", NEVER % (UNDO, "retry"), ANEW),
-    ("a: {retry: {schedule: [1s, 1m]}}", "on_failure: rollback", "/nodes/a/retry", NEVER % (UNDO, "retry"), ANEW),
-    ("a: {}, v: {value: 1}", "retry: critical\non_failure: rollback", "/retry", NEVER % (UNDO, "retry"), ANEW),
+    ("a: {retry: quick, on_failure: {any: [rollback]}}", "", "/nodes/a/retry", NEVER % ("rollback", "retry"), ANEW),
+    ("a: {retry: {schedule: [1s, 1m]}}", "on_failure: [rollback]", "/nodes/a/retry", NEVER % ("rollback", "retry"), ANEW),
+    ("a: {}, v: {value: 1}", "retry: critical\non_failure: [rollback]", "/retry", NEVER % ("rollback", "retry"), ANEW),
     ("a: {on_failure: {bad_request: {retry: quick}}}", "", "/nodes/a/on_failure/bad_request/retry", NEVER % (UNDO, "retry"), LADDER),
     ("a: {on_failure: {permanent: {retry: quick}}}", "", "/nodes/a/on_failure/permanent/retry", NEVER % (UNDO, "retry"), LADDER),
     ("a: {retry: quick, on_failure: [fail]}", "", "/nodes/a/retry", NEVER % ("fail", "retry"),
@@ -38,11 +38,11 @@ def test_a_rule_for_a_strategy_that_is_in_no_ladder_is_told(
 
 
 def test_hints_and_hooks_without_their_strategy_are_told() -> None:
-    rule = "on_failure: {any: {ladder: rollback, hints: [u.v], before_retry: [u.v]}}"
+    rule = "on_failure: {any: {ladder: [rollback], hints: [u.v], before_retry: [u.v]}}"
     found = told(f"a: {{{rule}}}")
     assert {(path, message) for path, message, _ in found if "can do nothing" in message} == {
-        ("/nodes/a/on_failure/any/before_retry", NEVER % (UNDO, "retry")),
-        ("/nodes/a/on_failure/any/hints", NEVER % (UNDO, "replan")),
+        ("/nodes/a/on_failure/any/before_retry", NEVER % ("rollback", "retry")),
+        ("/nodes/a/on_failure/any/hints", NEVER % ("rollback", "replan")),
     }
 
 
@@ -50,6 +50,8 @@ def test_hints_and_hooks_without_their_strategy_are_told() -> None:
     ("nodes", "more"),
     [
         ("a: {retry: quick, on_failure: {any: [retry, rollback]}}", ""),
+        ("a: {retry: quick, on_failure: rollback}", ""),
+        ("a: {retry: quick}", "on_failure: rollback"),
         ("a: {retry: quick, on_failure: fail}", "on_failure: ask\nretry: critical"),
         ("a: {retry: quick, on_failure: {any: rollback, timeout: retry}}", ""),
         ("a: {retry: quick, on_failure: {any: rollback, sold_out: retry}}", ""),

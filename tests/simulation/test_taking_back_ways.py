@@ -32,7 +32,7 @@ FATES = (
 )
 CHARGES = """
 name: charges
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: charge, failover: [{name: p, when: {code: service_unavailable}, then: {tool: charge_elsewhere}}]}
   b: {tool: refuse, after: a}

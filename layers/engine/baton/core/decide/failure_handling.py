@@ -16,7 +16,7 @@ from baton.core.decide.context import EvaluationContext
 from baton.core.decide.transitions import is_handled
 from baton.core.expressions import ExpressionError
 from baton.core.failures import quoted
-from baton.core.failures.codes import class_of, told
+from baton.core.failures.codes import PERMANENT, class_of, told
 from baton.core.failures.failover import Context, Policy, first_match
 from baton.core.failures.policy import ASK, Change, PolicyEntry, Rules
 from baton.core.failures.retry import draw
@@ -71,7 +71,7 @@ def handle_failure(
     if above:
         entry = _above(entry, above)
     else:
-        policy, arguments, broken = _policy(context, node, failing, class_)
+        policy, arguments, broken = _policy(context, node, failing, class_, entry.kind)
     at = Situation(
         entry=entry,
         history=failing.history,
@@ -170,13 +170,16 @@ def _earliest(failure: ev.Failure, now: int) -> int:
 
 
 def _policy(
-    context: EvaluationContext, node: Node, failing: Failing, class_: str
+    context: EvaluationContext, node: Node, failing: Failing, class_: str, kind: str = ""
 ) -> tuple[Policy | None, dict[str, Any], tuple[str, ...]]:
     """The failover policy that fits, with what it puts in place of arguments; and what broke in those that do not.
 
-    One whose condition or `with` breaks does not fit: a policy must not hide the failure that it is about.
+    One whose condition or `with` breaks does not fit: a policy must not hide the failure that it is about. Nor does one for
+    all failures that tries again what is permanent; `kind`: the class that rules have made of `class_`.
     """
     rest = context.program.failover.get(node.name, ())
+    if rest and (kind or class_) == PERMANENT:
+        rest = tuple(one for one in rest if one[0].when.is_named or not of(one[0].then.strategy).repeats)
     is_part = context.program.keeps_failure(context.slot) and not context.program.is_one_of_many(context.slot)
     if not rest or is_part:
         return None, {}, ()

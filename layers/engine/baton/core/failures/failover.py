@@ -93,6 +93,11 @@ class Match(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbi
     parameters: dict[str, tuple[Any, ...]] = {}
     condition: Condition | None = None
 
+    @property
+    def is_named(self) -> bool:
+        """Whether it says which failures it is for, and not only of which steps."""
+        return bool(self.codes or self.kinds) or self.condition is not None
+
 
 class Action(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """What a policy does: a strategy of the ladder, for a replan with what is to be different.

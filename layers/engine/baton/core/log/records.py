@@ -61,11 +61,15 @@ LONGEST_MESSAGE = 500
 
 
 class Blamed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One of the failures that a join has failed for, or that of a child: its code, the beginning of its message, and its node."""
+    """One of the failures that a join has failed for, or that of a child: its code, the beginning of its message, and its node.
+
+    `kind`: of a child's, the class of what was at the bottom of it.
+    """
 
     code: str
     message: str
     node: str = ""
+    kind: str = ""
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
