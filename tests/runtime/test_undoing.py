@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -216,6 +217,32 @@ def test_a_saga_that_has_ended_is_undone_in_a_new_branch(stage: Stage) -> None:
             NotAllowedNow, match="nothing that can be undone is left: the saga is rolled_back"
         ):
             await world.service().rollback(saga, WANTED)
+
+    stage(story)
+
+
+def _ms(moment: str) -> int:
+    return round(datetime.fromisoformat(moment).timestamp() * 1_000)
+
+
+@pytest.mark.parametrize("again", ["rollback", "fork"])
+def test_a_saga_that_was_over_and_ends_again_has_changed_then(stage: Stage, again: str) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, Ledger())
+        saga = (await view_of(world, DONE))["id"]
+        (before,) = (await world.queries().sagas())["sagas"]
+        await asyncio.sleep(7_200)
+        (still,) = (await world.queries().sagas())["sagas"]
+        assert still["changed_at"] == before["changed_at"], "nothing has happened"
+        await (
+            world.service().fork(saga, 3, "") if again == "fork" else world.service().rollback(saga, WANTED)
+        )
+        await world.settle(600)
+        (row,) = (await world.queries().sagas())["sagas"]
+        assert row["status"] == ("completed" if again == "fork" else "rolled_back")
+        first, then = (_ms(one["changed_at"]) for one in (before, row))
+        assert first + 7_200_000 <= then <= first + 7_300_000
+        assert (await world.queries().sagas(since=then))["sagas"] == [row]
 
     stage(story)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from baton import StepFailure, tool
+from baton.core.read.explain import explain
 from baton.testing import Result, run
 from baton.tools.define import Registry
 
@@ -200,3 +203,55 @@ def test_another_child_follows_where_the_rule_names_what_is_permanent(rule: str)
     shop = Shop("card_declined", "permanent")
     shop.run(NESTED % f"retry: {{max_attempts: 3, base: 1s, {rule}}}")
     assert shop.paid == 3
+
+
+BATCH = """
+name: evening
+on_failure: fail
+nodes:
+  shop: {graph: order, map: {over: [1, 2], tolerated_failures: 2}}
+graphs:
+  order: {nodes: {pay: {tool: shop.pay, retry: none}}}
+output: "${ctx.shop.output.results[0].error}"
+"""
+
+
+@pytest.mark.parametrize("path", ["error", "error.errors[0].code"])
+def test_a_batch_says_what_each_child_has_failed_with(path: str) -> None:
+    shop = Shop("card_declined", "permanent")
+    result = shop.run(BATCH.replace("results[0].error", f"results[0].{path}"))
+    if path != "error":
+        assert result.output == "card_declined"
+        return
+    assert result.output["code"] == "child_failed"
+    assert result.output["errors"] == [{"node": "pay", "code": "card_declined", "message": "no"}]
+
+
+# ---- what people are told ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("then", ["{tool: shop.owe}", "retry"])
+def test_the_message_of_a_policy_that_asks_no_person_is_told_to_the_user_and_explained(then: str) -> None:
+    shop = Shop("card_declined", "transient", times=1)
+    registry = shop.tools()
+
+    @tool("shop.owe", registry=registry)
+    async def owe() -> str:
+        return "owed"
+
+    rule = f"failover: [{{name: later, when: {{code: card_declined}}, then: {then}, message: You can pay later.}}]"
+    result = run(ORDER.format(rule=rule, node=""), tools=registry)
+    assert result.status == "completed"
+    told = [
+        (event["notice"]["to"], event["notice"]["message"], event["notice"]["code"])
+        for entry in result.entries
+        for event in entry["events"]
+        if event["kind"] == "notice_due"
+    ]
+    assert told == [("user", "You can pay later.", "card_declined")]
+    failed = story_of(result)["iterations"][0]["attempts"][0]["text"]
+    assert failed.endswith("by the policy `later`: You can pay later.")
+
+
+def story_of(result: Result) -> dict[str, Any]:
+    return explain(result.story, "pay", 100)

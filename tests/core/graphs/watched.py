@@ -31,7 +31,8 @@ OWN_CODES = {
 def plain(value: Any) -> Any:
     """A value without the messages of failures, and with one code for all that conditions break with."""
     if isinstance(value, Mapping):
-        if value.keys() == {"code", "message"}:
+        # What a child of a batch has failed with, `errors`, is nothing that the interpreter knows.
+        if value.keys() - {"errors"} == {"code", "message"}:
             return {"code": code_of(value["code"])}
         if value.keys() >= {"node", "code", "message"}:
             return {"node": value["node"], "code": code_of(value["code"])}

@@ -34,6 +34,7 @@ from baton.core.sizes import excess_of
 
 # Bytes of what a policy puts in place of arguments: the state holds it until the step is done.
 MOST_ARGUMENTS = 32_768
+LONGEST_TOLD = 2_000
 
 
 def handle_failure(
@@ -116,10 +117,13 @@ def handle_failure(
         ask=ask,
         severity=entry.severity if strategy.parks else "",
         look=step.look,
+        message="" if policy is None else policy.message[:LONGEST_TOLD],
     )
     if step.hint == SUGGEST and node.replan is not None:
         yield ev.ReplanBegan(node=name, iteration=iteration, until=now + node.replan.within_ms)
     if ask is None:
+        if policy is not None and policy.message:
+            yield ev.NoticeDue(notice=_told(context, policy, failing, now))
         return
     yield ev.NoticeDue(notice=_notice(context, strategy, entry, ask, failure, now))
     if strategy.parks:
@@ -234,7 +238,7 @@ def _ask(
     return ev.Ask(
         id=f"{context.state.lineage.branch}.{context.slot}.{failing.attempts}{strategy.suffix}",
         kind=entry.question,
-        message=f"{message or told(failure.code).says} ({failure.code}: {failure.message})"[:2_000],
+        message=f"{message or told(failure.code).says} ({failure.code}: {failure.message})"[:LONGEST_TOLD],
         options=tuple(ACTIONS),
         expires_at=now + strategy.lasts_ms if strategy.lasts_ms else 0,
         severity="" if entry.severity == own else entry.severity,
@@ -253,6 +257,20 @@ def _escalation(entry: PolicyEntry, code: str, now: int) -> tuple[Escalation, ..
     # A rule for many failures may be about one of those after which only a person can say that it is tried again.
     is_given = steps[-1].decide == TRY_AGAIN and is_for_a_person(entry.question, code)
     return (*steps[:-1], replace(steps[-1], decide=GIVE_UP)) if is_given else steps
+
+
+def _told(context: EvaluationContext, policy: Policy, failing: Failing, now: int) -> ev.Notice:
+    """What the saga's user is told of a policy that asks no person."""
+    state, failure = context.state, failing.failure
+    return ev.Notice(
+        key=f"{state.origin.saga}/{state.lineage.branch}.{context.slot}.{failing.attempts}.policy",
+        to=STARTER,
+        code=failure.code,
+        message=policy.message[:LONGEST_TOLD],
+        severity=severity_of(failure.code, failure.kind),
+        node=node_of(context.slot)[0],
+        at=now,
+    )
 
 
 def _notice(

@@ -113,7 +113,7 @@ class Action(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forb
 
 
 class Policy(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """One policy. `message` is told to a person; `at_most`: how often it is used for one step."""
+    """One policy. `message` is told to the saga's user, or stands in the question that it asks; `at_most`: how often it is used for one step."""
 
     name: str
     when: Match = Match()

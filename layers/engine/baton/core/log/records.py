@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from baton.core.failures import quoted
+from baton.core.failures.codes import CHILD_FAILED
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True):
@@ -104,6 +105,15 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
         from baton.core.failures.doubts import says_nothing  # few calls fail
 
         return says_nothing(self.code, self.kind, self.status, doubt=self.doubt, refused=self.refused)
+
+    def of_an_item(self) -> dict[str, Any]:
+        """As JSON, for the result of a batch; of a child with what that has failed with."""
+        said: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.code == CHILD_FAILED and self.errors:
+            said["errors"] = [
+                {"node": one.node, "code": one.code, "message": one.message} for one in self.errors
+            ]
+        return said
 
     def __hash__(self) -> int:
         return hash((self.code, self.message, self.node, self.attempt, self.at))
