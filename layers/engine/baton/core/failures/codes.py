@@ -161,6 +161,9 @@ CODES: Mapping[str, Code] = _OUTSIDE | _ENGINE
 ENGINE: frozenset[str] = frozenset(_ENGINE)
 """Codes that only the engine gives, at any kind of node."""
 
+CHILD_FAILED = "child_failed"
+"""The code of a node whose child saga has failed, whatever that has failed with."""
+
 UNTRIED: frozenset[str] = frozenset(
     code for code in _ENGINE if code.startswith(("branch_", "budget_", "condition_", "limit_", "question_"))
 ) | {

@@ -257,8 +257,7 @@ def _result(item: str, value: ev.Value, work: Map, desk: Desk, at: Activation) -
     failure = work.failures.get(item)
     if failure is None:
         return {"index": int(item), "status": SUCCEEDED, "output": desk.content(at, value)}
-    error = {"code": failure.code, "message": failure.message}
-    return {"index": int(item), "status": FAILED, "error": error}
+    return {"index": int(item), "status": FAILED, "error": failure.of_an_item()}
 
 
 def _by(pair: tuple[str, Any]) -> int:
