@@ -13,10 +13,11 @@ from msgspec.structs import replace
 
 from baton.core.decide.child_rules import cause_of, entry_of_child
 from baton.core.decide.context import EvaluationContext
-from baton.core.decide.transitions import is_handled
+from baton.core.decide.transitions import caught, is_handled
 from baton.core.expressions import ExpressionError
 from baton.core.failures import quoted
 from baton.core.failures.codes import class_of, told
+from baton.core.failures.defects import DEFECTS, INPUT_INVALID
 from baton.core.failures.failover import Context, Policy, first_match
 from baton.core.failures.policy import ASK, Change, PolicyEntry, Rules
 from baton.core.failures.retry import draw
@@ -28,7 +29,7 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.answers import ACTIONS, GIVE_UP, TRY_AGAIN, is_for_a_person
 from baton.core.log.records import Escalation
-from baton.core.log.state import UNKNOWN_OUTCOME, Failing, item_of, node_of
+from baton.core.log.state import UNKNOWN_OUTCOME, Failing, item_of, node_of, owner_of
 from baton.core.log.undos import is_undo
 from baton.core.sizes import excess_of
 
@@ -49,6 +50,7 @@ def handle_failure(
     failure = failing.failure
     class_ = failure.kind or class_of(failure.code)
     graph, in_doubt, code = context.program.graph, failure.code == UNKNOWN_OUTCOME, failure.code
+    is_bug = is_defect(context, node, failure)
     if node.workflow:
         entry = entry_of_child(failure, node.failures)
         code, _ = cause_of(failure, node.failures)
@@ -62,8 +64,11 @@ def handle_failure(
                 *(() if is_undo(context.slot) and not in_doubt else (graph.failures,)),
                 node.failures,
             ),
-            is_handled=not in_doubt and (context.state.origin.handled or is_handled(context, failure)),
+            is_handled=_names(context, failure)
+            if is_bug
+            else not in_doubt and (context.state.origin.handled or is_handled(context, failure)),
             last=ASK if in_doubt else context.state.origin.last or ASK,
+            is_defect=is_bug,
         )
     policy: Policy | None = None
     arguments: dict[str, Any] = {}
@@ -71,7 +76,7 @@ def handle_failure(
     if above:
         entry = _above(entry, above)
     else:
-        policy, arguments, broken = _policy(context, node, failing, class_)
+        policy, arguments, broken = _policy(context, node, failing, class_, names=is_bug)
     at = Situation(
         entry=entry,
         history=failing.history,
@@ -116,14 +121,42 @@ def handle_failure(
         ask=ask,
         severity=entry.severity if strategy.parks else "",
         look=step.look,
+        build=context.program.build if is_bug and strategy.parks else "",
     )
     if step.hint == SUGGEST and node.replan is not None:
         yield ev.ReplanBegan(node=name, iteration=iteration, until=now + node.replan.within_ms)
     if ask is None:
         return
-    yield ev.NoticeDue(notice=_notice(context, strategy, entry, ask, failure, now))
-    if strategy.parks:
+    # The incident of a defect that other code has not mended is open already.
+    if not (is_bug and strategy.parks and failing.incident == failure.code):
+        yield ev.NoticeDue(notice=_notice(context, strategy, entry, ask, failure, now))
+    if strategy.parks and is_bug:
+        yield ev.Parked(
+            code=strategy.parks, message=ask.message, node=name, at=now, build=context.program.build
+        )
+    elif strategy.parks:
         yield ev.Parked(code=strategy.parks, message=ask.message, node=name)
+
+
+def is_defect(context: EvaluationContext, node: Node, failure: ev.Failure) -> bool:
+    """Whether a failure says that code is wrong, and neither a map tolerates it nor a model is to correct it."""
+    program, slot = context.program, context.slot
+    if failure.code not in DEFECTS or node.workflow or is_undo(slot):
+        return False
+    if program.is_one_of_many(slot):
+        whole = program.nodes[node_of(slot)[0]]
+        return not program.kinds[whole.kind].tolerates(whole, context.state.open[owner_of(slot)])
+    # The arguments of such a call are a model's.
+    return not (program.keeps_failure(slot) and failure.code == INPUT_INVALID)
+
+
+def _names(context: EvaluationContext, failure: ev.Failure) -> bool:
+    """Whether a `catch` that names the code of a defect takes it. Raises `LackingError`."""
+    if "#" in context.slot and not context.program.is_one_of_many(context.slot):
+        return False
+    slot = owner_of(context.slot)
+    number = caught(replace(context, slot=slot), failure)
+    return number is not None and failure.code in context.program.nodes[node_of(slot)[0]].catch[number].codes
 
 
 def stays(context: EvaluationContext, failure: ev.Failure) -> bool:
@@ -170,13 +203,16 @@ def _earliest(failure: ev.Failure, now: int) -> int:
 
 
 def _policy(
-    context: EvaluationContext, node: Node, failing: Failing, class_: str
+    context: EvaluationContext, node: Node, failing: Failing, class_: str, *, names: bool = False
 ) -> tuple[Policy | None, dict[str, Any], tuple[str, ...]]:
     """The failover policy that fits, with what it puts in place of arguments; and what broke in those that do not.
 
-    One whose condition or `with` breaks does not fit: a policy must not hide the failure that it is about.
+    One whose condition or `with` breaks does not fit: a policy must not hide the failure that it is about. `names`: only those that
+    name its code.
     """
     rest = context.program.failover.get(node.name, ())
+    if names:
+        rest = tuple(one for one in rest if failing.failure.code in one[0].when.codes)
     is_part = context.program.keeps_failure(context.slot) and not context.program.is_one_of_many(context.slot)
     if not rest or is_part:
         return None, {}, ()

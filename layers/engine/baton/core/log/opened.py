@@ -56,6 +56,10 @@ class Work(msgspec.Struct, frozen=True):
         """
         return self
 
+    def postponed(self, later: int) -> Self:
+        """This work, to which what would end it by itself happens so many milliseconds later."""
+        return self
+
 
 class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
     """For a child saga; `status` is empty until it reported its end, in this `window` of its parent's inbox.
@@ -105,4 +109,7 @@ class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
         )
         if not is_kept or self.status:
             return self if self.status else None
+        return self.postponed(later)
+
+    def postponed(self, later: int) -> Self:
         return replace(self, until=self.until + later) if self.until else self
