@@ -152,11 +152,12 @@ def is_defect(context: EvaluationContext, node: Node, failure: ev.Failure) -> bo
 
 def _names(context: EvaluationContext, failure: ev.Failure) -> bool:
     """Whether a `catch` that names the code of a defect takes it. Raises `LackingError`."""
-    if "#" in context.slot and not context.program.is_one_of_many(context.slot):
-        return False
+    program = context.program
+    if program.keeps_failure(context.slot) and not program.is_one_of_many(context.slot):
+        return False  # a model is told, and not its agent's `catch`
     slot = owner_of(context.slot)
     number = caught(replace(context, slot=slot), failure)
-    return number is not None and failure.code in context.program.nodes[node_of(slot)[0]].catch[number].codes
+    return number is not None and failure.code in program.nodes[node_of(slot)[0]].catch[number].codes
 
 
 def stays(context: EvaluationContext, failure: ev.Failure) -> bool:
