@@ -291,6 +291,20 @@ class Estimates:
     ] = 1_024
 
 
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class Code:
+    """Which code is deployed."""
+
+    build: Annotated[
+        str,
+        Meta(
+            max_length=500,
+            description="What tells the deployed code from any other: sagas that are parked for a defect are tried again when it "
+            "changes. Empty: it is not known, and a person lets them go on.",
+        ),
+    ] = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits(
     Execution,
@@ -306,6 +320,7 @@ class Limits(
     Tenants,
     Stores,
     Estimates,
+    Code,
 ):
     """The sections, and what is the same everywhere. Times in ms, sizes in bytes.
 
@@ -317,7 +332,6 @@ class Limits(
     an inbox that a child has ended; a parent that has not looked for so long asks its children itself.
     telling: how long a try to tell a person lasts. untold_end: how long an unsent notice holds up the end of its saga. give_up: a channel that has not taken a notice by then is not asked again. effect_grace: after the time of an attempt, until other workers may conclude that it did not record its end.
     effect_pause: until a step that waits for another's effect looks again, doubling from first to longest.
-    build: what tells the deployed code from any other; empty: that is not known.
     snapshot_blob: a snapshot with more JSON is a blob. snapshot: how long it may hold up the release of its saga. Packed to a quarter it would cost 16 write units, twice the PUT, whereas a GET makes each resume 20 to 30 ms longer; and no store takes items of any size.
     """
 
@@ -345,7 +359,6 @@ class Limits(
     snapshot_blob_bytes: int = 65_536
     snapshot_ms: int = 2_000
     compile_ms: int = 2_000
-    build: str = ""
 
     def __post_init__(self) -> None:
         if self.store_pause_first_ms > self.store_pause_longest_ms:

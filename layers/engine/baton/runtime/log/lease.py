@@ -12,11 +12,13 @@ from typing import Any
 from msgspec import Struct
 
 from baton.core.limits import Limits
-from baton.core.log.folding.rest import Pace, is_quiet
+from baton.core.log.folding.inbox import owed
+from baton.core.log.folding.rest import PARKED_LOOK_MS, Pace, is_quiet
 from baton.core.log.state import State
 from baton.core.log.status import Turns, group_of, status_of
 from baton.errors import CorruptLog, EngineFault
 from baton.ports import (
+    PARKED,
     SWEEP,
     TIMER,
     WORK,
@@ -155,6 +157,10 @@ class Leases:
 
     async def _news(self, head: Head, message: Message, now: int) -> str:
         """`NEWS` for a worker that takes the lease, or `NOTHING`; empty when the head has to be read again."""
+        if message.build:
+            # For a worker of that code alone, and once: the saga is somewhere else in the index when it was tried.
+            is_for_this = message.build == self._limits.build and head.due_at == message.due
+            return NEWS if is_for_this and head.lane == PARKED else NOTHING
         early = self._early_by(head, message, now)
         if early is None:
             return NOTHING
@@ -248,6 +254,10 @@ class Leases:
             return now, WORK, Wake(v=state.version)
         if state.ended is not None:
             return None, WORK, None
+        if state.stands_still and self._limits.build and not owed(state):
+            # Nothing but other code or a person changes anything. How far away it is tells when it was last tried.
+            next_look = now + PARKED_LOOK_MS
+            return min(next_look, state.origin.ends_by or next_look), PARKED, None
         pace = Pace.of(self._limits, is_quiet=is_calm)
         sweep, wake = pace.next(state.last_at, now), None
         if due is not None:
