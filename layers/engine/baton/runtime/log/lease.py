@@ -84,7 +84,7 @@ def _has_yielded(head: Head) -> bool:
 
 def _rested_until(head: Head, version: int, now: int) -> int | None:
     """When a saga is due, where no more is known of it than what its inbox says."""
-    if head.owner or version > head.folded or _has_yielded(head):
+    if head.owner or version > head.folded or _has_yielded(head) or head.lane == PARKED:
         return None
     return head.due_at if head.due_at is not None and head.due_at > now else None
 
