@@ -16,7 +16,6 @@ from baton import tool
 from baton.adapters.memory.outside import MemoryEntities
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.folding.rest import PARKED_LOOK_MS
 from baton.ports import PARKED, Message, Release, SagaRef
 from baton.runtime.engine.parts import Engine
 from baton.runtime.invocation.context import Invocation, InvocationContext
@@ -40,6 +39,7 @@ BAD = frozenset({"b1", "b2"})
 ROLLING_S, AFTER_S = 300, 1_800
 SAGAS = 4
 LATE_MS = 240_000
+LOOK_MS = Limits().parked_look_ms
 
 
 @dataclass
@@ -229,7 +229,7 @@ class ParkedCrowd(Crowd):
             group_at=None,
             branch=0,
             snapshot=0,
-            due_at=self.clock.now() + PARKED_LOOK_MS,
+            due_at=self.clock.now() + LOOK_MS,
             lane=PARKED,
             armed=lease.armed,
         )
@@ -243,7 +243,7 @@ def many(count: int, minutes: int, *, seed: int = 0) -> ParkedCrowd:
         crowd = ParkedCrowd(seed=seed)
         for number in range(count):
             parked = crowd.clock.now() - crowd.draw.randrange(crowds.HOUR_MS)
-            crowd.add(SagaRef("acme", f"s{number}"), parked + PARKED_LOOK_MS, PARKED)
+            crowd.add(SagaRef("acme", f"s{number}"), parked + LOOK_MS, PARKED)
         crowd.deploy("b2")
         for _ in range(minutes):
             await crowd.run()

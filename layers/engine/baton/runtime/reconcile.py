@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from baton.core.limits import Limits
-from baton.core.log.folding.rest import PARKED_LOOK_MS
 from baton.errors import EngineFault, StoreUnavailable
 from baton.ports import LANES, PARKED, TIMER, Clock, Due, Invoker, Log, Message, Offload, Queue
 from baton.runtime.invocation.turns import by_turns
@@ -173,7 +172,7 @@ class Reconciler:
             before = await deployment.tries_before()
             if before is None:
                 return 0
-            sent, until = 0, before + PARKED_LOOK_MS
+            sent, until = 0, before + Limits().parked_look_ms
             for shard in run.shards:
                 page = await self._offload(self._log.due, PARKED, shard, now + 1, until, PER_PAGE, None)
                 sent += await self._send(self._some(page, now), deployment.build)

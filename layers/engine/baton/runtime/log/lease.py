@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from baton.core.limits import Limits
 from baton.core.log.folding.inbox import owed
-from baton.core.log.folding.rest import PARKED_LOOK_MS, Pace, is_quiet
+from baton.core.log.folding.rest import Pace, is_quiet
 from baton.core.log.state import State
 from baton.core.log.status import Turns, group_of, status_of
 from baton.errors import CorruptLog, EngineFault
@@ -256,7 +256,7 @@ class Leases:
             return None, WORK, None
         if state.stands_still and self._limits.build and not owed(state):
             # Nothing but other code or a person changes anything. How far away it is tells when it was last tried.
-            next_look = now + PARKED_LOOK_MS
+            next_look = now + self._limits.parked_look_ms
             return min(next_look, state.origin.ends_by or next_look), PARKED, None
         pace = Pace.of(self._limits, is_quiet=is_calm)
         sweep, wake = pace.next(state.last_at, now), None

@@ -12,9 +12,6 @@ from baton.core.log.folding import inbox
 from baton.core.log.state import State
 from baton.core.log.status import WAITING
 
-PARKED_LOOK_MS = 86_400_000
-"""From one look to the next at a saga that is parked for a defect. It is the same everywhere: the reconciler tells by it when a step was last tried."""
-
 
 class Pace(Struct, frozen=True, kw_only=True):
     """The time from look to look: from `shortest` it doubles to `longest`. All times are in ms."""
