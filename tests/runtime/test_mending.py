@@ -238,3 +238,58 @@ def test_a_process_that_loses_against_another_hears_of_it_in_the_next_run() -> N
         assert await mine.tries_before() == 7 + ROLLING_MS
 
     run_virtual(main())
+
+
+# ---- a child
+
+PARENT = "name: p\nnodes: {c: {workflow: w, timeout: 1h}}\noutput: '${ctx.c.output}'"
+SLOW = PAID.replace("}}", "}, rest: {wait: {for: 2h}, after: mail}}")
+
+
+async def with_child(world: World, child: str) -> tuple[Shop, str]:
+    shop = Shop(world, bad={"b1", "b2"})
+    shop.deploy("b1")
+    await world.service().register(child, json_only=False)
+    saga = await start(world, PARENT, {}, "p")
+    await asyncio.sleep(60)
+    assert head_of(world, f"{saga}.0.c").status == "parked"
+    return shop, saga
+
+
+def test_the_time_of_a_child_stands_still_while_it_is_parked_and_its_parent_waits(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        shop, saga = await with_child(world, PAID)
+        await asyncio.sleep(5 * DAY_MS / 1_000)
+        assert (head_of(world, saga).status, shop.done) == ("waiting", ["paid"])
+        told = [event for event in world.events(saga) if isinstance(event, ev.ChildOverdue) and event.until]
+        assert 4 <= len(told) <= 12, "the longer it stands still, the more seldom its parent looks"
+        shop.deploy("b3")
+        await asyncio.sleep(180)
+        assert (head_of(world, saga).status, shop.done) == ("completed", ["paid", "mailed"])
+
+    stage(story)
+
+
+def test_a_child_that_goes_on_has_at_least_as_much_time_left_as_before_and_then_is_out_of_it(
+    stage: Stage,
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        shop, saga = await with_child(world, SLOW.replace("2h", "60h"))
+        await asyncio.sleep(DAY_MS / 1_000)
+        shop.deploy("b3")
+        await asyncio.sleep(3_000)
+        assert (head_of(world, saga).status, shop.done) == ("waiting", ["paid", "mailed"])
+        await asyncio.sleep(2 * DAY_MS / 1_000)
+        assert (head_of(world, saga).status, shop.done) == ("failed", ["paid", "mailed", "refunded"])
+
+    stage(story)
+
+
+def test_a_parent_that_is_cancelled_ends_a_child_that_is_parked(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        _, saga = await with_child(world, PAID)
+        await world.service().cancel(saga, "no", 0)
+        await asyncio.sleep(600)
+        assert head_of(world, f"{saga}.0.c").status == "cancelled"
+
+    stage(story)

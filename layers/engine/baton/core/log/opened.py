@@ -66,7 +66,7 @@ class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
 
     A signal of the name `listens` calls it off: the child is cancelled, and waited for. So it is once its time, `until`, is over
     (`overdue`), and undoes what it has done. `passed`: values that a named graph gets by reference. `listed`: it was stopped, and is
-    in the list of what an undoing of its parent comes to.
+    in the list of what an undoing of its parent comes to. `stood`: for how much of the time that it was parked for a defect it has got more.
     """
 
     saga: str
@@ -80,6 +80,7 @@ class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
     undoable: bool = False
     until: int = 0
     overdue: bool = False
+    stood: int = 0
     passed: dict[str, Value] = {}  # msgspec copies it
     listed: bool = False
 
