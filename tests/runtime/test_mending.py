@@ -79,6 +79,10 @@ def test_a_saga_goes_on_by_itself_within_minutes_of_a_deploy_that_mends_it(stage
         await asyncio.sleep(180)
         assert (shop.tried, shop.done) == (["b1", "b3"], ["paid", "mailed"])
         assert head_of(world, saga).status == "completed"
+        incidents = (await world.queries().incidents())["incidents"]
+        assert [(one["code"], one["status"], one["resolved_by"]) for one in incidents] == [
+            ("tool_defect", "resolved", "deploy")
+        ]
         resumed = [event for event in world.events(saga) if isinstance(event, ev.Resumed)]
         assert [(event.by, event.build) for event in resumed] == [("deploy", "b3")]
 
@@ -92,6 +96,8 @@ def test_a_deploy_that_mends_nothing_tries_it_once_and_tells_no_one_again(stage:
         await asyncio.sleep(2 * DAY_MS / 1_000)
         assert shop.tried == ["b1", "b2"]
         assert len([event for event in world.events(saga) if isinstance(event, ev.NoticeDue)]) == 1
+        incidents = (await world.queries().incidents())["incidents"]
+        assert [one["status"] for one in incidents] == ["open"]
         assert (head_of(world, saga).status, head_of(world, saga).lane) == ("parked", PARKED)
 
     stage(story)
