@@ -8,6 +8,7 @@ from baton.core.limits import DAY_MS
 from baton.core.log import events as ev
 from baton.core.log.answers import question
 from baton.core.log.status import status_of
+from baton.core.nodes.registry import KINDS
 from baton.errors import NotAllowedNow
 from tests.core.build import T0, Saga, done, ready
 from tests.core.failing import answer, broken
@@ -224,3 +225,23 @@ def test_a_fork_to_before_a_defect_does_it_again() -> None:
     saga.note_told()
     saga.put(ev.Forked(cut=cut, branch=1, by="ada", at=saga.now), epoch=0, invocation="api")
     assert (ready(saga.go()), saga.state.stands_still) == (["a"], False)
+
+
+# ---- a child of it
+
+
+def test_a_child_whose_time_has_stood_still_gets_as_much_more() -> None:
+    saga = Saga(compiled("name: w\nnodes: {c: {workflow: other, timeout: 1h}}"))
+    saga.go()
+    first = saga.state.children["c"].until
+    saga.go(after_ms=HOUR)
+    assert (saga.kinds, saga.state.children["c"].overdue) == (["child_overdue"], True)
+    later = ev.ChildOverdue(node="c", at=saga.now, until=first + 5 * HOUR)
+    saga.put(later)
+    child = saga.state.children["c"]
+    assert (child.overdue, child.until, child.stood) == (False, first + 5 * HOUR, 5 * HOUR)
+    assert "stood still" in KINDS["workflow"].says(later)[1]
+    saga.go(after_ms=4 * HOUR)
+    assert not saga.state.children["c"].overdue
+    saga.go(after_ms=HOUR)
+    assert saga.state.children["c"].overdue

@@ -279,8 +279,7 @@ def _says(event: Event, said: Acknowledged) -> bool:
     if not isinstance(event, SignalReceived):
         return False
     if said.what == "answer":
-        is_it = bool(event.payload.ref) or event.payload.v == said.payload  # a large output is a blob
-        return (event.name, event.key) == (ANSWER, said.key) and is_it
+        return (event.name, event.key) == (ANSWER, said.key) and event.payload.v in (said.payload, None)
     same = event.payload.ref or fingerprint(event.payload) == fingerprint(type(event.payload)(v=said.payload))
     return (event.name, event.key) == (said.name, said.key) and bool(same)
 

@@ -15,6 +15,7 @@ from baton.core.decide.commands import TendChildren
 from baton.core.log.events import ChildOverdue, ChildReported, Failure
 from baton.core.log.folding.signal_folds import call_off
 from baton.core.log.opened import Child
+from baton.core.log.records import About
 from baton.core.log.state import State, item_of, node_of
 from baton.errors import UserError
 from baton.ports import SagaRef
@@ -120,7 +121,7 @@ class ChildTender:
 
         reports = [one for one in found if isinstance(one, ChildReported)]
         told = bool(reports)
-        if later := [one for one in found if isinstance(one, ChildOverdue)]:
+        if later := [one for one in found if isinstance(one, About)]:
             while not await self._writer.append(run.lease, run.history, later):
                 if await self._writer.catch_up(run):
                     break
