@@ -19,6 +19,7 @@ from baton.core.nodes.registry import KINDS
 from tests.core.asked import notices_of
 from tests.core.build import TOOLS, Saga, done, ready, tool_spec
 from tests.core.failing import answer, broken, chosen
+from tests.core.nodes.thinking import answered, at_work, call, outcome, thinking
 
 KNOWN = {
     **TOOLS,
@@ -221,3 +222,38 @@ def test_an_inverse_with_a_defect_parks_no_saga() -> None:
     (slot,) = ready(saga.go())
     saga.go(defect(slot))
     assert saga.state.parked is None
+
+
+def test_a_result_or_a_bug_in_a_tool_of_an_agent_is_not_the_models_to_mend() -> None:
+    for code in ("tool_defect", "result_invalid", "tool_missing"):
+        saga = thinking()
+        saga.go(answered("a#t1", call("look", n=1), call("look", n=2)))
+        saga.go(defect("a#t1-0", code), running=["a#t1-1"])
+        assert (status_of(saga.state), list(saga.state.failing)) == ("parked", ["a#t1-0"])
+        saga.note_told()
+        assert ready(saga.go(outcome("a#t1-1", "two"))) == [], "the model hears of it when there is a result"
+        saga.put(ev.Resumed(by="ada", at=saga.now), epoch=0)
+        assert ready(saga.go()) == ["a#t1-0"]
+        assert ready(saga.go(replace(outcome("a#t1-0", "one"), attempt=2))) == ["a#t2"]
+
+
+def test_arguments_that_a_model_wrote_are_the_models_to_correct() -> None:
+    saga = thinking()
+    saga.go(answered("a#t1", call("look", n=1)))
+    assert ready(saga.go(defect("a#t1-0", "input_invalid"))) == ["a#t2"]
+    assert at_work(saga).tail[0].results[0].v["error"]["code"] == "input_invalid"
+
+
+def test_a_catch_of_the_agent_does_not_take_the_defect_of_its_tool_but_that_of_its_turn() -> None:
+    after = ", catch: {code: tool_defect, then: b}"
+    saga = thinking(node=after, rest="\n  b: {tool: t}")
+    saga.go(answered("a#t1", call("look", n=1)))
+    saga.go(defect("a#t1-0"))
+    assert status_of(saga.state) == "parked"
+    saga = thinking(node=after, rest="\n  b: {tool: t}")
+    assert ready(saga.go(defect("a#t1"))) == ["b"]
+
+
+def test_only_a_map_tolerates_failures_of_items() -> None:
+    saga = saga_of()
+    assert not KINDS["task"].tolerates(saga.program.nodes["a"], None)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from baton.core.limits import DAY_MS
 from baton.core.log import events as ev
 from baton.core.log.answers import question
 from baton.core.log.status import status_of
+from baton.core.log.work import Callback
 from baton.core.nodes.registry import KINDS
 from baton.errors import NotAllowedNow
 from tests.core.build import T0, Saga, done, ready
@@ -245,3 +247,20 @@ def test_a_child_whose_time_has_stood_still_gets_as_much_more() -> None:
     assert not saga.state.children["c"].overdue
     saga.go(after_ms=HOUR)
     assert saga.state.children["c"].overdue
+
+
+def test_work_elsewhere_a_map_and_a_time_that_is_waited_for() -> None:
+    text = (
+        PAID
+        + "  a: {tool: t, after: pay}\n  m: {tool: t, map: '${input}', after: pay}\n  w: {wait: {for: 1h}, after: pay}\n"
+    )
+    saga = saga_of(text, given=[1])
+    saga.go(defect())
+    before = saga.state.open
+    callback = Callback(id="0.x.1", since=1, until=HOUR, heartbeat_ms=60_000, heard_at=2)
+    assert callback.postponed(5) == replace(callback, until=HOUR + 5, heard_at=7)
+    saga.now += 2 * HOUR
+    saga.put(ev.Resumed(by="ada", at=saga.now), epoch=0, invocation="api")
+    assert saga.state.open == before
+    assert before["w"].due is not None
+    assert before["w"].due < saga.now
