@@ -44,7 +44,7 @@ LEFT = {
     "core/read/claims.py": 1,
     "core/read/story.py": 3,
     "core/read/usage.py": 2,
-    "runtime/models/model_caller.py": 3,
+    "runtime/models/model_caller.py": 1,
     "runtime/money/request_holds.py": 1,
     "runtime/performers/tend_children.py": 1,
 }

@@ -46,7 +46,7 @@ nodes:
   look:
     tool: work
     with: {n: "${ctx.look.previous.n}"}
-    poll: {until: "output.n >= 4", every: {first: 10s, factor: 2}, within: 5m, initial: {n: 0}}
+    poll: {until: "output.n >= 4", every: {first: 10s, factor: 2}, within: 1h, initial: {n: 0}}
   then: {tool: work, after: look, with: {n: "${ctx.look.output.n}"}}
 output: "${ctx.then.output.n}"
 """

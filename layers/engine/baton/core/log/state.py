@@ -95,7 +95,7 @@ def without(values: dict[str, _V], keys: Collection[str]) -> dict[str, _V]:
 
 
 class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A signal that waits to be taken. `by` and `at`: who answered a question, and when; empty for other signals."""
+    """A signal that waits to be taken. `at`: when it was sent; 0 in old snapshots. `by`: who answered a question; empty for other signals."""
 
     name: str
     key: str
@@ -107,8 +107,12 @@ class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
     @classmethod
     def of(cls, event: SignalReceived) -> Signal:
         """What is kept of one."""
-        signal = cls(name=event.name, key=event.key, payload=event.payload, failure=event.failure)
-        return msgspec.structs.replace(signal, by=event.by, at=event.at) if event.name == ANSWER else signal
+        by = event.by if event.name == ANSWER else ""
+        return cls(event.name, event.key, event.payload, event.failure, by, event.at)
+
+    def is_in_time(self, until: int | None) -> bool:
+        """Whether it came before the time of a wait was over, whenever a worker has looked."""
+        return until is None or self.at < until
 
 
 class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

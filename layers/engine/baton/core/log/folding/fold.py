@@ -155,7 +155,7 @@ def _succeeded(state: State, e: ev.StepSucceeded) -> State:
     if e.digest:
         state = call_made(state, e)
     if state.corrections and e.item and not is_turn(e.item):
-        state = useful(state, slot_of(e.node, e.iteration))
+        state = useful(state, slot_of(e.node, e.iteration, e.item))
     if (
         state.undo.work is not None
         and (slot := slot_of(e.node, e.iteration, e.item)) in state.undo.work.steps
