@@ -11,6 +11,8 @@ from baton.core.log.answers import question
 from baton.core.log.status import status_of
 from baton.core.log.work import Callback
 from baton.core.nodes.registry import KINDS
+from baton.core.read.views import saga_view
+from baton.core.times import iso
 from baton.errors import NotAllowedNow
 from tests.core.build import T0, Saga, done, ready
 from tests.core.failing import answer, broken
@@ -264,3 +266,11 @@ def test_work_elsewhere_a_map_and_a_time_that_is_waited_for() -> None:
     assert saga.state.open == before
     assert before["w"].due is not None
     assert before["w"].due < saga.now
+
+
+def test_a_view_says_since_when_it_waits_for_other_code() -> None:
+    saga = saga_of()
+    assert saga_view(saga.state, saga.program)["parked"] is None
+    saga.go(defect())
+    shown = saga_view(saga.state, saga.program)["parked"]
+    assert (shown["stands_still_since"], shown["build"]) == (iso(saga.now), "b1")

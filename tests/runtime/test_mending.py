@@ -299,3 +299,13 @@ def test_a_parent_that_is_cancelled_ends_a_child_that_is_parked(stage: Stage) ->
         assert head_of(world, f"{saga}.0.c").status == "cancelled"
 
     stage(story)
+
+
+def test_the_end_of_its_days_ends_it_and_undoes_nothing(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        world.limits = replace(world.limits, saga_days=2)
+        shop, saga = await parked(world)
+        await asyncio.sleep(3.1 * DAY_MS / 1_000)
+        assert (head_of(world, saga).status, shop.done, shop.tried) == ("failed", ["paid"], ["b1"])
+
+    stage(story)

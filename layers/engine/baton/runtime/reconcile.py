@@ -174,6 +174,8 @@ class Reconciler:
                 return 0
             sent, until = 0, before + Limits().parked_look_ms
             for shard in run.shards:
+                if self._is_over(run):
+                    break
                 page = await self._offload(self._log.due, PARKED, shard, now + 1, until, PER_PAGE, None)
                 sent += await self._send(self._some(page, now), deployment.build)
         except Exception as error:  # noqa: BLE001  # nothing else depends on it, and they are there in the next run

@@ -255,9 +255,9 @@ class Leases:
         if state.ended is not None:
             return None, WORK, None
         if state.stands_still and self._limits.build and not owed(state):
-            # Nothing but other code or a person changes anything. How far away it is tells when it was last tried.
-            next_look = now + self._limits.parked_look_ms
-            return min(next_look, state.origin.ends_by or next_look), PARKED, None
+            # Nothing but other code or a person changes anything. How far away it is tells when it was last tried, also where
+            # the end of its days comes before that.
+            return now + self._limits.parked_look_ms, PARKED, None
         pace = Pace.of(self._limits, is_quiet=is_calm)
         sweep, wake = pace.next(state.last_at, now), None
         if due is not None:
