@@ -70,9 +70,9 @@ async def say(world: World, saga: str, action: str, output: Any = UNSET) -> None
         None,
         StepFailure("connection_failed", "it broke"),
         StepFailure("server_error", "oh", status=500),
-        KeyError("id"),
+        ValueError("id"),
     ],
-    ids=["timeout", "connection", "5xx", "bug"],
+    ids=["timeout", "connection", "5xx", "error"],
 )
 @pytest.mark.parametrize(
     ("action", "status", "left"),

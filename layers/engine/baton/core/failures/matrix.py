@@ -18,6 +18,7 @@ from baton.core.failures.codes import (
     UNKNOWN,
     USER_RESOLVABLE,
 )
+from baton.core.failures.defects import DEFECTS
 from baton.core.failures.policy import ASK, FAIL, Change, PolicyEntry, Rules
 from baton.core.failures.retry import EXPONENTIAL, FIXED, JITTERED, PRESETS, RetryChange
 
@@ -100,7 +101,8 @@ GENERAL: Rules = {
     "blocked_by_site": Change(hints=("alternative_source",)),
     # Neither undone nor given up before a person has said whether there is anything to undo.
     "unknown_outcome": Change(ladder=(ASK_USER, ESCALATE), severity="high"),
-    "tool_missing": Change(ladder=(ESCALATE, ROLLBACK), severity="high"),
+    # Nothing is undone and nothing is tried again because code is wrong.
+    **{code: Change(ladder=(ESCALATE,), severity="high") for code in DEFECTS},
 }
 
 # ---- by domain ---------------------------------------------------------------------------------------------------

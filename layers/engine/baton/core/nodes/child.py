@@ -99,6 +99,8 @@ class ChildKind(Kind):
         )
 
     def says(self, event: ev.Moving) -> tuple[str, str]:
+        if isinstance(event, ev.ChildOverdue) and event.until:
+            return "", f"its time has stood still: it is over at {iso(event.until)}"
         return "", "its time is over: the child is stopped and undoes what it has done"
 
 

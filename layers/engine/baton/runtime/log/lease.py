@@ -12,11 +12,13 @@ from typing import Any
 from msgspec import Struct
 
 from baton.core.limits import Limits
+from baton.core.log.folding.inbox import owed
 from baton.core.log.folding.rest import Pace, is_quiet
 from baton.core.log.state import State
 from baton.core.log.status import Turns, group_of, status_of
 from baton.errors import CorruptLog, EngineFault
 from baton.ports import (
+    PARKED,
     SWEEP,
     TIMER,
     WORK,
@@ -82,7 +84,7 @@ def _has_yielded(head: Head) -> bool:
 
 def _rested_until(head: Head, version: int, now: int) -> int | None:
     """When a saga is due, where no more is known of it than what its inbox says."""
-    if head.owner or version > head.folded or _has_yielded(head):
+    if head.owner or version > head.folded or _has_yielded(head) or head.lane == PARKED:
         return None
     return head.due_at if head.due_at is not None and head.due_at > now else None
 
@@ -161,6 +163,10 @@ class Leases:
 
     async def _news(self, head: Head, message: Message, now: int) -> str:
         """`NEWS` for a worker that takes the lease, or `NOTHING`; empty when the head has to be read again."""
+        if message.build:
+            # For a worker of that code alone, and once: the saga is somewhere else in the index when it was tried.
+            is_for_this = message.build == self._limits.build and head.due_at == message.due
+            return NEWS if is_for_this and head.lane == PARKED else NOTHING
         early = self._early_by(head, message, now)
         if early is None:
             return NOTHING
@@ -254,6 +260,10 @@ class Leases:
             return now, WORK, Wake(v=state.version)
         if state.ended is not None:
             return None, WORK, None
+        if state.stands_still and self._limits.build and not owed(state):
+            # Nothing but other code or a person changes anything. How far away it is tells when it was last tried, also where
+            # the end of its days comes before that.
+            return now + self._limits.parked_look_ms, PARKED, None
         pace = Pace.of(self._limits, is_quiet=is_calm)
         sweep, wake = pace.next(state.last_at, now), None
         if due is not None:

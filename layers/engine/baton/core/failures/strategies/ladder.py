@@ -27,6 +27,7 @@ def entry_of(
     *,
     is_handled: bool = False,
     last: str = ASK,
+    is_defect: bool = False,
 ) -> PolicyEntry:
     """What is done about a failure: the defaults, and over them the rules, each list more important than the last.
 
@@ -35,8 +36,9 @@ def entry_of(
     and undo nothing; a document's own ladder stays as it is. `last`, a word of `LAST`, is what the deployment
     does in place of a question that the defaults ask.
 
-    A rule for `any` failure never has one tried again that is `permanent`.
+    A rule for `any` failure never has one tried again that is `permanent`. Of a defect, rules count that name its code.
     """
+    rules = [_naming(code, level) for level in rules] if is_defect else rules
     class_ = next((change.kind for change in _in_turn(code, class_, reversed(rules)) if change.kind), class_)
     entry = DEFAULTS[class_]
     for change in _changes(code, class_, (GENERAL, MATRIX.get(domain, {}))):
@@ -87,6 +89,15 @@ def unattended(ladder: Iterable[str]) -> tuple[str, ...]:
 def severity_of(code: str, class_: str) -> str:
     """How bad a failure is unless the author says otherwise, whatever the domain; `class_` empty: that of the code."""
     return entry_of(code, class_ or class_of(code)).severity
+
+
+def _naming(code: str, rules: Rules) -> Rules:
+    """Those that name the code, in themselves or in the `on` of their retries."""
+    found = {code: rules[code]} if code in rules else {}
+    for name, change in rules.items():
+        if name != code and change.retry is not None and code in (change.retry.on or ()):
+            return {ANY: Change(retry=change.retry), **found}
+    return found
 
 
 def _changes(
