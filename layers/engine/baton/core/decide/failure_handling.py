@@ -121,8 +121,8 @@ def handle_failure(
     if not (is_bug and strategy.parks and failing.incident == failure.code):
         yield ev.NoticeDue(notice=_notice(context, strategy, entry, ask, failure, now))
     if strategy.parks:
-        of_defect = {"at": now, "build": context.program.build} if is_bug else {}
-        yield ev.Parked(code=strategy.parks, message=ask.message, node=name, **of_defect)
+        since, build = (now, context.program.build) if is_bug else (0, "")
+        yield ev.Parked(code=strategy.parks, message=ask.message, node=name, at=since, build=build)
 
 
 def _entry(
