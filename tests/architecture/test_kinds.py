@@ -44,7 +44,7 @@ LEFT = {
     "core/read/claims.py": 1,
     "core/read/story.py": 3,
     "core/read/usage.py": 2,
-    "runtime/models/model_caller.py": 3,
+    "runtime/models/model_caller.py": 1,
     "runtime/money/request_holds.py": 1,
     "runtime/performers/tend_children.py": 1,
 }
@@ -123,7 +123,6 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "cli/documents/workflows.py": {"workflow"},
     "client/sagas.py": {"workflow", "value"},
     "client/prefixes.py": {"workflow"},
-    "web/bus_events.py": {"workflow"},
     "web/routes.py": {"workflow"},
     "testing/result.py": {"workflow", "tool", "fail"},  # the end of a ladder
     # A value that a condition compares with.

@@ -65,9 +65,9 @@ def test_a_question_of_a_node_is_open_until_an_answer_has_come_and_suspends_the_
     assert answered.signals == (Signal(ANSWER, "0.ask/k", Value(), by="bob", at=T0),)
 
 
-def test_only_of_an_answer_it_is_kept_who_sent_it_and_when() -> None:
+def test_only_of_an_answer_it_is_kept_who_sent_it() -> None:
     after = apply(waiting(ask()), SignalReceived(name="go", key="k", payload=Value(), by="bob", at=T0))
-    assert after.signals == (Signal("go", "k", Value()),)
+    assert after.signals == (Signal("go", "k", Value(), at=T0),)
 
 
 def test_the_answer_goes_with_the_question() -> None:

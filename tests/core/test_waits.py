@@ -253,7 +253,7 @@ def test_a_signal_with_a_known_key_is_a_no_op() -> None:
     saga.signal("yes", 1, "k1")
     before = saga.state
     assert apply(before, received("yes", "k1", 2)) is before
-    assert before.signals == (Signal("yes", "k1", ev.Value(v=1)),)
+    assert before.signals == (Signal("yes", "k1", ev.Value(v=1), at=T0),)
 
 
 def test_two_signals_of_different_names_may_have_one_key() -> None:

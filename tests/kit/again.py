@@ -46,7 +46,7 @@ nodes:
   look:
     tool: work
     with: {n: "${ctx.look.previous.n}"}
-    poll: {until: "output.n >= 4", every: {first: 10s, factor: 2}, within: 5m, initial: {n: 0}}
+    poll: {until: "output.n >= 4", every: {first: 10s, factor: 2}, within: 1h, initial: {n: 0}}
   then: {tool: work, after: look, with: {n: "${ctx.look.output.n}"}}
 output: "${ctx.then.output.n}"
 """
@@ -171,8 +171,9 @@ def of_tries(logs: Mapping[str, list[Entry]]) -> Iterator[str]:
             done = [one for one, end in zip(its, ends, strict=True) if end == "completed"]
             if len(set(done)) > 1:
                 yield f"{saga}: {slot} has started another child beside one that is done: {done}"
-            # One that was cancelled, or has failed, need not have heard of it.
-            if done and _end(entries) == "completed" and closed.get(slot) not in done:
+            # One that was cancelled, has failed, or was ended early by a node, need not have heard of it.
+            is_early = any(getattr(event, "ends", False) for entry in entries for event in entry.events)
+            if done and _end(entries) == "completed" and closed.get(slot) not in done and not is_early:
                 yield f"{saga}: {slot} does not have the result of its child {done[0]}"
 
 

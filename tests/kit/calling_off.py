@@ -39,6 +39,12 @@ async def called_off(
     saga = await start(world, CALLED_OFF, {}, "called-off")
     while world.troubles is None and not _is_held(world):
         await asyncio.sleep(1)
+        for head in world.log.heads():
+            if (
+                head.status == "parked"
+            ):  # its workers have died before that, three in a row: that is what a person is for
+                with suppress(NotAllowedNow):
+                    await patiently(world, partial(_resume, saga=head.ref.id))
     said = partial(_enough, saga=saga)
     for _ in range(2):
         with suppress(NotAllowedNow):  # it has ended
@@ -48,6 +54,10 @@ async def called_off(
 
 async def _enough(service: Service, saga: str) -> Any:
     return await service.signal(saga, "enough", "Too late for dinner.", "e-1")
+
+
+async def _resume(service: Service, saga: str) -> Any:
+    return await service.resume(saga)
 
 
 def _is_held(world: World) -> bool:

@@ -39,7 +39,7 @@ nodes:
     map: {over: [{n: 0, seconds: 0.2}, {n: 1, seconds: 3}, {n: 2, seconds: 3}, {n: 3, seconds: 3}], concurrency: 3, wait_for: any}
     tool: work
     with: {n: "${item.n}", seconds: "${item.seconds}"}
-  then: {tool: work, after: first, with: {n: "${ctx.first.output.succeeded}", seconds: 4}}
+  then: {tool: work, after: first, with: {n: "${ctx.first.output.not_begun}", seconds: 4}}
   some:
     map: {over: [1, 2, 3], tolerated_failures: "67%"}
     tool: refuse

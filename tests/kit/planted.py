@@ -44,6 +44,7 @@ from tests.kit.process import INDEX, REFUSES, Outage
 from tests.kit.races import fork_race, race
 from tests.kit.reports import report_race
 from tests.kit.schedule import SCENARIOS, Schedule, trial, undisturbed
+from tests.kit.unasked import in_deaths
 
 SLOWEST_S = 5
 MOMENTS = [step / 1_000 for step in range(160)]
@@ -265,6 +266,7 @@ PLANTED: Mapping[str, Planted] = {
         Planted(map_bugs.each_try_of_a_poll_has_its_own_deadline, AGAIN, at_rest("polled")),
         Planted(map_bugs.a_poll_does_not_rest, AGAIN, everywhere("polled", (), drawn=3)),
         Planted(map_bugs.the_second_child_has_the_id_of_the_first, AGAIN, at_rest("tried")),
+        Planted(undo_bugs.an_unapproved_look_says_nothing, LIVENESS, in_deaths),
         Planted(undo_bugs.a_fork_loses_the_list, UNDOING, at_rest("lends-again")),
         Planted(undo_bugs.the_first_of_an_entry_is_the_only_one, UNDOING, at_rest("lends-again")),
         Planted(bugs.a_take_names_no_epoch, DEATHS, everywhere("waiting", (LATE,), drawn=0)),

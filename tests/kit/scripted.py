@@ -69,8 +69,8 @@ class Scripted:
     async def submit(self, request: ModelRequest) -> str:
         """A request in the background takes `thinks_s`; each is a response of its own."""
         self.requests.append(request)
-        await asyncio.sleep(self.takes_s)
         number = len(self.requests) - 1
+        await asyncio.sleep(self.takes_s)
         at = asyncio.get_running_loop().time() + self.thinks_s
         self.given[f"resp_{number}"] = Given(request, number, at)
         return f"resp_{number}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide import decide, other_ways, stopped_steps, undo_steps, undoing
+from baton.core.decide import decide, other_ways, outcomes, stopped_steps, undo_steps, undoing
 from baton.core.log.folding import fold, forks
 from baton.core.log.state import State
 from baton.core.log.undos import Undoable
@@ -196,4 +196,11 @@ def a_child_is_asked_anew_each_time() -> Iterator[None]:
 
     real, numbers = undo_children.ChildUndoer._ask, count()
     with replaced(undo_children.ChildUndoer, "_ask", asked):
+        yield
+
+
+@contextmanager
+def an_unapproved_look_says_nothing() -> Iterator[None]:
+    """Undo row: a saga that stops calls a step again, takes in nothing of it, and calls it again."""
+    with replaced(outcomes, "_is_look", lambda *_: False):
         yield

@@ -9,7 +9,7 @@ import pytest
 from baton.core.log.events import GaveUp, Parked, Revived
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
-from tests.kit.process import INDEX, REFUSES, Outage
+from tests.kit.process import HANGS, INDEX, REFUSES, Outage
 from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
@@ -68,3 +68,28 @@ def test_an_invocation_that_dies_after_it_was_refused_once_is_a_death_still(stag
         assert kinds.count(Revived) == world.limits.max_deaths
 
     stage(story, outages=(Outage(INDEX, REFUSES, 0.1, 30),))
+
+
+def test_an_invocation_that_could_not_load_the_saga_either_has_not_died(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, chain_of(1), {"n": 0}, "chain")
+        await world.settle()
+        kinds = [type(event) for event in world.events(saga)]
+        assert kinds.count(GaveUp) == 1
+        assert Revived not in kinds
+
+    stage(story, outages=(Outage("s3", HANGS, 0.02, 60), Outage(INDEX, REFUSES, 2, 60)))
+
+
+def test_one_that_has_not_told_of_the_death_before_it_does_not_say_that_it_gives_up(stage: Stage) -> None:
+    """Else the death would be taken for told, and what the dead one has begun for not begun."""
+
+    async def story(world: World, books: Books) -> None:
+        saga = await start(world, "name: w\nnodes: {a: {tool: kill}}", {}, "w")
+        await asyncio.sleep(40)
+        assert GaveUp not in {type(event) for event in world.events(saga)}
+        await asyncio.sleep(80)
+        revived = [event for event in world.events(saga) if isinstance(event, Revived)]
+        assert revived
+
+    stage(story, outages=(Outage("s3", HANGS, 5, 60), Outage(INDEX, REFUSES, 12, 60)))

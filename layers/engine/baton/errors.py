@@ -157,6 +157,10 @@ class TenantBudgetSpent(BudgetSpent):
     title = "The tenant's money for today is spent"
 
 
+class Standstill(BatonError):
+    """A defect of the engine: it would decide by what it has decided by already, and go round without a pause. The lease is given back with one."""
+
+
 class EngineFault(BatonError):
     """The engine could not go on. Raised, never recorded, so that the message is delivered again."""
 

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide.context import EvaluationContext
+from baton.core.decide.program import Program
 from baton.core.decide.transitions import stopped
 from baton.core.effects.approvals import Request
 from baton.core.expressions import ExpressionError
@@ -19,7 +20,7 @@ from baton.core.log import events as ev
 from baton.core.log.answers import APPROVE, REJECT, notice_of
 from baton.core.log.approvals import approval_of
 from baton.core.log.records import Escalation
-from baton.core.log.state import item_of, node_of
+from baton.core.log.state import State, item_of, node_of
 from baton.core.log.undos import is_undo
 from baton.core.sizes import excess_of
 
@@ -27,13 +28,14 @@ MOST_ARGUMENTS = 32_768  # bytes: they are in the state until the step is done
 
 
 def asked(context: EvaluationContext, request: Request, now: int) -> Iterator[ev.Event]:
-    """The events for a call that waits for approval; none where the saga ends, is parked, or has asked already.
+    """The events for a call that waits for approval; none where the saga is parked, or has asked already. What undoes a step asks
+    although the saga stops.
 
     Raises `LackingError`.
     """
     state, slot = context.state, context.slot
-    is_undone = is_undo(slot)  # what undoes a step asks although the saga stops
-    if (state.is_stopping and not is_undone) or state.parked is not None or slot in state.open:
+    is_undone = is_undo(slot)
+    if state.parked is not None or slot in state.open:
         return
     if request.digest in state.approved.get(slot, ()):
         return
@@ -67,6 +69,18 @@ def asked(context: EvaluationContext, request: Request, now: int) -> Iterator[ev
         return
     yield ev.QuestionOpened(**place, ask=ask, arguments=changed)
     yield ev.NoticeDue(notice=notice_of(state, slot, ask, now))
+
+
+def unapproved(program: Program, state: State, slot: str) -> ev.Failure:
+    """The failure of a step whose saga stops, and whose repeated call no person has approved: a saga that stops asks for no approval.
+
+    Without an approval no attempt has come to its call, since equal arguments need equal approvals. It is in doubt where arguments may have
+    changed, where another call was approved, and where only the tool as it is now asks for one.
+    """
+    is_known = program.node_at(state, slot).approval is not None
+    may_have_acted = not is_known or slot in state.failing or bool(state.approved.get(slot))
+    text = "the saga was stopped before a person approved the call"
+    return ev.Failure("cancelled", text, node_of(slot)[0], doubt=may_have_acted, refused=not may_have_acted)
 
 
 def _escalation(request: Request, said: Sequence[Mapping[str, Any]], now: int) -> tuple[Escalation, ...]:

@@ -1,6 +1,6 @@
-"""What a join says that fails: how many nodes before it have failed, how many may, and which they were.
+"""Which of several open nodes was over first, and what a join says that fails: how many nodes before it have failed, and how many may.
 
-When a join fails is in readiness.py, where the saga goes on in transitions.py.
+When a join fires or fails is in readiness.py, where the saga goes on in transitions.py.
 """
 
 from __future__ import annotations
@@ -10,11 +10,47 @@ from msgspec.structs import replace
 from baton.core.decide.context import EvaluationContext
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
+from baton.core.log.answers import is_answer_to
+from baton.core.log.folding.callbacks import CALLBACK
 from baton.core.log.lost import unrescued
 from baton.core.log.records import LONGEST_MESSAGE
+from baton.core.log.state import ANSWER, Signal, State
+from baton.core.log.work import Callback, Open
 
 ERRORS_KEPT = 20
 """How many errors a join's failure keeps: it is stored in an entry and in the state."""
+
+Moment = tuple[int, int]
+"""When, in epoch ms, and which signal of those that wait; -1: none, its time is over."""
+
+
+def in_order(state: State, now: int) -> list[str]:
+    """The slots with tokens: first those whose work is over, the one that was over first before the others.
+
+    Of two signals the earlier one of the log is first, whatever the clocks said that dated them.
+    """
+    moments: dict[str, Moment] = {}
+    latest, times = 0, list[int]()
+    for signal in state.signals:
+        latest = max(latest, signal.at)
+        times.append(latest)
+    for slot, work in state.open.items():
+        found = [(times[at], at) for at, signal in enumerate(state.signals) if _ends(work, signal)]
+        if work.due and work.due <= now:
+            found.append((work.due, -1))
+        if found:
+            moments[slot] = min(found)
+    first = sorted((slot for slot in state.tokens if slot in moments), key=moments.__getitem__)
+    return [*first, *(slot for slot in state.tokens if slot not in moments)]
+
+
+def _ends(work: Open, signal: Signal) -> bool:
+    """Whether the work is over with this signal."""
+    if signal.name == ANSWER:
+        return work.ask is not None and is_answer_to(signal.key, work.ask.id)
+    if signal.name == CALLBACK:
+        return isinstance(work, Callback) and signal.key == work.id
+    return work.signal == signal.name and signal.is_in_time(work.due)
 
 
 def join_failure(context: EvaluationContext, node: Node) -> ev.Failure:

@@ -14,7 +14,7 @@ from baton.core.decide.program import Program
 from baton.core.decide.settlement import RouteError
 from baton.core.decide.transitions import check_output, done, stopped
 from baton.core.decide.undo_links import in_doubt, linked
-from baton.core.decide.unknown_outcomes import doubt_notice, takes_back
+from baton.core.decide.unknown_outcomes import doubt_notice, may_stand, takes_back
 from baton.core.effects.approvals import Request
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE
@@ -111,8 +111,14 @@ def _no_further(program: Program, state: State, outcome: Outcome, found: Found) 
         yield outcome.halt
     if outcome.why == APPROVAL and outcome.request is not None and is_waited_for:
         # Loaded with the first: most steps need none.
-        from baton.core.decide.approvals import asked
+        from baton.core.decide.approvals import asked, unapproved
 
+        if state.is_stopping and not is_undo(slot):
+            if _is_look(program, state, slot):
+                failure = unapproved(program, state, slot)
+                ended = replace(outcome, why="", cost=0, usage=(), notices=(), failure=failure)
+                yield from settle(program, state, ended, found)
+            return
         yield from asked(EvaluationContext(program, state, found, slot), outcome.request, outcome.ended_at)
 
 
@@ -190,8 +196,10 @@ def _held(program: Program, state: State, outcome: Outcome, found: Found) -> Ite
     """The wait for a circuit breaker; or a failure, about which the document says what is done. Raises `LackingError`."""
     held, slot = outcome.held, outcome.slot
     is_look = state.is_stopping and not is_undo(slot)
-    if held is None or (is_look and not state.undo.is_left) or not _is_awaited(program, state, outcome):
+    if held is None or not _is_awaited(program, state, outcome):
         return
+    if is_look and not _is_look(program, state, slot):
+        return  # it was about to begin when the saga was stopped
     # Loaded with the first: most steps meet none.
     from baton.core.decide.held import failure_of, waits
 
@@ -204,6 +212,11 @@ def _held(program: Program, state: State, outcome: Outcome, found: Found) -> Ite
     failure = failure_of(held, node_of(slot)[0])
     failure = replace(failure, doubt=True) if is_look else failure
     yield from settle(program, state, replace(outcome, why="", held=None, failure=failure), found)
+
+
+def _is_look(program: Program, state: State, slot: str) -> bool:
+    """Whether a saga that stops has called the step again to find out what it has done."""
+    return takes_back(state) and may_stand(program, state, slot, ())
 
 
 def _is_awaited(program: Program, state: State, outcome: Outcome) -> bool:

@@ -16,7 +16,7 @@ from baton.core.decide.admission import ask, overtaken
 from baton.core.decide.builder import DecisionBuilder, activation
 from baton.core.decide.context import LackingError
 from baton.core.decide.ending import fail, is_late, leave, stop_late
-from baton.core.decide.joins import join_failure
+from baton.core.decide.joins import in_order, join_failure
 from baton.core.decide.late_items import late_in, over
 from baton.core.decide.outcomes import Outcome, settle
 from baton.core.decide.readiness import FAILS, SKIPPED, WAITS
@@ -49,7 +49,7 @@ from baton.core.nodes.base import (
 
 
 def schedule_ready(builder: DecisionBuilder) -> None:
-    """All slots with tokens, in the order in which they got them.
+    """All slots with tokens, in the order in which they got them; where one may be ahead of others, what was over first comes first.
 
     Where a join may fire early, joins that have fired come first, then what is skipped or fails by what was said, and
     only then what begins; whatever that says at once is heard everywhere before the next begins.
@@ -69,7 +69,7 @@ def schedule_ready(builder: DecisionBuilder) -> None:
                 _try(builder, slot, to_begin=False)
         if builder.state.failure is not None:
             return
-    for slot in builder.state.tokens:
+    for slot in _in_order(builder) if len(builder.state.open) > 1 else builder.state.tokens:
         if builder.state.failure is not None:
             return  # a saga that has failed begins nothing
         known = len(builder.record)
@@ -79,6 +79,13 @@ def schedule_ready(builder: DecisionBuilder) -> None:
             return
         if said and builder.program.ends and _leads_to_an_end(builder, said):
             return
+
+
+def _in_order(builder: DecisionBuilder) -> Iterable[str]:
+    """The slots in the order in which it matters to a join, to a node that ends the saga or to a map that has enough."""
+    if not (builder.state.signals or builder.program.index.hurries or builder.program.ends):
+        return builder.state.tokens
+    return in_order(builder.state, builder.now)
 
 
 def _is_ending(builder: DecisionBuilder) -> bool:

@@ -57,6 +57,24 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     id: str
 
 
+class SharedLimit(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A limit of money that a saga shares with the sagas below it: all of them together spend at most `most` micro-dollars.
+
+    `saga`: the one whose limit it is. `node`: of a limit that its document gives, the node that has it (empty: the whole saga); None: the
+    limit of the deployment. `day`: the UTC day until which its account is kept.
+    """
+
+    saga: str
+    most: int
+    day: int
+    node: str | None = None
+
+    @property
+    def account(self) -> str:
+        """The name of its account. No node has an empty name, and no id of a saga ends with a slash."""
+        return self.saga if self.node is None else f"{self.saga}/{self.node}"
+
+
 LONGEST_MESSAGE = 500
 """How much of a message of others a failure keeps."""
 

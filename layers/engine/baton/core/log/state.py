@@ -26,7 +26,7 @@ from baton.core.log.events import (
     Value,
 )
 from baton.core.log.opened import Child
-from baton.core.log.records import Paused
+from baton.core.log.records import Paused, SharedLimit
 from baton.core.log.replans import Made
 from baton.core.log.undos import Earlier, Undoable
 from baton.core.log.work import Open, children_in
@@ -95,7 +95,7 @@ def without(values: dict[str, _V], keys: Collection[str]) -> dict[str, _V]:
 
 
 class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A signal that waits to be taken. `by` and `at`: who answered a question, and when; empty for other signals."""
+    """A signal that waits to be taken. `at`: when it was sent; 0 in old snapshots. `by`: who answered a question; empty for other signals."""
 
     name: str
     key: str
@@ -107,8 +107,12 @@ class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
     @classmethod
     def of(cls, event: SignalReceived) -> Signal:
         """What is kept of one."""
-        signal = cls(name=event.name, key=event.key, payload=event.payload, failure=event.failure)
-        return msgspec.structs.replace(signal, by=event.by, at=event.at) if event.name == ANSWER else signal
+        by = event.by if event.name == ANSWER else ""
+        return cls(event.name, event.key, event.payload, event.failure, by, event.at)
+
+    def is_in_time(self, until: int | None) -> bool:
+        """Whether it came before the time of a wait was over, whenever a worker has looked."""
+        return until is None or self.at < until
 
 
 class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -207,6 +211,8 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Those of them that are values of its starter, by what its expressions call them: they are not copied."""
     before: tuple[Earlier, ...] = ()
     """The sagas that were in its place before forks above it, the newest first."""
+    shared_limits: tuple[SharedLimit, ...] = ()
+    """The limits of money of the sagas above it, the nearest first."""
 
 
 class Lineage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from baton.core.graph.graph import Each, Node
 from baton.core.graph.inner import name_of
 from baton.core.log import events as ev
+from baton.core.log.folding.workflow_limits import ASKED
 from baton.core.log.maps import FAILED, NOT_BEGUN, RUNNING, STOPPED, SUCCEEDED, Map, late_end
 from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Desk, Done, Failed, Kind, Moved, Next, Opened, UnfitError
@@ -38,7 +39,11 @@ class MapKind(Kind):
     active = "running"
 
     def part(self, node: Node, work: Open | None, item: str) -> Node:
-        return _each(node).do
+        """What is done for an item; its requests to models are held against the limits of the whole."""
+        do = _each(node).do
+        if node.limits and (asked := {name: cap for name, cap in node.limits.items() if name in ASKED}):
+            return replace(do, limits=asked)
+        return do
 
     def keeps_failure(self, item: str) -> bool:
         return bool(item)
@@ -185,7 +190,7 @@ def _why(at: Activation, each: Each, work: Map, tally: _Tally) -> ev.Failure:
         # Those that have left the state have not failed: the map would be over.
         item, failure = next(iter(work.failures.items()))
         text = f"item {item}: {failure.message}"
-        return replace(failure, message=text, node=at.node.name, errors=work.first)
+        return replace(failure, message=text, node=at.node.name, errors=work.first, doubt=False)
     most, count = _most_failures(each, work.size), tally.failed
     text = f"{count} of {work.size:,} items {'has' if count == 1 else 'have'} failed"
     if most >= 0:

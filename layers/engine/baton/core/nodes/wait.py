@@ -19,7 +19,9 @@ TIMED_OUT = {"timed_out": True}
 
 
 class WaitKind(Kind):
-    """The first signal of its name ends it, whether it came before the wait or after; of a fresh one only what comes after."""
+    """The first signal of its name ends it, whether it came before the wait or after; of a fresh one only what comes after. What comes
+    when its time is over does not, although no worker may have seen that yet.
+    """
 
     name = "wait"
 
@@ -53,10 +55,11 @@ class WaitKind(Kind):
 
     def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
         for signal in desk.state.signals:
-            if signal.name == work.signal and signal.failure is not None:
+            if signal.name != work.signal or not signal.is_in_time(work.due):
+                continue
+            if signal.failure is not None:
                 return Failed(replace(signal.failure, node=at.node.name), by=signal.key)
-            if signal.name == work.signal:
-                return Done(_closed(at, signal.key, signal.payload))
+            return Done(_closed(at, signal.key, signal.payload))
         if work.due is None or work.due > desk.now:
             return None
         # With a signal to wait for, the time is not what was expected: the output says so.

@@ -121,7 +121,9 @@ def history(place: Place) -> str:
     if place.attempts:
         last = place.attempts[-1]
         times = "once" if len(place.attempts) == 1 else f"{len(place.attempts)} times"
-        parts.insert(0, f"after it had failed {times}, last with {said(last.failure)}")
+        is_same = end.failure is not None and said(end.failure) == said(last.failure)
+        how = "in the same way" if is_same else f"with {said(last.failure)}"
+        parts.insert(0, f"after it had failed {times}, last {how}")
     return "; ".join(part for part in parts if part)
 
 

@@ -19,6 +19,11 @@ from baton.runtime.money.ledger import Ledger
 Specs = Mapping[str, ToolSpec]
 
 
+def has_no_limits(state: State, step: RunStep) -> bool:
+    """Whether limits of money do not hold it up: it undoes something, or finds out for a saga that stops whether there is something to undo."""
+    return step.undoes or state.is_stopping
+
+
 def cost_of(step: RunStep, specs: Specs, tool: str) -> int:
     """The most that one call of a tool costs in this step, as far as it is declared."""
     spec = specs.get(tool)

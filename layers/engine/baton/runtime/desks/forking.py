@@ -23,10 +23,6 @@ async def fork(request: Request, opened: Opened, cut: int, reason: str, key: str
     """
     history, clock = opened.history, request.engine.clock
     remembered = FORK_KEY + key
-    if not (key and remembered in history.state.keys):
-        await _check_cut(history, cut)
-        if (failure := too_old(history.state, clock.now())) is not None:
-            raise NotAllowedNow(f"{failure.message}: start a new one with the same input")
     armed = 0
     while True:
         state, now = history.state, clock.now()
@@ -35,6 +31,10 @@ async def fork(request: Request, opened: Opened, cut: int, reason: str, key: str
             return accepted(opened, changed=False)
         if state.undo.work is not None:
             raise NotAllowedNow("the saga undoes what it has done; fork it once that is over")
+        # By the state that the entry follows: while the head was armed, a rollback may have begun and ended.
+        await _check_cut(history, cut)
+        if (failure := too_old(state, now)) is not None:
+            raise NotAllowedNow(f"{failure.message}: start a new one with the same input")
         if now >= armed:
             armed = await request.arm(opened.head)
         forked = Forked(

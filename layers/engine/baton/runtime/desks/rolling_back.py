@@ -197,10 +197,16 @@ def check_cut(state: State, at_cut: State) -> None:
         raise UserError(
             f"`{tool}` at `{slot}` may have happened, and other work of `{slot}` is undone: roll the saga back as a whole first"
         )
+    shared = _shared(state, at_cut)
     for first, last in state.undo.spans:
         if first <= cut <= last:
             raise UserError(
                 f"what was done from version {first} on is undone; the last version to go on from is {first - 1}"
+            )
+        if shared < cut < last:
+            raise UserError(
+                f"version {cut} is of a branch that was left, and what was done from version {first} on is undone; it may be the same by its keys. "
+                f"The last version of that branch to go on from is {shared}"
             )
     cancel, begins = at_cut.cancel, at_cut.lineage.first == cut + 1
     is_about_to = any(not one.code for one in at_cut.undo.failed)
@@ -208,6 +214,16 @@ def check_cut(state: State, at_cut: State) -> None:
         raise UserError(
             f"at version {cut} the saga undoes what it has done; go on from a version before that"
         )
+
+
+def _shared(state: State, at_cut: State) -> int:
+    """The last version that the history of both has."""
+    last = 0
+    for one, other in zip(lineage_to(state), lineage_to(at_cut), strict=False):
+        if (one.branch, one.first) != (other.branch, other.first):
+            break
+        last = min(one.last, other.last)
+    return last
 
 
 def check_unsure(undo: Undoable) -> None:

@@ -8,11 +8,13 @@ from msgspec import Struct, field
 
 from baton.core.conditions import Answer
 from baton.core.decide.bounds import Bounds
+from baton.core.decide.commands import Decision, RunSteps
 from baton.core.decide.context import Found
 from baton.core.decide.decide import Advance, advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.log.events import Entry
+from baton.errors import Standstill
 from baton.runtime.invocation.deadline import Deadline
 from baton.runtime.log.history import History
 from baton.runtime.log.lease import Lease
@@ -29,7 +31,7 @@ class Run(Struct):
     that the log does not have yet, with the costs of stopped steps. `sent`: so many of them are in the entry that is
     being appended. `cancelled`: children that this invocation has asked to stop, and whether to undo what they have done. `in_turn`: there is time for what comes
     before an outcome. `put_off`: until when children wait because their tenant has no room, or those before a fork have not ended. `wants_more`: a step is
-    ready that only another invocation has time for.
+    ready that only another invocation has time for. `began`: by slot, the version of the log by which its last attempt began.
     """
 
     lease: Lease
@@ -53,11 +55,34 @@ class Run(Struct):
     in_turn: bool = True
     put_off: int | None = None
     wants_more: bool = False
+    began: dict[str, int] = field(default_factory=dict)
 
     @property
     def end(self) -> int:
         """Until when something may begin."""
         return min(self.deadline.cut_off, self.lease.until)
+
+    @property
+    def known(self) -> tuple[int, int, int]:
+        """A measure of what can be decided by: it changes with each entry, each outcome and each attempt that begins or is stopped."""
+        return self.history.state.version, len(self.outcomes), len(self.attempts.slots)
+
+    def has_moved(self, known: tuple[int, int, int]) -> None:
+        """Assert that there is something new to decide by. Raises `Standstill`."""
+        if self.known == known:
+            raise Standstill(f"{self.lease.ref} has nothing new to decide by at version {known[0]}")
+
+    def taken_in(self, decision: Decision) -> None:
+        """The outcomes have changed nothing. Assert that none of their attempts is to be made again. Raises `Standstill`."""
+        if not self.outcomes:
+            return
+        run, version = decision.of(RunSteps), self.history.state.version
+        ended = {(one.slot, one.attempt) for one in self.outcomes}
+        for step in () if run is None else run.steps:
+            if (step.slot, step.attempt) in ended and self.began.get(step.slot) == version:
+                text = f"attempt {step.attempt} of `{step.slot}` has come to nothing at version {version}, and is to be made again"
+                raise Standstill(f"{self.lease.ref}: {text}")
+        self.outcomes = []
 
     def advance(
         self,
@@ -75,7 +100,7 @@ class Run(Struct):
             self.history.state,
             self.outcomes[:size],
             now,
-            {*self.attempts.slots, *busy} if busy else self.attempts.slots,
+            {*self.attempts.busy, *busy} if busy else self.attempts.busy,
             Found(self.blobs, self.answers, self.absent, self.looked, self.entries),
             bounds,
             together=together,

@@ -16,7 +16,8 @@ from baton.core.effects.toolspec import ToolSpec
 from baton.core.log.agents import Agent, answer_of
 from baton.core.log.folding.corrections import breaker_of
 from baton.core.log.records import Response, Segment
-from baton.core.log.state import State, owner_of
+from baton.core.log.replans import PLAN
+from baton.core.log.state import State, item_of, owner_of
 from baton.core.log.work import Callback
 from baton.core.models import messages as said
 from baton.core.models.tool import MODEL, SHARE, SUMMARISE
@@ -64,21 +65,21 @@ class ModelCaller:
         self._step = step
 
     async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
-        is_turn = "#" in self._step.slot
+        agent = self._agent()
         if tool != MODEL:
             result = await self._performer.perform(tool, arguments, context)
-            return answer_of(result) if is_turn and tool == tool_called(self._step) else result
+            is_answer = agent is not None and tool == tool_called(self._step)
+            return answer_of(result) if is_answer else result
         if self._models is None:
             raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
         if why := breaker_of(self._state, self._step.slot):
             raise StepFailure("too_many_corrections", f"{why}. The last: {self._last_mistake()}")
         asking = Asking(self._models, self._ledger, self._live, self._state, self._step, context)
-        if not is_turn:
-            return await self._single(asking, arguments)
-        work = self._state.open[owner_of(self._step.slot)]
-        if isinstance(work, Agent):
-            return await self._turn(asking, work, arguments)
-        return await self._plan(asking, arguments)
+        if agent is not None:
+            return await self._turn(asking, agent, arguments)
+        if item_of(self._step.slot) == PLAN:
+            return await self._plan(asking, arguments)
+        return await self._single(asking, arguments)
 
     async def collect(self, work: Callback, context: StepContext) -> Any:
         """What the answer comes to of a request that was handed over. Raises `StepFailure`, `UnfinishedError`."""
@@ -86,13 +87,16 @@ class ModelCaller:
             raise StepFailure("model_unavailable", "this deployment has no models", kind="permanent")
         asking = Asking(self._models, self._ledger, self._live, self._state, self._step, context)
         changed = {**self._step.arguments, "model": work.response.model}
-        if "#" in self._step.slot:
-            agent = self._state.open[owner_of(self._step.slot)]
-            assert isinstance(agent, Agent), "only an agent has turns in the background"
+        if (agent := self._agent()) is not None:
             return await self._collected(asking, agent, changed, work, work.response)
         given = as_priced({**self._step.node.arguments, **changed}, self._step.node.arguments["model"])
         answer = await asking.collect(work, given, self._context.clock.now())
         return data_of(answer, self._step.node.output_schema)
+
+    def _agent(self) -> Agent | None:
+        """The agent that the step is a turn or a call of."""
+        work = self._state.open.get(owner_of(self._step.slot))
+        return work if isinstance(work, Agent) else None
 
     async def _single(self, asking: Asking, given: Mapping[str, Any]) -> Any:
         given = as_priced(given, self._step.node.arguments["model"])
@@ -120,7 +124,7 @@ class ModelCaller:
         transcript = Transcript(self._context, self._values, origin, told)
         written = await transcript.content(work.given)
         given = as_priced({**written, **changed}, written["model"])
-        tools = self._memory.offered(self._step.node.arguments["tools"])
+        tools = self._memory.offered(self._step.node.arguments)
         talk, share = await transcript.read(work, given, tools.names), int(changed.get(SHARE, 0))
         summary = Summary(asking, self._context.clock, written, given["model"], changed.get(SUMMARISE))
         if share:
@@ -145,7 +149,7 @@ class ModelCaller:
         answer = await asking.collect(handed, given, self._context.clock.now())
         segments = work.segments if response.segments is None else response.segments
         made = await transcript.made(segments) if answer.calls else {}
-        tools = self._memory.offered(self._step.node.arguments["tools"]) if answer.calls else NO_TOOLS
+        tools = self._memory.offered(self._step.node.arguments) if answer.calls else NO_TOOLS
         return self._turned(answer, tools, made, response.segments, response.summary, response.no_summary)
 
     def _turned(
@@ -177,8 +181,8 @@ class ModelCaller:
 
     def _last_mistake(self) -> str:
         """What a person is told of the last answer that was of no use."""
-        work = self._state.open.get(owner_of(self._step.slot))
-        if self._step.correction or not isinstance(work, Agent):
+        agent = self._agent()
+        if self._step.correction or agent is None:
             return self._step.correction
         # That of a turn before this one: all its calls have failed, and their failures are in the state.
-        return "; ".join(one.v["error"]["message"] for one in work.tail[-1].results[:MOST_TOLD])
+        return "; ".join(one.v["error"]["message"] for one in agent.tail[-1].results[:MOST_TOLD])

@@ -19,7 +19,8 @@ class StepStarter:
         state = run.history.state
         if run.attempts.start(state, command.steps, self._p.traceparent(state.origin.traceparent)):
             run.wants_more = True
-        for step in command.steps if state.open else ():
+        for step in command.steps:
+            run.began[step.slot] = state.version
             work = state.open.get(step.slot)
             if isinstance(work, Callback) and step.slot in run.attempts.slots:
                 is_said = said_of(state, work.id) is not None

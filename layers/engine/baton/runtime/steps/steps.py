@@ -32,7 +32,7 @@ from baton.ports import NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.attempts.approvals import Approved, Unapproved, check, check_first, may_ask
 from baton.runtime.attempts.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.attempts.attempt_input import AttemptInput, Bill, Doubt, over
-from baton.runtime.attempts.paying import Paying, foreseen
+from baton.runtime.attempts.paying import Paying, foreseen, has_no_limits
 from baton.runtime.attempts.undo_inputs import kept_of
 from baton.runtime.attempts.values import Values
 from baton.runtime.invocation.alarm import Alarm
@@ -166,8 +166,8 @@ class Steps:
             raise
 
     async def _reserve(self, state: State, step: RunStep, spent: list[Decimal]) -> None:
-        """Hold what the attempt may cost. What undoes something is not held up by limits; what it spends is counted."""
-        if not step.undoes:
+        """Hold what the attempt may cost. What has no limits is counted all the same."""
+        if not has_no_limits(state, step):
             await self._ledger.reserve(state, step, spent, foreseen(step, self._tools))
             return
         with suppress(NoRoom):
@@ -282,7 +282,8 @@ class Steps:
         """The output (None when it is too large), and rows. Raises `StepFailure`, `NoRoom`."""
         step, spec, tools = one.step, one.spec, self._tools
         paying = Paying(self._performer, tools, self._ledger, one.state, step)
-        payer: Performer = self._performer if step.undoes else paying
+        is_free = has_no_limits(one.state, step)
+        payer: Performer = self._performer if is_free else paying
         performer: Performer = Approved(payer, tools, step) if one.may_ask else payer
         if step.node.tool == MODEL:
             from baton.runtime.models.model_caller import ModelCaller  # most sagas ask none
@@ -318,7 +319,7 @@ class Steps:
                 last = step.failure
                 raise StepFailure(last.code, last.message, kind=last.kind, status=last.status, happened=False)
             # Not within its time: to wait for a store that is slow, before anything was called, leaves no doubt.
-            if not step.undoes:
+            if not is_free:
                 await paying.cover(spec.name)
             one.given.update(arguments)
             result = await self._in_time(context, work(performer, tools, step, context, arguments))

@@ -14,6 +14,8 @@ from baton.ports import SagaRef
 from baton.runtime.engine.log_writer import LogWriter
 from baton.runtime.engine.parts import Parts
 from baton.runtime.engine.run import Run
+from baton.runtime.log.history import History
+from baton.runtime.log.lease import Lease
 from baton.runtime.steps.inflight import spent_by, undecided
 
 logger = logging.getLogger("baton.worker")
@@ -26,21 +28,29 @@ class Faults:
         self._p = parts
         self._log = log
 
-    async def give_up(self, ref: SagaRef, pause: int, run: Run | None = None) -> None:
+    async def give_up(
+        self, ref: SagaRef, pause: int, lease: Lease | None = None, history: History | None = None
+    ) -> None:
         """Give the lease back after a fault, or else say in the log that it will run out without a death.
 
-        A store may refuse what its indexes show, and append all the same: an entry is in none.
+        A store may refuse what its indexes show, and append all the same: an entry is in none. Nothing is said where the log has not
+        been read. Where it lacks the death of the holder before, neither is done, or that death would be taken for told: the lease runs
+        out, and the next worker tells of this one's in its place.
         """
-        now, end = self._p.clock.now(), self._p.invocation.deadline - self._p.limits.answer_ms // 2
-        soon = end if run is None else now + (end - now) // 2
-        if await self._p.leases.give_up(ref, pause, soon) or run is None:
+        if history is not None and history.owes_death:
+            logger.warning("the death before is left to the next worker", extra={"saga": ref.id})
             return
-        run.history.hurry(self._p.call.until(end))
+        may_say = history is not None and history.state.version > 0
+        now, end = self._p.clock.now(), self._p.invocation.deadline - self._p.limits.answer_ms // 2
+        soon = now + (end - now) // 2 if may_say else end
+        if await self._p.leases.give_up(ref, pause, soon) or lease is None or history is None or not may_say:
+            return
+        history.hurry(self._p.call.until(end))
         try:
-            while run.history.state.ended is None:
-                if await self._log.append(run.lease, run.history, (ev.GaveUp(),)):
+            while history.state.ended is None:
+                if await self._log.append(lease, history, (ev.GaveUp(),)):
                     return
-                await self._log.news(run.lease, run.history)
+                await self._log.news(lease, history)
         except Exception:  # whatever it is, the fault before it is the one to be told of
             logger.warning("a death will be counted", exc_info=True, extra={"saga": ref.id})
 

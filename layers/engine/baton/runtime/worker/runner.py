@@ -107,7 +107,7 @@ class Runner:
                 await self._faults.rescue(run)
             await attempts.cancel_all()
             pause = limits.unreadable_pause_ms if is_unreadable else limits.fault_pause_ms
-            await self._faults.give_up(ref, pause, run)
+            await self._faults.give_up(ref, pause, lease if run is None else run.lease, history)
             raise
         finally:
             teller.stop()
@@ -121,7 +121,9 @@ class Runner:
         while True:
             decision = await self._record(run)
             run.attempts.check()
+            known = run.known
             if await self._perform(run, decision):
+                run.has_moved(known)
                 continue
             if run.attempts.is_busy or self._is_near(run, decision.again):
                 await self._wait(run, decision)
@@ -185,7 +187,7 @@ class Runner:
                 if not events and advance.taken == len(run.outcomes):
                     return _CUT_SHORT
             if not events and not advance.more:
-                run.outcomes = []
+                run.taken_in(decision)
                 return decision
             slim = run.teller.with_news(await self._p.slim(run.history.state.origin, events))
             # The state after the entry is known where it holds the very events that were decided.
