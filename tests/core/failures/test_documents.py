@@ -304,7 +304,6 @@ def test_everything_that_can_be_said_of_a_policy() -> None:
         ({"when": {"time": {"utc_offset": "2h"}}}, "not an offset"),
         ({"when": {"parameters": 7}}, "valid dictionary"),
         ({"at_most": 0}, "between 1 and 100"),
-        ({"then": "rollback", "message": "x"}, "`message` does nothing with `rollback`"),
     ],
 )
 def test_what_is_wrong_with_a_policy_is_said(change: dict[str, Any], words: str) -> None:

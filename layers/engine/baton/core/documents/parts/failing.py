@@ -340,15 +340,6 @@ class PolicyModel(Model):
     message: str = ""
     at_most: Annotated[int, between(1, MOST_TIMES), Given] = 1
 
-    @model_validator(mode="after")
-    def _is_told(self) -> PolicyModel:
-        if self.message and STRATEGIES[self.then.strategy].ends:
-            raise refuse(
-                f"`message` does nothing with `{self.then.strategy}`: no person is told of that",
-                "leave it out; a `failure_handler` can tell people what has failed",
-            )
-        return self
-
 
 def _named_once(value: list[PolicyModel]) -> list[PolicyModel]:
     _each_once([policy.name for policy in value])
