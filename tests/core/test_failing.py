@@ -159,8 +159,12 @@ def test_a_failover_policy_goes_before_the_ladder_and_says_what_is_different() -
     assert step.way.tool == "delivery.order"
     assert step.arguments == {"party": 2, "hour": 20}
     (event,) = (e for e in saga.entries[-1].events if isinstance(e, ev.StrategyChosen))
-    assert event.policy == "late"
+    assert (event.policy, event.message) == ("late", "Food is brought instead.")
+    (notice,) = (e.notice for e in saga.entries[-1].events if isinstance(e, ev.NoticeDue))
+    assert (notice.to, notice.message, notice.code) == ("user", "Food is brought instead.", "no_tables")
+    assert (notice.incident, notice.ask, notice.key) == (False, "", "s1/0.a.1.policy")
     saga.go(broken("a", "no_tables", attempt=2))  # used up: the ladder follows
+    assert not [e for e in saga.entries[-1].events if isinstance(e, ev.NoticeDue)]
     assert chosen(saga) == [REPLAN, RETRY]
 
 
@@ -180,6 +184,19 @@ def test_what_a_policy_can_do(action: Action, found: list[str]) -> None:
     node = task("a", failover=(Policy(name="p", then=action),), ways=(way,))
     saga = Saga(program(node, failures={}))
     saga.go(broken("a", "timeout"))
+    assert chosen(saga) == found
+
+
+@pytest.mark.parametrize(
+    ("match", "found"), [(Match(), []), (Match(tools=("t",)), []), (Match(kinds=("permanent",)), [RETRY])]
+)
+def test_a_policy_for_all_failures_has_none_tried_again_that_is_permanent(
+    match: Match, found: list[str]
+) -> None:
+    saga = Saga(
+        program(task("a", failover=(Policy(name="p", when=match, then=Action(strategy=RETRY)),)), failures={})
+    )
+    saga.go(broken("a", "bad_request"))
     assert chosen(saga) == found
 
 

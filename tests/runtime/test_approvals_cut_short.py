@@ -28,7 +28,7 @@ nodes:
   a: {tool: trip.book, with: {what: hotel}}
   b: {tool: trip.book, with: {what: car}, after: a, requires_approval: {expires: 1h}}
   c: {tool: trip.fail, with: {after: 1}, after: a}
-on_failure: rollback
+on_failure: [rollback]
 """
 ALONE = BESIDE.replace("  c: {tool: trip.fail, with: {after: 1}, after: a}\n", "")
 

@@ -14,7 +14,7 @@ from tests.runtime.undoing import Ledger, add_ledger
 
 DOCUMENT = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   m: {map: [hotel, vague], tool: trip.%s, with: {what: '${item}'}}
 """

@@ -82,7 +82,7 @@ def test_what_is_done_and_could_not_be_recorded_is_undone_or_told_of(
         add_large(world, ledger)
         fails = "" if is_cancelled else "\n  f: {tool: trip.fail, with: {after: 1.2}}"
         document = (
-            f"name: w\non_failure: rollback\nnodes:\n  a: {{tool: trip.large, with: {{what: car}}}}{fails}"
+            f"name: w\non_failure: [rollback]\nnodes:\n  a: {{tool: trip.large, with: {{what: car}}}}{fails}"
         )
         saga = await start(world, document, {}, "w")
         without_puts(world, until_s=30)
@@ -126,7 +126,7 @@ def test_a_death_that_could_not_be_recorded_is_recorded_by_the_next_worker(stage
 
 CHILD = """
 name: child
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   x: {tool: trip.book, with: {what: car}}
   m: {tool: trip.note, with: {what: confirmation}, after: x}
@@ -134,7 +134,7 @@ nodes:
 INSIDE = CHILD.replace("name: child", "name: w") + "  f: {tool: trip.fail, after: m}\n"
 OUTSIDE = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   k: {workflow: child}
   f: {tool: trip.fail, after: k}

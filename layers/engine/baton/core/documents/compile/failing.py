@@ -188,6 +188,12 @@ def _policy(source: Source, place: str, policy: PolicyModel, names: tuple[str, .
         yield problem
     if not names and not is_lost:
         yield Problem(f"{place}/when" if when.model_fields_set else place, "no task here is like this")
+    if policy.message and STRATEGIES[then.strategy].ends:
+        yield Problem(
+            f"{place}/message",
+            f"this does nothing with `{then.strategy}`: no person is told of that",
+            "leave it out; a `failure_handler` can tell people what has failed",
+        )
     if then.hint is not None:
         yield from _named_hint(source, f"{place}/then/hint", then.hint, names)
     if then.tool is not None:
