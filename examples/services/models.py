@@ -71,7 +71,7 @@ class Reply:
 
     Without `input` and `output` four bytes are a token. `after`: seconds before it begins. `fault`: `drip` (a part every
     `pace` seconds, for ever), `cut` (the connection breaks in the middle), `broken` (JSON that is none), `page` (a page of
-    HTML), `packed` (compressed, unasked), `open` (no end is said), `filtered`.
+    HTML), `packed` (compressed, unasked), `open` (no end is said), `filtered`. `raw`: the body itself, of a stream unless its `headers` say otherwise.
     """
 
     text: Any = ""
@@ -87,6 +87,8 @@ class Reply:
     pace: float = 0
     fault: str = ""
     counted: bool = True
+    raw: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,8 @@ class Provider:
         asked, reply = await self.received(http)
         if isinstance(reply, Refusal):
             return refused(reply)
+        if reply.raw is not None:
+            return Response(reply.raw, 200, dict(reply.headers), "text/event-stream")
         if reply.fault == "packed":
             packed = gzip.compress(_event(_part(asked, {"content": _text(reply.text)}, "stop")))
             return Response(packed, media_type="text/event-stream", headers={"content-encoding": "gzip"})

@@ -123,7 +123,6 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
     "cli/documents/workflows.py": {"workflow"},
     "client/sagas.py": {"workflow", "value"},
     "client/prefixes.py": {"workflow"},
-    "web/bus_events.py": {"workflow"},
     "web/routes.py": {"workflow"},
     "testing/result.py": {"workflow", "tool", "fail"},  # the end of a ladder
     # A value that a condition compares with.

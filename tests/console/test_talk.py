@@ -102,3 +102,11 @@ def test_a_part_of_a_log_shows_turns_of_an_agent_that_began_before_it() -> None:
     (talk,) = talks_of(log, is_part=True)
     assert [(turn.number, turn.moved, turn.calls[1].result) for turn in talk.turns.values()] == [(7, 2, 3)]
     assert talks_of(entries({**ASKS, "item": "3"}), is_part=True) == []
+
+
+def test_a_call_that_repeats_another_one_names_it() -> None:
+    calls = [{"item": "t2-0", "tool": "a", "repeats": "t1-0"}, {"item": "t2-1", "tool": "b"}]
+    asks = {**ASKS, "item": "t2"}
+    turn = {"kind": "turn_began", "turn": 2}
+    (talk,) = talks_of(entries(*BEGUN, ASKS, turn, asks, {"kind": "calls_began", "calls": calls}))
+    assert [one.repeats for one in talk.turns[2].calls] == ["turn 1, call 1", ""]

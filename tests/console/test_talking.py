@@ -119,6 +119,22 @@ def test_a_running_agent_is_shown_from_its_newest_turn_and_the_call_that_is_unde
     assert turns_in(look(Api(log_of(200)), order="old")[0])[0] == 1
 
 
+def test_a_call_that_repeats_another_one_has_the_result_of_that() -> None:
+    log = log_of(2)
+    began = {"kind": "calls_began", "calls": [{"item": "t2-0", "tool": "table.search", "repeats": "t1-0"}]}
+    log.append({"version": len(log) + 1, "events": [{"node": "plan", "iteration": [], **began}]})
+    html, _ = look(Api(log))
+    assert "it got the result of <bdi>turn 1, call 1</bdi>" in html
+    assert "no result" not in html
+
+
+@pytest.mark.parametrize("status", ["failed", "cancelled", "rolled_back"])
+def test_of_a_saga_that_has_ended_nothing_is_still_to_come(status: str) -> None:
+    html, _ = look(Api(log_of(3), status))
+    assert html.count("no result</span>") == 1
+    assert " yet" not in html
+
+
 @pytest.mark.parametrize("text", ["said", "x" * 3_000, "<&\"'" * 750])
 def test_a_page_of_a_long_conversation_is_bounded_whatever_was_said(text: str) -> None:
     api = Api(log_of(200, text=text))

@@ -294,7 +294,7 @@ def test_a_look_that_is_refused_is_no_end_of_the_request(provider: Served) -> No
     assert answer.text == "there"
 
 
-@pytest.mark.parametrize("reply", [Reply("", fault="filtered"), Reply("", refusal="I will not.")])
+@pytest.mark.parametrize("reply", [Reply("", fault="filtered"), Reply("", refusal="I will not.", output=4)])
 def test_what_is_filtered_or_refused_is_billed_by_what_it_has_used(provider: Served, reply: Reply) -> None:
     async def story(found: Models) -> None:
         with pytest.raises(ModelFailure) as caught:

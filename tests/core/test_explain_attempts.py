@@ -98,17 +98,14 @@ def test_a_step_that_ran_a_second_time_says_why() -> None:
     assert words(saga)[1].endswith("(There was no answer in time.); tried again at once")
 
 
-def test_a_step_that_failed_for_good_has_told_its_attempts() -> None:
-    saga = of(task("a"), any=schedule(0))
-    saga.go(broken("a"))
-    saga.go(broken("a", "bad_request", attempt=2))
-    assert (
-        why(saga, "a")
-        == f"`a` failed, {START}, after it had failed once, last with {DOWN}: bad_request: it broke"
-    )
-    assert steps(saga) == [
-        ("a", "failed", f"after it had failed once, last with {DOWN}; bad_request: it broke")
-    ]
+def test_a_step_that_failed_for_good_has_told_its_attempts_and_the_same_failure_once() -> None:
+    other = (f"last with {DOWN}", "bad_request: it broke")
+    for code, (before, last) in {"bad_request": other, DOWN[:19]: ("last in the same way", DOWN)}.items():
+        saga = of(task("a"), any=schedule(0))
+        saga.go(broken("a"))
+        saga.go(broken("a", code, attempt=2))
+        assert why(saga, "a") == f"`a` failed, {START}, after it had failed once, {before}: {last}"
+        assert steps(saga) == [("a", "failed", f"after it had failed once, {before}; {last}")]
 
 
 def test_hooks_before_a_retry_are_told() -> None:

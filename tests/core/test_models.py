@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from baton.core.models import messages as said
-from baton.core.models.usage import Price, Usage, cost_of, most_of
+from baton.core.models.usage import Price, Usage, cost_of, is_credible, most_of, most_used
 from tests.core.build import PROPERTY
 
 CHEAP = Price(input=250_000, output=2_000_000, cached=25_000)
@@ -98,7 +98,7 @@ def test_a_turn_is_what_was_asked_for_and_what_came_of_it() -> None:
     assert first["content"] is None
     assert [call["function"] for call in first["tool_calls"]] == [
         {"name": "a_b", "arguments": '{"x":1}'},
-        {"name": "z", "arguments": "{nonsense"},
+        {"name": "z", "arguments": "{}"},
     ]
     assert (one["tool_call_id"], one["content"]) == ("t1-0", '{"r":2}')
     assert two["content"] == "text"
@@ -205,3 +205,55 @@ def test_what_a_request_adds_to_the_one_before_it_begins_with_the_last_answer() 
     first, answer, result = {"role": "user"}, {"role": "assistant"}, {"role": "tool"}
     assert said.since_answer([first, answer, first, answer, result]) == [answer, result]
     assert said.since_answer([first]) == [first]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"city": "Ro', "{}"),
+        ("null", "{}"),
+        ('["Rome"]', "{}"),
+        ('"Rome"', "{}"),
+        ('{"a": ' + "[" * 100 + "]" * 100 + "}", "{}"),
+        ('{"town":  "Rome"}', '{"town":  "Rome"}'),
+        ("", '{"kept":1}'),
+    ],
+)
+def test_arguments_that_are_no_object_do_not_go_back(text: str, told: str) -> None:
+    """A strict provider refuses the history with them, and so each later request."""
+    answer = {"text": "", "calls": [{"tool": "a", "arguments": {"kept": 1}, "text": text}]}
+    said_, _ = said.turn(["c"], answer, ["r"], {})
+    assert said_["tool_calls"][0]["function"]["arguments"] == told
+
+
+@pytest.mark.parametrize(
+    ("usage", "credible"),
+    [
+        ({"input": 100, "output": 50}, True),
+        ({"input": 100}, True),
+        ({"output": 50}, True),
+        ({"input": 1_000_000, "output": 1_000_000}, True),
+        ({}, False),
+        ({"cached": 5, "reasoning": 5}, False),
+        ({"input": -1, "output": 50}, False),
+        ({"input": 100, "output": 50, "reasoning": -1}, False),
+        ({"input": 1.5, "output": 50}, False),
+        ({"input": True, "output": 50}, False),
+        ({"input": "100"}, False),
+        ({"input": 1_000_001, "output": 50}, False),
+        ({"input": 100, "output": 10**18}, False),
+        ({"input": 100, "written": 10**18}, False),
+    ],
+)
+def test_what_a_request_can_have_used(usage: dict[str, Any], credible: bool) -> None:
+    assert is_credible(Usage(**usage), 1_000, 100) is credible
+
+
+def test_a_large_request_may_use_ten_times_what_was_reckoned() -> None:
+    assert is_credible(Usage(input=5_000_000, output=1), 500_000, 100)
+    assert not is_credible(Usage(input=5_000_001, output=1), 500_000, 100)
+
+
+def test_the_most_that_a_request_can_have_used_costs_the_most_that_it_can() -> None:
+    price = Price(input=2_000_000, output=10_000_000, cached=1, written=2_500_000)
+    assert cost_of(most_used("m", 100, 10), price) == most_of(price, 100, 10)

@@ -7,9 +7,10 @@ import dataclasses
 import pytest
 
 from baton import settings
+from baton.console.signing import CALLBACK
 from baton.settings import FUNCTIONS as MODELS
 from docs.settings_table import parameter_of, rows
-from tests.deploy.stack import FUNCTIONS, stack
+from tests.deploy.stack import FUNCTIONS, ROOT, stack
 from tests.deploy.test_functions import OF_THE_APP
 
 # Read by aws-lambda-powertools and by the sagas, not by the engine.
@@ -75,3 +76,9 @@ def test_a_value_that_the_template_allows_lets_every_function_start(parameter: s
     of = stack(**{parameter: value})
     for function, model in MODELS.items():
         settings.read(model, of.variables(function))
+
+
+def test_the_redirect_uri_that_an_operator_registers_is_the_one_that_the_console_has() -> None:
+    described = stack().template.parameters["ConsoleClient"]["Description"]
+    assert f"the API's address and {CALLBACK}." in described
+    assert f"`https://<address of the API>{CALLBACK}`" in (ROOT / "docs/console.md").read_text()

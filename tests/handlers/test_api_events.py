@@ -65,19 +65,36 @@ def test_binary_data_need_not_be_json(http: Http) -> None:
     )
     headers = {"ce-specversion": "1.0", "ce-id": "e1", "ce-source": "shop", "ce-type": "payment.settled"}
     assert did(send(http, "paid", "text/plain", headers=headers)) == [["started"]]
-    assert did(send(http, None, "text/plain", headers={**headers, "ce-id": "e2"})) == [["refused"]]
+    without = send(http, None, "text/plain", headers={**headers, "ce-id": "e2"})
+    assert "the event was refused: ship: " in without.problem(422, "invalid-input")["detail"]
 
 
-def test_what_is_wrong_with_one_event_of_several_holds_up_no_other(http: Http) -> None:
+def test_what_is_wrong_with_one_event_of_several_is_named_and_holds_up_no_other(http: Http) -> None:
     http.register(SHIP)
     bad = {key: value for key, value in EVENT.items() if key != "id"}
     unlike = {**SETTLED, "id": "e3", "data": {}}
-    answer = send(http, [bad, EVENT, unlike, "x", {**EVENT, "type": "other"}], MANY)
-    assert did(answer) == [[], ["started"], ["refused"], [], []]
-    first, _, third, fourth, fifth = answer.body["events"]
-    assert first["errors"] == [{"path": "/0/id", "message": "`id` is missing"}]
-    assert "order" in third["outcomes"][0]["why"]
-    assert (fourth["id"], len(fourth["errors"]), fifth["matched"], fifth["errors"]) == (None, 1, 0, [])
+    batch = [bad, EVENT, unlike, "x", {**EVENT, "type": "other"}]
+    problem = send(http, batch, MANY).problem(422, "invalid-input")
+    assert (
+        "3 of 5 events were refused: `id` is missing; what others have done stays done" in problem["detail"]
+    )
+    assert [one["path"] for one in problem["errors"]] == ["/0/id", "/2", "/3"]
+    assert "ship: " in problem["errors"][1]["message"]
+    assert "order" in problem["errors"][1]["message"]
+    assert did(send(http, [EVENT, batch[4]], MANY)) == [["duplicate"], []]
+
+
+def test_an_event_that_a_rule_refuses_is_not_accepted(http: Http) -> None:
+    """A sender looks at the status alone."""
+    http.register(SHIP)
+    http.register(SHIP.replace("name: ship", "name: note").replace("required: [order]", "required: []"))
+    for _ in range(2):
+        problem = send(http, {**SETTLED, "data": {}}).problem(422, "invalid-input")
+        (error,) = problem["errors"]
+        assert (error["path"], error["message"][:6]) == ("", "ship: ")
+    assert [one["workflow"] for one in http.get("/sagas").body["sagas"]] == ["note"], (
+        "once, by the other rule"
+    )
 
 
 @pytest.mark.parametrize(

@@ -185,6 +185,17 @@ def test_a_number_that_the_callers_roles_do_not_show_is_none(http: Http) -> None
     assert "Dead letters – your roles do not show it" in text
 
 
+def test_the_message_of_a_failure_is_not_folded_away(http: Http, browser: Browser) -> None:
+    """The advice for a code of the application's own is to read it."""
+    begin(http.engine, ADA)
+    append(http.engine, SagaEnded(status="failed", failure=Failure("boom", "No money is left.")))
+    trouble = browser.get(SAGA).html.partition("Why it failed")[2]
+    shown, _, folded = trouble.partition("<details>")
+    assert "Read its message." in shown
+    assert shown.index("No money is left.") < shown.index("Read its message.")
+    assert "No money is left." not in folded.partition("</details>")[0]
+
+
 def test_the_pages_of_a_failed_saga_and_of_its_handler_lead_to_each_other(
     http: Http, browser: Browser
 ) -> None:

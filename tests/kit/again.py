@@ -58,7 +58,7 @@ nodes:
 """
 TRIED = """
 name: tried
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   c: {workflow: refused, retry: {max_attempts: 3, base: 5s, on: [sold_out]}, catch: {code: child_failed, then: d}}
   d: {tool: lend, with: {what: tent}}
@@ -105,7 +105,7 @@ async def just_in_time(world: World, *, start: Any, patiently: Any) -> str:
 
 HANDLED = """
 name: handled
-on_failure: rollback
+on_failure: [rollback]
 failure_handler: {graph: told, with: {n: 1, lent: "${ctx.x.output?}"}}
 nodes:
   rest: {wait: {for: 1m}}
@@ -171,8 +171,9 @@ def of_tries(logs: Mapping[str, list[Entry]]) -> Iterator[str]:
             done = [one for one, end in zip(its, ends, strict=True) if end == "completed"]
             if len(set(done)) > 1:
                 yield f"{saga}: {slot} has started another child beside one that is done: {done}"
-            # One that was cancelled, or has failed, need not have heard of it.
-            if done and _end(entries) == "completed" and closed.get(slot) not in done:
+            # One that was cancelled, has failed, or was ended early by a node, need not have heard of it.
+            is_early = any(getattr(event, "ends", False) for entry in entries for event in entry.events)
+            if done and _end(entries) == "completed" and closed.get(slot) not in done and not is_early:
                 yield f"{saga}: {slot} does not have the result of its child {done[0]}"
 
 

@@ -273,10 +273,12 @@ async def _questions(world: World) -> str:
         ("approve", Answer(ask="0.approve", action="approve")),
         ("form", Answer(ask="0.form", action="submit", data={"n": 4})),
     ):
+        looks = 0
         while world.end(saga) is None:
             if any(one["node"] == node for one in (await shown(world, saga))["questions"]):
                 break
-            await until_something_happens(1)
+            looks += 1  # a wake that is lost is made good within an hour
+            await (until_something_happens(1) if looks < 200 else asyncio.sleep(30))
         for _ in range(2):
             await ask_unless_done(patiently(world, partial(_say, saga=saga, answer=answer)))
     return saga

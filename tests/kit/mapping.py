@@ -39,7 +39,7 @@ nodes:
     map: {over: [{n: 0, seconds: 0.2}, {n: 1, seconds: 3}, {n: 2, seconds: 3}, {n: 3, seconds: 3}], concurrency: 3, wait_for: any}
     tool: work
     with: {n: "${item.n}", seconds: "${item.seconds}"}
-  then: {tool: work, after: first, with: {n: "${ctx.first.output.succeeded}", seconds: 4}}
+  then: {tool: work, after: first, with: {n: "${ctx.first.output.not_begun}", seconds: 4}}
   some:
     map: {over: [1, 2, 3], tolerated_failures: "67%"}
     tool: refuse
@@ -51,7 +51,7 @@ output: ["${ctx.then.output.n}", "${ctx.told.output?.n}"]
 LATER = """
 name: loans-that-come-late
 input: {type: object}
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   all:
     map: {over: "${input.l}", concurrency: 8, wait_for: 3, rest: run}
@@ -64,7 +64,7 @@ LENDS = "name: one-loan\nnodes:\n  x: {tool: lend, with: {what: '${input.what}'}
 LENT = """
 name: many-loans
 input: {type: object}
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   first: {tool: lend, with: {what: hall}}
   all: {map: {over: "${input.l}", concurrency: 64}, workflow: one-loan, after: first, with: {what: "chair ${item}", rest: "${input.rest}"}}

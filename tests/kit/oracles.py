@@ -48,6 +48,7 @@ from baton.runtime.people.question_rows import PLACES_DAY
 from tests.kit.again import undone_and_done_again
 from tests.kit.asking import of_questions
 from tests.kit.calling import of_callbacks, unheard
+from tests.kit.deaths import of_deaths
 from tests.kit.links import of_links
 from tests.kit.process import FOREVER, Process
 from tests.kit.roles import Acknowledged, Act
@@ -100,7 +101,7 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{CALLBACKS}: {text}" for text in _unheard_callbacks(world, logs))
     yield from (f"{MONEY}: {text}" for text in _money(world, logs))
     yield from (f"{APPROVALS}: {text}" for text in _unapproved(world, logs))
-    yield from (f"{DEATHS}: {text}" for text in _deaths(world, logs))
+    yield from (f"{DEATHS}: {text}" for text in of_deaths(world, logs))
     yield from (f"{TOLD}: {text}" for text in (*_untold(world, logs), *of_notices(world)))
     yield from (f"{INBOX}: {text}" for text in _inbox(world, logs))
     yield from (f"{MODELS}: {text}" for text in of_requests(world, logs))
@@ -380,21 +381,3 @@ def _inbox(world: World, logs: Logs) -> Iterator[str]:
     held = world.budgets.read(Account(TENANT, USER, PLACES_DAY)).held
     if held > told or (held != told and not world.faults):
         yield f"{USER} was told of {told} open questions and has {held} places taken"
-
-
-def _deaths(world: World, logs: Logs) -> Iterator[str]:
-    """A revival names an invocation that died, or stood still; or one that could not give its lease back.
-
-    That is one that gave up, and whose take landed after that, or whose giving back had no answer either: the table refused
-    to free the lease, and took longer to append an entry than an invocation keeps for it (ADR 27 says how long that is).
-    """
-    for saga, entries in logs.items():
-        for event in events_in(entries):
-            process = world.processes.get(event.dead) if isinstance(event, Revived) else None
-            if process is None:
-                continue
-            is_stuck = process.has_failed and (
-                process.lost_leases or process.unanswered > 1 or process.was_slow
-            )
-            if not (process.is_dead or process.is_frozen or process.has_overrun or is_stuck):
-                yield f"{saga}: {process.id} is said to have died, and has not"

@@ -13,14 +13,14 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
 from baton.adapters.memory.notices import MemoryNotices
 from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import GaveUp
 from baton.errors import EngineFault, StoreUnavailable, Throttled
-from baton.ports import Head
+from baton.ports import Head, Record
 from tests.kit.faults import (
     CRASH_AFTER,
     CRASH_BEFORE,
@@ -182,8 +182,12 @@ class Process:
 
     async def _called(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         world, name = self.world, function.__name__
-        if name in ("append", "append_with_rows") and self.clock.now() >= self.leases.get(
-            str(args[0]), FOREVER
+        # The first entry is under no lease: any process that finds a head without a log makes the same one of it.
+        is_append = name in ("append", "append_with_rows")
+        if (
+            is_append
+            and cast("Record", args[1]).version > 1
+            and self.clock.now() >= self.leases.get(str(args[0]), FOREVER)
         ):
             world.stale.append(f"{self.id} asked for an append when its lease was over")
         if self._thaws_at:

@@ -7,6 +7,7 @@ never happened, and what stays is named.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -22,13 +23,13 @@ from baton.core.log.events import CancelRequested, Entry, Forked, SagaEnded, Ste
 from baton.core.log.state import item_of, node_of, slot_of
 from baton.core.log.undos import is_undo, undone_item
 from baton.errors import EngineFault, NotAllowedNow, UserError
-from baton.ports import Performer, StepContext
+from baton.ports import Performer, SagaRef, StepContext
 from baton.tools.define import Registry, Tool
 from tests.kit import world as worlds
 from tests.kit.bugs import replaced
 from tests.kit.corpus import Scenario
 from tests.kit.faults import Crash, Plan
-from tests.kit.process import Process, pause
+from tests.kit.process import FOREVER, Process, pause
 from tests.kit.roles import ToolsOf
 from tests.kit.toolbox import Books, make_registry
 from tests.kit.virtual import run_virtual
@@ -68,12 +69,15 @@ class Deeds:
         if self.places.index(place) + 1 == self.fails_at:
             raise StepFailure("sold_out", "there is none", kind="permanent", happened=False)
 
-    def acts(self, place: Place, key: str) -> None:
-        self.acted.setdefault(place, set()).add(key)
-        if key in self.gone:
+    def acts(self, place: Place, key: str, *, is_heard: bool = True) -> None:
+        """A service that honours keys answers a call from its records where it has done that before, also where it was taken back since.
+        `is_heard`: the worker that made the call takes in the answer, because its lease is not over.
+        """
+        if is_heard and key in self.gone:
             self.strange.append(f"taken for done, and was taken back: {place}")
-        if key not in self.back.get(place, ()):
+        if key not in self.acted.setdefault(place, set()):
             self.in_force.add(place)
+        self.acted[place].add(key)
 
     def is_done(self, place: Place) -> bool:
         """Whether it may have happened: it has, or its worker died in it."""
@@ -133,10 +137,15 @@ class _Noting:
         self._process.check()
         if acts:
             self._deeds.outputs[place] = result
-            self._deeds.acts(place, context.idempotency_key)
+            self._deeds.acts(place, context.idempotency_key, is_heard=self._is_heard(context))
         elif name == INVERSE:
             self._deeds.take_back(place, context.idempotency_key)
         return result
+
+    def _is_heard(self, context: StepContext) -> bool:
+        process, saga = self._process, str(SagaRef(context.tenant, context.saga))
+        is_over = process.clock.now() >= process.leases.get(saga, FOREVER)
+        return not is_over and process.lost_time_at == math.inf  # a clock that stood still says nothing
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import threading
 
 import pytest
 
@@ -42,6 +43,11 @@ REFUSALS = [
     (Refusal(429, "rate_limit_exceeded", late=True), "rate_limited"),
     (Refusal(503, message="no code but a number", late=True), "service_unavailable"),
     (Refusal(500, "something_new", late=True), "server_error"),
+    (Refusal(403, "insufficient_quota", type="invalid_request_error"), "quota_exceeded"),
+    (Refusal(500, "context_length_exceeded", type="server_error"), "context_exceeded"),
+    (Refusal(503, "content_filter"), "content_policy"),
+    (Refusal(402, "invalid_request_error"), "quota_exceeded"),
+    (Refusal(400, "invalid_request_error"), "bad_request"),
 ]  # fmt: skip
 
 
@@ -56,6 +62,23 @@ def test_a_refusal_has_the_code_of_the_matrix(refusal: Refusal, code: str, provi
     assert KEY not in found.message
 
 
+def test_a_code_that_many_refusals_share_says_less_than_the_status(provider: Served) -> None:
+    codes = {
+        401: "unauthorized",
+        403: "forbidden",
+        408: "timeout",
+        429: "rate_limited",
+        500: "server_error",
+        503: "service_unavailable",
+    }
+    generic, own = "invalid_request_error", "server_error"
+    for status, code in codes.items():
+        for said in ((generic, ""), ("", generic), (own, ""), (generic, "api_error")):
+            refusal = Refusal(status, said[0], type=said[1])
+            provider.script = lambda asked, one=refusal: one  # type: ignore[misc]  # bound here
+            assert failure(adapter_of(provider.url)).code == code, (status, said)
+
+
 def test_nothing_at_an_address_without_a_path_says_what_may_be_wrong_with_it(provider: Served) -> None:
     provider.script = lambda asked: Refusal(404, "model_not_found")
     bare = failure(models(f"openai={provider.url}", lambda _: KEY))
@@ -66,7 +89,7 @@ def test_nothing_at_an_address_without_a_path_says_what_may_be_wrong_with_it(pro
 
 BROKEN = [
     (Reply("text", fault="broken"), "invalid_response", "cannot be read"),
-    (Reply("text", fault="page"), "invalid_response", "it ended before"),
+    (Reply("text", fault="page"), "invalid_response", "a page"),
     (Reply("text", fault="packed"), "invalid_response", "answers compressed"),
     (Reply("text", fault="open"), "invalid_response", "it ended before"),
     (Reply("text", finish="error"), "invalid_response", "reason `error`"),
@@ -75,8 +98,6 @@ BROKEN = [
     (Reply(refusal="I cannot help with that."), "content_policy", "I cannot help"),
     (Reply(calls=[("", "{}")]), "invalid_response", "no name"),
     (Reply(calls=[("f", "")] * 129), "invalid_response", "more than 128 calls"),
-    (Reply("text", input=-1), "invalid_response", ">= 0"),
-    (Reply("text", input=1.5), "invalid_response", "Expected `int"),  # type: ignore[arg-type]  # on purpose
 ]
 
 
@@ -99,6 +120,21 @@ def test_a_provider_that_is_not_there_is_a_connection_that_failed() -> None:
     found = failure(adapter_of(f"http://127.0.0.1:{port}"))
     assert (found.code, found.status) == ("connection_failed", 0)
     assert not found.happened
+
+
+def test_a_connection_that_is_lost_after_the_request_may_have_been_billed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            one, _ = server.accept()
+            with one:
+                one.recv(65_536)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        found = failure(adapter_of(f"http://127.0.0.1:{server.getsockname()[1]}"))
+        thread.join()
+    assert (found.code, found.happened) == ("connection_failed", True)
 
 
 def test_a_provider_that_takes_no_connection_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ SILENT = """
 name: w
 nodes:
   a: {tool: trip.book, with: {what: hotel}}
-  b: {tool: trip.rent, with: {what: car}, after: a, on_failure: rollback}
+  b: {tool: trip.rent, with: {what: car}, after: a, on_failure: [rollback]}
 """
 CHARGE = """
 name: w
@@ -173,7 +173,7 @@ def test_a_call_of_an_agent_that_was_cut_off_is_made_again_with_its_own_argument
         )
         document = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   plan: {agent: {model: m, prompt: Go., tools: [trip.book]}}
   end: {tool: trip.fail, with: {after: 4}}
@@ -193,7 +193,7 @@ nodes:
 
 PAID = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: trip.book, with: {what: hotel}}
   b: {tool: trip.pay, with: {what: deposit}, after: a}

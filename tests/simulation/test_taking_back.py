@@ -21,12 +21,13 @@ from tests.kit.faults import (
     HANG,
     LATE,
     NO_ANSWER,
+    STALL,
     Chaos,
     Plan,
     scripted,
 )
 from tests.kit.lending import stops_with_its_round
-from tests.kit.taking_back import Undone, run
+from tests.kit.taking_back import Deeds, Undone, run
 from tests.kit.undo_bugs import the_step_that_failed_is_undone_too
 from tests.kit.verdict import run as judge
 
@@ -90,6 +91,30 @@ def test_whatever_happens_at_any_one_write_all_is_undone(scenario: Scenario) -> 
     for step, write, fate in points(scenario):
         found = run(scenario, step, step % 3, scripted((("write", write, fate),)))
         assert found.broken == (), f"step {step} fails, and write {write} meets {fate}"
+
+
+STALLED = {"fan": (9, 10), "rows": (9,), "thinks": (23,), "watched": (29,), "kids": (44,)}
+"""Writes in which a worker stands still beside a call that another worker makes again and takes back before it ends."""
+
+
+@pytest.mark.parametrize("name", STALLED)
+def test_a_call_that_ends_after_it_was_made_again_and_taken_back_does_nothing(name: str) -> None:
+    scenario = next(one for one in CORPUS if one.name == name)
+    step = whole(scenario).places
+    for write in STALLED[name]:
+        assert run(scenario, step, step % 3, scripted((("write", write, STALL),))).broken == ()
+
+
+def test_the_books_answer_a_known_key_and_name_what_is_done_with_one_that_was_taken_back() -> None:
+    deeds, place = Deeds(), ("saga", "a")
+    deeds.acts(place, "k")
+    deeds.take_back(place, "inverse")
+    deeds.acts(place, "k", is_heard=False)
+    assert (deeds.in_force, deeds.strange) == (set(), [])
+    deeds.acts(place, "k")
+    assert deeds.strange == ["taken for done, and was taken back: ('saga', 'a')"]
+    deeds.acts(place, "k2")
+    assert deeds.in_force == {place}
 
 
 def test_that_something_is_undone_that_never_happened_is_found() -> None:

@@ -14,7 +14,7 @@ from baton import StepFailure, tool
 from baton.core.log import events as ev
 from baton.core.log.undos import is_of_left
 from tests.kit.corpus import Scenario, start
-from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, FREEZE, NO_ANSWER, STALL, Plan, scripted
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, NO_ANSWER, Plan, scripted
 from tests.kit.process import pause
 from tests.kit.taking_back import INVERSE, Undone, run
 from tests.kit.undo_bugs import another_way_forgets_the_first
@@ -23,16 +23,10 @@ from tests.kit.world import World
 pytestmark = pytest.mark.simulation
 
 IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
-# A notice is sent while the second tool is called: the call of a worker that stalls there ends after the other worker's was taken back. A service
-# that honours keys answers it from its records, which these books have not.
-FATES = (
-    tuple(one for one in EVERYTHING if one not in (STALL, FREEZE))
-    if IS_ALL
-    else (CRASH_AFTER, CRASH_BEFORE, NO_ANSWER)
-)
+FATES = EVERYTHING if IS_ALL else (CRASH_AFTER, CRASH_BEFORE, NO_ANSWER)
 CHARGES = """
 name: charges
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: charge, failover: [{name: p, when: {code: service_unavailable}, then: {tool: charge_elsewhere}}]}
   b: {tool: refuse, after: a}

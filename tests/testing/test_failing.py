@@ -191,7 +191,7 @@ def test_a_run_can_be_that_of_a_deployment_that_asks_no_person() -> None:
 
 def test_a_step_that_never_began_made_no_attempt() -> None:
     result = run(
-        "name: it\non_failure: rollback\nnodes: {b: {tool: shop.flaky, with: {city: '${input.none}'}}}",
+        "name: it\non_failure: [rollback]\nnodes: {b: {tool: shop.flaky, with: {city: '${input.none}'}}}",
         tools=flaky(0),
     )
     assert (result.status, result.attempts("b")) == ("failed", 0)

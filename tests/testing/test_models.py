@@ -383,3 +383,11 @@ def test_no_call_of_an_answer_that_was_cut_off_is_made() -> None:
 def test_a_document_does_not_make_a_model_cheaper_whose_price_the_deployment_knows() -> None:
     free = of("Table 4.", more={"price": {"input": 0, "output": 0}})
     assert free.spent_usd == of("Table 4.").spent_usd > 0
+
+
+def test_a_model_answer_that_does_not_say_its_tokens_has_used_one_for_four_bytes() -> None:
+    document = "name: w\nnodes: {a: {model: {name: m, prompt: hi}}}\noutput: '${ctx.a.output}'"
+    said, unsaid = (
+        run(document, models=[one], tools=TOOLS) for one in ("x" * 40, ModelAnswer(text="x" * 40))
+    )
+    assert unsaid.tokens == said.tokens < 100

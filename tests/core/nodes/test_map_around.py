@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from baton.core.decide.handled import takes_failure
@@ -16,6 +17,7 @@ from tests.core.build import done, failed, ready
 from tests.core.nodes.maps import DO, map_of
 from tests.core.nodes.test_map import begun, outcome, settled
 from tests.core.strategies import ASK_USER
+from tests.core.undo_asking import asked
 
 UNDOES = replace(
     DO,
@@ -35,6 +37,28 @@ def test_what_items_have_done_is_undone_one_by_one_the_last_first() -> None:
     assert (step.slot, step.node.tool) == ("m#undo-1", "back")
     saga.go(done("m#undo-1"))
     assert status_of(saga.state) == "rolled_back"
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_an_item_in_doubt_makes_no_doubt_of_its_map(is_old: bool) -> None:
+    """Logs of before say of the map what they say of the item."""
+    saga = begun(map_of(UNDOES, at_once=2), [1, 2])
+    if is_old:
+        doubt = ev.Failure("timeout", "no answer", "m", doubt=True)
+        place = {
+            "node": "m",
+            "attempt": 1,
+            "failure": doubt,
+            "tool": "t",
+            "tool_version": "",
+            "schema_hash": "",
+        }
+        saga.put(ev.StepFailed(started_at=1, ended_at=2, **place))  # type: ignore[arg-type]
+    else:
+        settled(saga, done("m#0", 10))
+        settled(saga, failed("m#1", "timeout", "permanent"))
+        assert asked(saga) == ["m#undo-1"]
+    assert saga.state.undo.doubtful == ()
 
 
 def test_where_the_rules_have_no_rollback_nothing_is_undone() -> None:

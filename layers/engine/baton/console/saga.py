@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
+
+from markupsafe import escape
 
 from baton.console.acting import ENDED, done, pace, possible
 from baton.console.drawing import became, draw
 from baton.console.graphs import BESIDE, workflow_of
-from baton.console.rendering import milliseconds, part, span
+from baton.console.rendering import milliseconds, part, pretty, span, words
 from baton.console.shell import commands, printing
 from baton.console.visits import Answer, Download, Html, Unchanged, Visit, tag_of
 from baton.core.graph.inner import name_of, starter_of
 from baton.errors import NotFound, UserError
 from baton.words.event_words import EventWords
 
+dumps = partial(json.dumps, ensure_ascii=False)
 _ENTRIES: Final = "50"
 _FULL: Final = "full"
 _TAG: Final = re.compile(rf'"log-(?P<after>[0-9]{{1,9}})-(?P<last>[0-9]{{1,9}}|{_FULL})"')
 """Of a page of the log: where it begins, and the newest entry that it has; a full one never changes."""
 _SHORT: Final = 100  # entries that a page reads besides what it must
-MOST_DOWNLOADED: Final = 4_000_000  # characters; Lambda answers with 6 MB, and quotes the JSON
+MOST_DOWNLOADED: Final = (
+    5_000_000  # bytes, as they are quoted in the answer of Lambda, which has at most 6 MB
+)
+_ROOM: Final = 2_000_000  # the same of the events on a page of the log
+_MOST_SAID, _MOST_DATA, _AROUND = (
+    400,
+    2_000,
+    400,
+)  # characters of an event's sentence, of its data, and of the HTML around them
 
 
 async def show(visit: Visit) -> Answer:
@@ -76,15 +88,17 @@ async def log(visit: Visit) -> Answer:
     ):
         return Unchanged()
     page = await visit.call("listEvents", {"saga": saga}, {"after": after, "limit": _ENTRIES})
-    said = EventWords()
-    # What an event says may depend on those before it.
-    entries = [(one, [(event, sentence(said, event)) for event in one["events"]]) for one in page["entries"]]
+    entries = _fitting(page["entries"])
+    if len(entries) < len(page["entries"]):
+        kept = page["entries"][: len(entries)]
+        page = {"entries": kept, "next": kept[-1]["version"]}
     # The last entry of a page brings the link to the next one: that page is made anew, once.
     is_more = bool(last) and page["next"] is None and int(last) > int(after)
     newest = page["entries"][-1]["version"] if page["entries"] else after
     data = {
         "saga": saga,
         "entries": [one for one in entries if one[0]["version"] > int(last)] if is_more else entries,
+        "most": _MOST_SAID,
         "is_more": is_more,
         "next": page["next"],
         "after": after,
@@ -95,14 +109,34 @@ async def log(visit: Visit) -> Answer:
     return Html(template="log.html", title=f"Log of {saga}", data=data, tag=tag, adds=adds)
 
 
+def _fitting(
+    entries: Sequence[Mapping[str, Any]],
+) -> list[tuple[Mapping[str, Any], list[tuple[Any, str, str]], int]]:
+    """The entries that a page has room for, at least one: its events, each with its sentence and its data, and how many it has left out."""
+    said, room, found = EventWords(), _ROOM, list[tuple[Mapping[str, Any], list[tuple[Any, str, str]], int]]()
+    for one in entries:
+        events = list[tuple[Any, str, str]]()
+        for event in one["events"]:
+            # What an event says may depend on those before it.
+            shown = sentence(said, event), words(pretty(event), _MOST_DATA)
+            room -= _AROUND + sum(len(dumps(str(escape(text)))) for text in (shown[0][:_MOST_SAID], shown[1]))
+            if room < 0:
+                break
+            events.append((event, *shown))
+        if room < 0 and found:
+            break
+        found.append((one, events, len(one["events"]) - len(events)))
+    return found
+
+
 def sentence(said: EventWords, event: Mapping[str, Any]) -> str:
     """What an event says, and how long it took; nothing for one whose kind says all."""
-    words = said.of(event)
-    if words is None and (failure := event.get("failure")):
-        words = f"{failure.get('code')}: {failure.get('message')}", frozenset()
+    told = said.of(event)
+    if told is None and (failure := event.get("failure")):
+        told = f"{failure.get('code')}: {failure.get('message')}", frozenset()
     begin, end = milliseconds(event.get("started_at")), milliseconds(event.get("ended_at"))
     took = [span(end - begin)] if begin and end and end >= begin else []
-    return ", ".join([*([words[0]] if words else []), *took])
+    return ", ".join([*([told[0]] if told else []), *took])
 
 
 async def entry(visit: Visit) -> Html:
@@ -131,7 +165,8 @@ async def download(visit: Visit) -> Download:
     while True:
         page = await visit.call("listEvents", {"saga": saga}, {"after": after, "limit": "200"})
         for one in page["entries"]:
-            room -= len(json.dumps(one))
+            text = json.dumps(one, ensure_ascii=False, indent=1)
+            room -= len(dumps(text).encode()) + 2 * text.count("\n")  # it stands two levels deeper
             if entries and room < 0:
                 more = entries[-1]["version"]
                 break

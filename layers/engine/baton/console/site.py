@@ -5,6 +5,7 @@ The pages are in pages.py; signing in is in signing.py.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -31,6 +32,7 @@ from baton.errors import EngineFault, NotFound, UserError
 from baton.ports import Clock, Entropy
 
 logger = logging.getLogger("baton.console")
+_MOST_ANSWERED: Final = 6_000_000  # bytes of a body as Lambda quotes it
 _HTML: Final = "text/html; charset=utf-8"
 
 
@@ -124,7 +126,8 @@ class Site:
         if isinstance(page, Download):
             name = re.sub(r"[^A-Za-z0-9_.-]", "_", page.name)
             kept = {"content-type": page.kind, "content-disposition": f'attachment; filename="{name}"'}
-            return answer(200, page.body, HEADERS | kept)
+            sent = answer(200, page.body, HEADERS | kept)
+            return sent if _fits(sent) else self._show(_TOO_LARGE, session, call, event)
         if isinstance(page, Unchanged) or (page.tag and _seen(event) == page.tag):
             return answer(304, "", HEADERS)
         common = {
@@ -142,10 +145,27 @@ class Site:
         if page.adds:
             kept |= {"hx-retarget": f"#{page.adds}", "hx-reswap": "beforeend"}
         is_part = page.tag and header(event, "hx-request")
-        return answer(page.status, rendering.live_part(html) if is_part else html, kept)
+        shown = answer(page.status, rendering.live_part(html) if is_part else html, kept)
+        return shown if _fits(shown) else self._show(_TOO_LARGE, session, call, event)
 
 
 _NO_DETAIL: Final = {"detail": "Nothing is known of what you asked for. Try it again.", "problems": ()}
+_TOO_LARGE: Final = Html(
+    template="error.html",
+    title="This page is too large to be sent",
+    data={"detail": "An answer has at most 6 MB. Look at a part of it, or ask `baton`.", "problems": ()},
+    status=500,
+)
+
+
+def _fits(shown: Mapping[str, Any]) -> bool:
+    """Whether Lambda can answer so: of more, its caller gets a bare 500."""
+    body = shown["body"]
+    return (
+        len(body) * 6 < _MOST_ANSWERED or len(json.dumps(body, ensure_ascii=False).encode()) < _MOST_ANSWERED
+    )
+
+
 Handler = Callable[[Visit], Awaitable[Answer]]
 
 

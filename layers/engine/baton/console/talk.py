@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from baton.console.rendering import milliseconds
-from baton.core.log.agents import is_turn
+from baton.core.log.agents import is_turn, item_words
 from baton.core.log.references import PERIOD, SCHEME
 from baton.core.money import MICRO
 
@@ -27,7 +27,7 @@ class Stored:
 
 @dataclass(slots=True)
 class Called:
-    """A call that the model asked for. result: None as long as there is none; failure: in its place."""
+    """A call that the model asked for. result: None as long as there is none; failure, repeats: in its place, the call whose result it got."""
 
     tool: str
     arguments: Any
@@ -35,6 +35,7 @@ class Called:
     failure: Mapping[str, Any] | None = None
     took: int | None = None
     version: int = 0
+    repeats: str = ""
 
 
 @dataclass(slots=True)
@@ -145,6 +146,7 @@ def _take(talk: Talk, event: Mapping[str, Any], version: int, reader: _Reader) -
             call = _call(talk, str(one["item"]))
             call.tool = str(one.get("tool") or call.tool)
             call.failure = one.get("failure") or call.failure
+            call.repeats = item_words(str(one.get("repeats") or ""))
             call.version = call.version or version
     elif item := str(event.get("item") or ""):
         if is_turn(item):

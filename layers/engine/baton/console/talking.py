@@ -102,6 +102,7 @@ async def conversations(visit: Visit) -> Answer:
         "is_new": shown.is_new,
         "is_whole": shown.low == 0 and shown.high >= shown.whole,
         "is_last": shown.high >= shown.whole,
+        "is_over": shown.high >= shown.whole and view["status"] in ENDED,
         "most": _most(talks),
         "orders": (("new", "Newest first", shown.is_new), ("old", "From the beginning", not shown.is_new)),
         "there": there,

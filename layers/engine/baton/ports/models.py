@@ -47,8 +47,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     `messages` are those of the chat completions API: objects with `role` (system, user, assistant, tool), `content`,
     `tool_calls` and `tool_call_id`; equal beginnings are sent as equal bytes. `schema`: the JSON Schema of the answer, which
-    is then JSON text. `most_output` tokens, reasoning inside, are generated at most (0: the model's own limit). `until`: when
-    the answer has to be there, whatever the stream does, in epoch milliseconds (0: in ten minutes). `key` names the request:
+    is then JSON text. `most_output` tokens, reasoning inside, are generated at most (0: the model's own limit), and `most_input` are
+    read at most, as its caller has reckoned (0: not reckoned). `until`: when the answer has to be there, whatever the stream does, in epoch milliseconds (0: in ten minutes). `key` names the request:
     a repetition has the same. `draft`: where the adapter says how its text can be read while it comes. `traceparent`: the
     trace that it belongs to; the provider is not told. `token`: what a request in the background carries, so that it is known
     again when it is over.
@@ -59,6 +59,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[ToolOffer, ...] = ()
     schema: Any = None
     most_output: int = 0
+    most_input: int = 0
     temperature: float | None = None
     until: int = 0
     key: str = ""
@@ -68,7 +69,10 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer. `finish` is `stop`, `calls` or `length`; `model` the one that has answered, as the provider names it."""
+    """One answer. `finish` is `stop`, `calls` or `length`; `model` the one that has answered, as the provider names it.
+
+    `usage` without tokens is not said, and counts as the most that the request can have used.
+    """
 
     text: str = ""
     calls: tuple[ModelCall, ...] = ()

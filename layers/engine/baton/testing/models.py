@@ -14,6 +14,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from msgspec.structs import replace
+
 from baton.core.conditions.examples import example_of
 from baton.core.expressions.spelling import hinted, nearest
 from baton.core.log.state import node_of
@@ -251,7 +253,10 @@ def _answer(node: str, said: Any, request: ModelRequest, names: Mapping[str, str
     if isinstance(said, BaseException):
         raise said
     if isinstance(said, ModelAnswer):
-        return said
+        if said.usage.input or said.usage.output:
+            return said
+        written = len(said.text) + sum(len(one.name) + len(one.arguments) for one in said.calls)
+        return replace(said, usage=_usage(request, written))
     if said is None:
         raise ValueError(f"the script of `{node}` gives None; write text, a value, call(…) or an exception")
     wanted = [said] if isinstance(said, Wanted) else said

@@ -13,7 +13,7 @@ from baton.errors import EngineFault
 from baton.runtime.engine.parts import Engine
 from baton.runtime.engine.request import Caller
 from baton.runtime.service import Service
-from baton.runtime.triggers.event_desk import LATER, REFUSED
+from baton.runtime.triggers.event_desk import LATER, REFUSED, complaint
 
 USER = "eventbridge"
 """Who signals, in the log."""
@@ -55,5 +55,5 @@ async def take_in(
     outcomes = await desk.take(event)
     left = [one for one in outcomes if one["did"] in (LATER, REFUSED)]
     if left:
-        raise NotTaken(f"event {event['id']} of {event['source']}: {left[0]['workflow']}: {left[0]['why']}")
+        raise NotTaken(f"event {event['id']} of {event['source']}: {complaint(left[0])}")
     return outcomes

@@ -61,7 +61,7 @@ class DeployedModels:
 
             exchange = await self._opened()
             return await exchange.ask(
-                profile, credential, body_of(request, model), request.key, request.draft
+                profile, credential, body_of(request, model), request.key, request.draft, request.most_input
             )
 
         return await self._in_time(profile, request.until, ask)

@@ -24,7 +24,13 @@ _TOO_LONG: Final = re.compile(
     r"context.?(length|window|size)|maximum.{0,20}(context|tokens)|too (long|many (input )?tokens)|exceeds?.{0,40}tokens",
     re.IGNORECASE,
 )
+_DECIDES: Final = frozenset({401, 403, 408, 429})
+"""Statuses, besides those from 500 on, that say more than a code which many refusals share."""
+_GENERIC: Final = frozenset(
+    {"bad_request", "invalid_input", "client_error", "server_error", "tool_error", "unknown"}
+)
 _PAYMENT_REQUIRED, _NOT_FOUND, _TOO_LARGE, _REFUSED = 402, 404, 413, frozenset({400, 413, 422})
+_OWN_FAULT: Final = 500
 
 
 def failure_of(error: Exception, profile: Profile, model: str, credential: str) -> StepFailure:
@@ -76,6 +82,8 @@ def _code(error: Exception, known: str, status: int, said: str) -> str:
         return "context_exceeded"
     if isinstance(error, openai.APIStatusError) and 300 <= status < 400:
         return "resource_moved"  # redirects are not followed: a credential is for one host
+    if known in _GENERIC and (status in _DECIDES or status >= _OWN_FAULT):
+        return code_of_status(status)
     if known in ("unknown", "tool_error"):  # an error inside of an answer that had begun
         return code_of_status(status) or "server_error"
     return known
@@ -83,9 +91,16 @@ def _code(error: Exception, known: str, status: int, said: str) -> str:
 
 def _number(error: Exception) -> int:
     """A status in the place of a code, as some providers send it inside of an answer."""
-    found = getattr(error, "code", None)
-    text = str(found)
-    return int(text) if len(text) == 3 and text.isdecimal() and 400 <= int(text) <= 599 else 0
+    body: Any = getattr(error, "body", None)
+    inner = body if isinstance(body, Mapping) else {}
+    for found in (
+        getattr(error, "code", None),
+        *(inner.get(name) for name in ("code", "status", "status_code")),
+    ):
+        text = str(found)
+        if len(text) == 3 and text.isdecimal() and 400 <= int(text) <= 599:
+            return int(text)
+    return 0
 
 
 def _said(error: Exception) -> str:

@@ -18,11 +18,13 @@ import openai
 
 from baton.adapters.models.answers import Collected
 from baton.adapters.models.failing import failure_of
+from baton.adapters.models.forms import as_stream, error_in
 from baton.adapters.models.profiles import Profile
 from baton.core.version import VERSION
 from baton.ports import StepFailure
 from baton.ports.models import Draft, ModelAnswer
 
+_CHAT: Final = "/chat/completions"
 _CONNECT_S: Final = 5.0
 # As for std.http: a process that was frozen for minutes must not send into a connection that is long closed.
 _IDLE_S: Final = 2.0
@@ -41,7 +43,9 @@ _SENT: Final = frozenset(
         "transfer-encoding",
     }
 )
+_LOST: Final = (httpx2.ReadError, httpx2.ReadTimeout, httpx2.RemoteProtocolError)  # after all was sent
 _UNCERTAIN: Final = frozenset({"connection_failed", "invalid_response"})
+_REDIRECTS: Final = 300
 _USER_AGENT: Final = f"Baton/{VERSION}"
 
 
@@ -58,15 +62,22 @@ class OpenAIExchange:
         self._clients: dict[str, openai.AsyncOpenAI] = {}
 
     async def ask(
-        self, profile: Profile, credential: str, body: Mapping[str, Any], key: str, draft: Draft | None = None
+        self,
+        profile: Profile,
+        credential: str,
+        body: Mapping[str, Any],
+        key: str,
+        draft: Draft | None = None,
+        most_input: int = 0,
     ) -> ModelAnswer:
         """Asks once; the text can be read off the `draft` meanwhile. Raises `StepFailure`; one of 401 says that the credential was refused."""
-        collected = Collected(profile.host, body)
+        collected = Collected(profile.host, body, most_input)
         if draft is not None:
             draft.read = collected.text
+        retry = ""
         try:
             stream = await self._client(profile).post(
-                "/chat/completions",
+                _CHAT,
                 body=body,
                 options={"headers": _headers(credential, key)},
                 cast_to=object,
@@ -74,11 +85,17 @@ class OpenAIExchange:
                 stream_cls=openai.AsyncStream[object],
             )
             async with stream:
+                retry = stream.response.headers.get("retry-after", "")[:100]
                 async for part in stream:
+                    if (said := error_in(part)) is not None:
+                        raise openai.APIError(str(said["message"]), stream.response.request, body=said)
                     collected.take(part)
         except (openai.OpenAIError, httpx2.HTTPError, ValueError, RecursionError) as error:
             failure = failure_of(error, profile, str(body["model"]), credential)
-            failure.happened = collected.has_begun  # an answer that breaks off is billed
+            failure.retry_after = failure.retry_after or retry
+            # An answer that breaks off is billed, and so may be one that the provider was about to give.
+            cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
+            failure.happened = collected.has_begun or bool(failure.happened) or isinstance(cause, _LOST)
             raise failure from None
         return collected.answer()
 
@@ -173,17 +190,23 @@ class _Held(httpx2.AsyncHTTPTransport):
             raise StepFailure(
                 "invalid_response", f"{request.url.host} answers compressed, which was not asked for"
             )
-        answer.stream = _Bounded(answer.stream, request.url.host)
+        is_chat = answer.status_code < _REDIRECTS and request.url.path.endswith(_CHAT)
+        answer.stream = _Bounded(answer.stream, request.url.host, is_chat=is_chat)
         return answer
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """Raises `StepFailure` when there is more of it than may be."""
+    """Raises `StepFailure` when there is more of it than may be. `is_chat`: it is read as a stream, whatever has come."""
 
-    def __init__(self, inner: Any, host: str) -> None:
-        self._inner, self._left, self._host = inner, _MOST_BYTES, host
+    def __init__(self, inner: Any, host: str, *, is_chat: bool) -> None:
+        self._inner, self._left, self._host, self._is_chat = inner, _MOST_BYTES, host, is_chat
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        parts = self._parts()
+        async for part in as_stream(parts, self._host) if self._is_chat else parts:
+            yield part
+
+    async def _parts(self) -> AsyncIterator[bytes]:
         async for part in self._inner:
             self._left -= len(part)
             if self._left < 0:

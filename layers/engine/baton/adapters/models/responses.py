@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from baton.adapters.models.requests import is_enforced
+from baton.adapters.models.usage_said import UsageSaid
 from baton.core.models.usage import Usage
 from baton.ports.models import CALLS, LENGTH, STOP, ModelAnswer, ModelCall, ModelFailure, ModelRequest
 
@@ -17,7 +18,6 @@ _MARK: Final = "baton"  # the key of what a request carries; behind the first pa
 _MOST_VALUE, _MOST_PARTS = 512, 8  # characters of a value of the metadata, and values
 _UNDER_WAY: Final = frozenset({"queued", "in_progress"})
 _FAILURES: Final = {"rate_limit_exceeded": "rate_limited", "context_length_exceeded": "context_exceeded"}
-_Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class _Content(msgspec.Struct):
@@ -40,21 +40,6 @@ class _Why(msgspec.Struct):
     reason: str | None = None
 
 
-class _OfInput(msgspec.Struct):
-    cached_tokens: _Count | None = None
-
-
-class _OfOutput(msgspec.Struct):
-    reasoning_tokens: _Count | None = None
-
-
-class _Usage(msgspec.Struct):
-    input_tokens: _Count = 0
-    output_tokens: _Count = 0
-    input_tokens_details: _OfInput | None = None
-    output_tokens_details: _OfOutput | None = None
-
-
 class Found(msgspec.Struct):
     """A response, as far as it is read."""
 
@@ -62,7 +47,7 @@ class Found(msgspec.Struct):
     status: str
     model: str = ""
     output: list[_Item] | None = None
-    usage: _Usage | None = None
+    usage: Any = None
     error: _Why | None = None
     incomplete_details: _Why | None = None
     metadata: dict[str, str] | None = None
@@ -140,10 +125,9 @@ def answer_of(found: Found, host: str) -> ModelAnswer:
         raise ModelFailure("content_policy", f"the model refuses to answer: {refusal[:500]}", usage)
     text = "".join(part.text or "" for part in said)
     calls = tuple(_call(item, host, usage) for item in found.output or () if item.type == "function_call")
-    if usage is None:  # the most that it can be: no token is shorter than a byte
-        raise _unreadable(host, "it does not say what it has used", None)
     finish = LENGTH if is_cut else CALLS if calls else STOP
-    return ModelAnswer(text=text, calls=calls, finish=finish, usage=usage, model=found.model, id=found.id)
+    used = usage or Usage()  # what was held for it stays spent
+    return ModelAnswer(text=text, calls=calls, finish=finish, usage=used, model=found.model, id=found.id)
 
 
 def _names() -> Iterable[str]:
@@ -178,16 +162,13 @@ def _call(item: _Item, host: str, usage: Usage | None) -> ModelCall:
 
 
 def _used(found: Found) -> Usage | None:
-    used = found.usage
-    if used is None:
-        return None
-    return Usage(
-        model=found.model,
-        input=used.input_tokens,
-        cached=(used.input_tokens_details or _OfInput()).cached_tokens or 0,
-        output=used.output_tokens,
-        reasoning=(used.output_tokens_details or _OfOutput()).reasoning_tokens or 0,
-    )
+    """What was used; None where the response does not say all of it."""
+    said = UsageSaid()
+    said.see(found.usage)
+    written = [part.text or part.refusal for item in found.output or () for part in item.content or ()]
+    is_empty = not any(written) and not any(item.type == "function_call" for item in found.output or ())
+    used = said.usage(found.model, 0, 0, is_empty=is_empty)
+    return used if used.input and (used.output or is_empty) else None
 
 
 def _unreadable(host: str, why: str, usage: Usage | None) -> ModelFailure:

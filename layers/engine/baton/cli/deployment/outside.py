@@ -8,7 +8,6 @@ import click
 
 from baton.cli.terminal.shared import Shared, console, json_option, print_json
 from baton.cli.terminal.values import read_value
-from baton.client.exits import REFUSED, Failed
 
 
 @click.command("send-events", short_help="Send events from outside to the rules of workflows.")
@@ -31,14 +30,6 @@ def send_events(shared: Shared, events: str, as_json: bool) -> None:
         for event in answer["events"]:
             for line in _lines(event):
                 console().print(line, markup=False, highlight=False)
-    refused = [
-        one
-        for event in answer["events"]
-        for one in (*event["outcomes"], *event["errors"])
-        if _is_refused(one)
-    ]
-    if refused:
-        raise Failed(REFUSED, f"{len(refused)} refused: see above")
 
 
 def _carried(value: Any) -> Any:
@@ -49,14 +40,8 @@ def _carried(value: Any) -> Any:
     return cloud_event(entry) if isinstance(entry, dict) and "detail-type" in entry else value
 
 
-def _is_refused(one: dict[str, Any]) -> bool:
-    return "did" not in one or one["did"] == "refused"
-
-
 def _lines(event: dict[str, Any]) -> list[str]:
     named = event["id"] or "an event without id"
-    if event["errors"]:
-        return [f"{named}  refused at {one['path'] or '/'}: {one['message']}" for one in event["errors"]]
     if not event["outcomes"]:
         return [f"{named}  no rule is for it"]
     return [f"{named}  {_line(one)}" for one in event["outcomes"]]

@@ -36,7 +36,8 @@ class RunStep(Struct, frozen=True):
     `approved`: the digests of the calls that people have approved; `risk`: the document's own rules, if it has any.
     `decided`: the claim of the attempt about which a person has said that it has not happened, or what came of it
     (`given`). `digest` names the call, where a model may plan an equal one. `correction`: what was wrong about the last answer of a
-    model. `cap`: what the whole saga may cost by its document, and `tokens`: what its models may read and write. `undoes`: it takes back what another step has done. `generation`: how
+    model. `cap`: what the whole saga may cost by its document, and `tokens`: what its models may read and write; `shares`: its graph starts sagas, which
+    share these limits. `undoes`: it takes back what another step has done. `generation`: how
     often what it does was undone before. `within_ms`: the attempt may last no longer, whatever its timeout; 0: as long as that says.
     """
 
@@ -58,6 +59,7 @@ class RunStep(Struct, frozen=True):
     correction: str = ""
     cap: Cap | None = None
     tokens: Cap | None = None
+    shares: bool = False
     undoes: bool = False
     generation: int = 0
     within_ms: int = 0

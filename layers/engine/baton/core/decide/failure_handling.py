@@ -16,7 +16,7 @@ from baton.core.decide.context import EvaluationContext
 from baton.core.decide.transitions import caught, is_handled
 from baton.core.expressions import ExpressionError
 from baton.core.failures import quoted
-from baton.core.failures.codes import class_of, told
+from baton.core.failures.codes import PERMANENT, class_of, told
 from baton.core.failures.defects import DEFECTS, INPUT_INVALID
 from baton.core.failures.failover import Context, Policy, first_match
 from baton.core.failures.policy import ASK, Change, PolicyEntry, Rules
@@ -35,6 +35,7 @@ from baton.core.sizes import excess_of
 
 # Bytes of what a policy puts in place of arguments: the state holds it until the step is done.
 MOST_ARGUMENTS = 32_768
+LONGEST_TOLD = 2_000
 
 
 def handle_failure(
@@ -76,7 +77,7 @@ def handle_failure(
     if above:
         entry = _above(entry, above)
     else:
-        policy, arguments, broken = _policy(context, node, failing, class_, names=is_bug)
+        policy, arguments, broken = _policy(context, node, failing, class_, entry.kind, names=is_bug)
     at = Situation(
         entry=entry,
         history=failing.history,
@@ -121,21 +122,21 @@ def handle_failure(
         ask=ask,
         severity=entry.severity if strategy.parks else "",
         look=step.look,
+        message="" if policy is None else policy.message[:LONGEST_TOLD],
         build=context.program.build if is_bug and strategy.parks else "",
     )
     if step.hint == SUGGEST and node.replan is not None:
         yield ev.ReplanBegan(node=name, iteration=iteration, until=now + node.replan.within_ms)
     if ask is None:
+        if policy is not None and policy.message:
+            yield ev.NoticeDue(notice=_told(context, policy, failing, now))
         return
     # The incident of a defect that other code has not mended is open already.
     if not (is_bug and strategy.parks and failing.incident == failure.code):
         yield ev.NoticeDue(notice=_notice(context, strategy, entry, ask, failure, now))
-    if strategy.parks and is_bug:
-        yield ev.Parked(
-            code=strategy.parks, message=ask.message, node=name, at=now, build=context.program.build
-        )
-    elif strategy.parks:
-        yield ev.Parked(code=strategy.parks, message=ask.message, node=name)
+    if strategy.parks:
+        parked = ev.Parked(code=strategy.parks, message=ask.message, node=name)
+        yield replace(parked, at=now, build=context.program.build) if is_bug else parked
 
 
 def is_defect(context: EvaluationContext, node: Node, failure: ev.Failure) -> bool:
@@ -204,14 +205,22 @@ def _earliest(failure: ev.Failure, now: int) -> int:
 
 
 def _policy(
-    context: EvaluationContext, node: Node, failing: Failing, class_: str, *, names: bool = False
+    context: EvaluationContext,
+    node: Node,
+    failing: Failing,
+    class_: str,
+    kind: str = "",
+    *,
+    names: bool = False,
 ) -> tuple[Policy | None, dict[str, Any], tuple[str, ...]]:
     """The failover policy that fits, with what it puts in place of arguments; and what broke in those that do not.
 
-    One whose condition or `with` breaks does not fit: a policy must not hide the failure that it is about. `names`: only those that
-    name its code.
+    One whose condition or `with` breaks does not fit: a policy must not hide the failure that it is about. Nor does one for
+    all failures that tries again what is permanent; `kind`: the class that rules have made of `class_`. `names`: only those that name its code.
     """
     rest = context.program.failover.get(node.name, ())
+    if rest and (kind or class_) == PERMANENT:
+        rest = tuple(one for one in rest if one[0].when.is_named or not of(one[0].then.strategy).repeats)
     if names:
         rest = tuple(one for one in rest if failing.failure.code in one[0].when.codes)
     is_part = context.program.keeps_failure(context.slot) and not context.program.is_one_of_many(context.slot)
@@ -268,7 +277,7 @@ def _ask(
     return ev.Ask(
         id=f"{context.state.lineage.branch}.{context.slot}.{failing.attempts}{strategy.suffix}",
         kind=entry.question,
-        message=f"{message or told(failure.code).says} ({failure.code}: {failure.message})"[:2_000],
+        message=f"{message or told(failure.code).says} ({failure.code}: {failure.message})"[:LONGEST_TOLD],
         options=tuple(ACTIONS),
         expires_at=now + strategy.lasts_ms if strategy.lasts_ms else 0,
         severity="" if entry.severity == own else entry.severity,
@@ -287,6 +296,20 @@ def _escalation(entry: PolicyEntry, code: str, now: int) -> tuple[Escalation, ..
     # A rule for many failures may be about one of those after which only a person can say that it is tried again.
     is_given = steps[-1].decide == TRY_AGAIN and is_for_a_person(entry.question, code)
     return (*steps[:-1], replace(steps[-1], decide=GIVE_UP)) if is_given else steps
+
+
+def _told(context: EvaluationContext, policy: Policy, failing: Failing, now: int) -> ev.Notice:
+    """What the saga's user is told of a policy that asks no person."""
+    state, failure = context.state, failing.failure
+    return ev.Notice(
+        key=f"{state.origin.saga}/{state.lineage.branch}.{context.slot}.{failing.attempts}.policy",
+        to=STARTER,
+        code=failure.code,
+        message=policy.message[:LONGEST_TOLD],
+        severity=severity_of(failure.code, failure.kind),
+        node=node_of(context.slot)[0],
+        at=now,
+    )
 
 
 def _notice(

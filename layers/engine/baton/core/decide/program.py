@@ -90,6 +90,8 @@ class Program:
         """The tools that a model may plan calls of: what they gave once is not asked for again."""
         self.undoes = any(node.undoes for node in graph.nodes)
         """Whether something undoes what one of its steps does."""
+        self.shares = graph.handler is not None or any(node.work.workflow for node in graph.nodes)
+        """Whether it starts sagas, which share its limits of money."""
         self.has_late = any(node.each is not None and node.each.rest == "beside" for node in graph.nodes)
         """Whether one of its maps goes on while its items run."""
         self.has_rounds = any(node.loop is not None for node in graph.nodes)

@@ -48,6 +48,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
             digest=digest,
             cap=cap,
             tokens=tokens,
+            shares=builder.program.shares,
             generation=generation,
         )
     return RunStep(
@@ -69,6 +70,7 @@ def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> Ru
         correction=failing.correction,
         cap=cap,
         tokens=tokens,
+        shares=builder.program.shares,
         generation=generation,
     )
 

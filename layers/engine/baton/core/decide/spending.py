@@ -10,11 +10,14 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from baton.core.failures.strategies.base import ON_CALL
-from baton.core.graph.graph import Node
+from baton.core.graph.graph import Cap, Node
 from baton.core.limits import DAY_MS, Limits
 from baton.core.log import events as ev
+from baton.core.log.folding.workflow_limits import SAGA, TERMINATE, failure_of
+from baton.core.log.records import SharedLimit
 from baton.core.log.state import State
 from baton.core.money import amount_of, dollars, micro_dollars
 
@@ -71,8 +74,11 @@ def end_of(day: int) -> int:
 
 
 def total_of(state: State, terms: SpendingLimits) -> int:
-    """What the saga may spend in all; 0: any amount."""
-    return max(state.money.budget, terms.saga) if terms.saga else 0
+    """What the saga may spend in all, with the sagas above and below it; 0: any amount."""
+    if not terms.saga:
+        return 0
+    above = (one.most for one in state.origin.shared_limits if one.node is None)
+    return max(state.money.budget, terms.saga, *above)
 
 
 def afresh(state: State, terms: SpendingLimits) -> int:
@@ -226,3 +232,71 @@ def shown(day: int) -> str:
 
 def _is_over(spent: int, limit: int, terms: SpendingLimits) -> bool:
     return spent * 100 >= limit * terms.warn_percent
+
+
+# ---- a saga and those below it
+
+
+def limits_at(
+    state: State, node: Node | None, of_saga: Cap | None, terms: SpendingLimits, day: int, *, shares: bool
+) -> tuple[SharedLimit, ...]:
+    """The limits that hold what `node` of a saga spends, or what the sagas spend that are started there, the nearest first.
+
+    `of_saga`: the limit that its document gives for the whole saga. `shares`: its graph can start sagas. A saga that cannot, and has none
+    above it, has no account: its limits are arithmetic on its log. `day`: until when an account of its own is kept.
+    """
+    above, saga = state.origin.shared_limits, state.origin.saga
+    found: list[SharedLimit] = []
+    if shares:
+        if node is not None and node.work.workflow and (cap := _ends(node.limits.get("cost"))):
+            found.append(SharedLimit(saga=saga, node=node.name, most=cap.most, day=day))
+        if cap := _ends(of_saga):
+            found.append(SharedLimit(saga=saga, node=SAGA, most=cap.most, day=day))
+    total = total_of(state, terms)
+    for one in above:
+        if one.node is not None:
+            found.append(one)
+        elif total:
+            found.append(replace(one, most=total))  # as it is now: a person or an operator may have raised it
+    if shares and total and not state.origin.depth:
+        found.append(SharedLimit(saga=saga, most=total, day=day))
+    return tuple(found)
+
+
+def kept_until(state: State, limits: Limits) -> int:
+    """The UTC day until which an account of the saga is kept: it and one of its children have then ended."""
+    return day_of(state.origin.started_at) + 2 * limits.saga_days
+
+
+def _ends(cap: Cap | None) -> Cap | None:
+    return cap if cap is not None and cap.then == TERMINATE else None
+
+
+def reached(
+    limit: SharedLimit, terms: SpendingLimits, spent: int, cost: int, node: str, what: str
+) -> ev.Failure | ev.Parked:
+    """The end of a call that does not fit: a failure by a limit of a document, else the saga is parked."""
+    if limit.node is not None:
+        failure = failure_of("cost", Cap(most=limit.most), limit.node, spent + cost)
+        whose = f"{failure.message} with what the next call may cost, in saga {limit.saga} and those below it"
+        return ev.Failure(failure.code, whose, node)
+    text = f"`{what}` would cost up to {dollars(cost)} dollars, and " if cost else ""
+    said = f"{text}{dollars(spent)} of the {dollars(limit.most)} dollars of saga {limit.saga} and those below it are spent"
+    return ev.Parked(
+        code=SAGA_SPENT,
+        message=f"{said}: resumed, it may go on until {dollars(limit.most + terms.saga)} are",
+        node=node,
+    )
+
+
+def reached_notice(limit: SharedLimit, parked: ev.Parked, now: int) -> ev.Notice:
+    """The notice to the user: one for all sagas of the tree."""
+    return ev.Notice(
+        key=f"budget100/tree/{limit.saga}/{limit.most}",
+        to="user",
+        code=SAGA_SPENT,
+        message=parked.message,
+        severity="high",
+        node=parked.node,
+        at=now,
+    )

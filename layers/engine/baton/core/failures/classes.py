@@ -54,7 +54,7 @@ def classify(
 ) -> Verdict:
     """The code and class of a failure.
 
-    code: what the tool itself says. kind: the class that it says; one that does not exist is passed over. services:
+    code: what the tool itself says. kind: the class that it says, in any spelling; one that does not exist is passed over. services:
     codes out of the service's answer, such as `ThrottlingException`. status: of HTTP, 0 for none. exceptions: names
     with their modules, the most exact one first. What a tool says counts before what a service says, that before the
     status, and that before the name of an exception, which is a defect where it is on the list of these. An unknown code stays, with the class of what else is known.
@@ -65,6 +65,7 @@ def classify(
         known = TOOL_DEFECT if is_bug(exceptions) and not code else "tool_error" if exceptions else UNKNOWN
     found = code_of(code) or known
     of = class_of(found if found in CODES else known)
+    kind = _STRANGE.sub("_", kind.strip().lower())
     return Verdict(found, kind if kind in CLASSES else of, status)
 
 

@@ -90,7 +90,7 @@ _ENGINE: dict[str, Code] = {
     "link_over": Code(PERMANENT, "The link by which a question is answered does not count any more.", "Have people told again: the newest link counts."),
     "heartbeat_timeout": Code(TRANSIENT, "Work elsewhere has given no sign of life in time.", "See whether it still runs there, and whether it sends heartbeats as often as `callback.heartbeat` says."),
     "agent_exhausted": Code(PERMANENT, "The agent has used up what it may use, without an answer.", "Raise `turns` or `tokens`, or ask for less."),
-    "call_not_allowed": Code(PERMANENT, "The model asked for a tool that it may not call.", "Add the tool to the agent's `tools`, or say in its instructions what there is."),
+    "call_not_allowed": Code(PERMANENT, "The model asked for a tool, or an operation of an API, that it may not call.", "Add the tool to the agent's `tools` or the operation to its `operations`, or say in its instructions what there is."),
     "too_many_corrections": Code(USER_RESOLVABLE, "Several answers of the model in a short time were of no use.", "See in the log what was wrong. Answer `retry` and it is asked again, or `use` with an output."),
     "too_many_calls": Code(PERMANENT, "The model asked for more calls than it may.", "Raise `calls` or `calls_in_a_turn`."),
     "tool_missing": Code(PERMANENT, "The tool is not in this deployment.", "Deploy the application with it: the saga goes on by itself."),
@@ -161,6 +161,9 @@ CODES: Mapping[str, Code] = _OUTSIDE | _ENGINE
 
 ENGINE: frozenset[str] = frozenset(_ENGINE)
 """Codes that only the engine gives, at any kind of node."""
+
+CHILD_FAILED = "child_failed"
+"""The code of a node whose child saga has failed, whatever that has failed with."""
 
 UNTRIED: frozenset[str] = frozenset(
     code for code in _ENGINE if code.startswith(("branch_", "budget_", "condition_", "limit_", "question_"))

@@ -29,9 +29,12 @@ LAST: Mapping[str, tuple[str, ...]] = {
     ASK: (ASK_USER, ROLLBACK, ESCALATE),
     ESCALATE: (ESCALATE, ROLLBACK),
     FAIL: (),
+    ROLLBACK: (ROLLBACK,),
 }
-"""What comes after the strategies that ask no person and undo nothing, by the word that says so. A document's `escalate` is the
-strategy itself; a deployment has all three."""
+"""What comes after the strategies that ask no person and undo nothing, by the word that says so."""
+
+DEPLOYED = (ASK, ESCALATE, FAIL)
+"""The words of a deployment. Its `fail` undoes, too, because no document says otherwise."""
 
 
 def _retries(count: int, backoff: str, base_ms: int, max_delay_ms: int) -> RetryChange:

@@ -48,6 +48,10 @@ class Map(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, t
     def is_late(self) -> bool:
         return self.late is not None
 
+    @property
+    def acts_by_items(self) -> bool:
+        return True
+
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self:
         """What items have given up to the cut is kept; those at work then are done again, under the same keys."""
         return self

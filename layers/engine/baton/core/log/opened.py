@@ -40,6 +40,11 @@ class Work(msgspec.Struct, frozen=True):
         """Whether what comes after it has begun, and what is inside of it runs beside that."""
         return False
 
+    @property
+    def acts_by_items(self) -> bool:
+        """Whether what may have happened is told by its items alone, although its node fails as they do."""
+        return False
+
     def hears(self, child: str) -> bool:
         """Whether the end of this child saga is what it waits for."""
         return False

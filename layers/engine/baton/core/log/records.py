@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from baton.core.failures import quoted
+from baton.core.failures.codes import CHILD_FAILED
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True):
@@ -56,16 +57,38 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     id: str
 
 
+class SharedLimit(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A limit of money that a saga shares with the sagas below it: all of them together spend at most `most` micro-dollars.
+
+    `saga`: the one whose limit it is. `node`: of a limit that its document gives, the node that has it (empty: the whole saga); None: the
+    limit of the deployment. `day`: the UTC day until which its account is kept.
+    """
+
+    saga: str
+    most: int
+    day: int
+    node: str | None = None
+
+    @property
+    def account(self) -> str:
+        """The name of its account. No node has an empty name, and no id of a saga ends with a slash."""
+        return self.saga if self.node is None else f"{self.saga}/{self.node}"
+
+
 LONGEST_MESSAGE = 500
 """How much of a message of others a failure keeps."""
 
 
 class Blamed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One of the failures that a join has failed for, or that of a child: its code, the beginning of its message, and its node."""
+    """One of the failures that a join has failed for, or that of a child: its code, the beginning of its message, and its node.
+
+    `kind`: of a child's, the class of what was at the bottom of it.
+    """
 
     code: str
     message: str
     node: str = ""
+    kind: str = ""
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -100,6 +123,15 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
         from baton.core.failures.doubts import says_nothing  # few calls fail
 
         return says_nothing(self.code, self.kind, self.status, doubt=self.doubt, refused=self.refused)
+
+    def of_an_item(self) -> dict[str, Any]:
+        """As JSON, for the result of a batch; of a child with what that has failed with."""
+        said: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.code == CHILD_FAILED and self.errors:
+            said["errors"] = [
+                {"node": one.node, "code": one.code, "message": one.message} for one in self.errors
+            ]
+        return said
 
     def __hash__(self) -> int:
         return hash((self.code, self.message, self.node, self.attempt, self.at))

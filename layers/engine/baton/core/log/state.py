@@ -26,7 +26,7 @@ from baton.core.log.events import (
     Value,
 )
 from baton.core.log.opened import Child
-from baton.core.log.records import Paused
+from baton.core.log.records import Paused, SharedLimit
 from baton.core.log.replans import Made
 from baton.core.log.undos import Earlier, Undoable
 from baton.core.log.work import Open, children_in
@@ -215,6 +215,8 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Those of them that are values of its starter, by what its expressions call them: they are not copied."""
     before: tuple[Earlier, ...] = ()
     """The sagas that were in its place before forks above it, the newest first."""
+    shared_limits: tuple[SharedLimit, ...] = ()
+    """The limits of money of the sagas above it, the nearest first."""
 
 
 class Lineage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

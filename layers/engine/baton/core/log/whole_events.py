@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.core.log.records import Failure, Root, Sent, Token, Value
+from baton.core.log.records import Failure, Root, Sent, SharedLimit, Token, Value
 from baton.core.log.undos import Earlier, Keys, Undone
 
 
@@ -16,7 +16,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     `sent`: the event from outside that has started it. `outer`, of a named graph of a document: what its expressions name of the place
     that it was started from. `passed`: values of that which are passed by reference, by what the graph calls them: `ctx.NODE`, `last_error.batch`.
     `before`: the sagas that were in its place before forks above it, the newest first; `keys`: what they have undone is done anew, and what they have not keeps
-    its keys.
+    its keys. `shared_limits`: the limits of money of the sagas above, the nearest first.
     """
 
     workflow: str
@@ -43,6 +43,7 @@ class SagaStarted(Root, frozen=True, tag="saga_started", omit_defaults=True, kw_
     passed: dict[str, Value] = {}  # noqa: RUF012  # msgspec copies it
     before: tuple[Earlier, ...] = ()
     keys: Keys | None = None
+    shared_limits: tuple[SharedLimit, ...] = ()
 
 
 class SignalReceived(Root, frozen=True, tag="signal_received", omit_defaults=True, kw_only=True):

@@ -74,7 +74,7 @@ def turn(
             "type": "function",
             "function": {
                 "name": names.get(call["tool"]) or _plain(call["tool"]) or "_",
-                "arguments": call.get("text") or text_of(call["arguments"]),
+                "arguments": _arguments(call),
             },
         }
         for id_, call in zip(ids, answer["calls"], strict=True)
@@ -94,6 +94,17 @@ def turn(
             else []
         ),
     ]
+
+
+def _arguments(call: Mapping[str, Any]) -> str:
+    """The arguments of a call as they go back: providers refuse a history in which they are no object, for good."""
+    text = call.get("text")
+    if not text:
+        return text_of(call["arguments"])
+    try:
+        return text if isinstance(parsed(text), dict) else "{}"
+    except ValueError:
+        return "{}"
 
 
 def heard(values: Iterable[Any]) -> list[Message]:

@@ -10,6 +10,9 @@ from collections.abc import Iterable
 import msgspec
 
 _PER = 1_000_000
+_ANY = 1_000_000
+"""Tokens that any request may have used: providers add texts of their own, and some pass the most that was asked for."""
+_TIMES = 10
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -30,6 +33,20 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 def tokens_of(usage: Iterable[Usage]) -> int:
     """All that was read and written."""
     return sum(one.input + one.output for one in usage)
+
+
+def most_used(model: str, read: int, written: int) -> Usage:
+    """The most that a request can have used that reads up to `read` tokens and writes up to `written`: the dearest kind of input."""
+    return Usage(model=model, input=read, written=read, output=written)
+
+
+def is_credible(usage: Usage, read: int, written: int) -> bool:
+    """Whether a request of up to `read` tokens, with an answer of up to `written`, can have used this: something, and no absurd amount."""
+    figures = (usage.input, usage.cached, usage.written, usage.output, usage.reasoning)
+    if not all(type(one) is int and one >= 0 for one in figures) or not usage.input + usage.output:
+        return False
+    most_read, most_written = max(_ANY, _TIMES * read), max(_ANY, _TIMES * written)
+    return max(figures[:3]) <= most_read and max(figures[3:]) <= most_written
 
 
 class Price(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

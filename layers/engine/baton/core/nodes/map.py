@@ -195,7 +195,7 @@ def _why(at: Activation, each: Each, work: Map, tally: _Tally) -> ev.Failure:
         # Those that have left the state have not failed: the map would be over.
         item, failure = next(iter(work.failures.items()))
         text = f"item {item}: {failure.message}"
-        return replace(failure, message=text, node=at.node.name, errors=work.first)
+        return replace(failure, message=text, node=at.node.name, errors=work.first, doubt=False)
     most, count = _most_failures(each, work.size), tally.failed
     text = f"{count} of {work.size:,} items {'has' if count == 1 else 'have'} failed"
     if most >= 0:
@@ -262,8 +262,7 @@ def _result(item: str, value: ev.Value, work: Map, desk: Desk, at: Activation) -
     failure = work.failures.get(item)
     if failure is None:
         return {"index": int(item), "status": SUCCEEDED, "output": desk.content(at, value)}
-    error = {"code": failure.code, "message": failure.message}
-    return {"index": int(item), "status": FAILED, "error": error}
+    return {"index": int(item), "status": FAILED, "error": failure.of_an_item()}
 
 
 def _by(pair: tuple[str, Any]) -> int:

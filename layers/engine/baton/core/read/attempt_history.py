@@ -87,7 +87,7 @@ def _done(attempt: Attempt, chosen: ev.StrategyChosen) -> str:
     """What was done about it, why not something else, and how a question was answered."""
     text = _words(chosen)
     if chosen.policy:
-        text += f", by the policy `{chosen.policy}`"
+        text += f", by the policy `{chosen.policy}`" + (f": {chosen.message}" if chosen.message else "")
     if chosen.why:
         text += f" ({'; '.join(chosen.why)})"
     answer = attempt.answers.get(chosen.ask.id) if chosen.ask is not None else None
@@ -121,7 +121,9 @@ def history(place: Place) -> str:
     if place.attempts:
         last = place.attempts[-1]
         times = "once" if len(place.attempts) == 1 else f"{len(place.attempts)} times"
-        parts.insert(0, f"after it had failed {times}, last with {said(last.failure)}")
+        is_same = end.failure is not None and said(end.failure) == said(last.failure)
+        how = "in the same way" if is_same else f"with {said(last.failure)}"
+        parts.insert(0, f"after it had failed {times}, last {how}")
     return "; ".join(part for part in parts if part)
 
 

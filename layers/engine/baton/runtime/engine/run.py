@@ -74,6 +74,8 @@ class Run(Struct):
 
     def taken_in(self, decision: Decision) -> None:
         """The outcomes have changed nothing. Assert that none of their attempts is to be made again. Raises `Standstill`."""
+        if not self.outcomes:
+            return
         run, version = decision.of(RunSteps), self.history.state.version
         ended = {(one.slot, one.attempt) for one in self.outcomes}
         for step in () if run is None else run.steps:
@@ -98,7 +100,7 @@ class Run(Struct):
             self.history.state,
             self.outcomes[:size],
             now,
-            {*self.attempts.slots, *busy} if busy else self.attempts.slots,
+            {*self.attempts.busy, *busy} if busy else self.attempts.busy,
             Found(self.blobs, self.answers, self.absent, self.looked, self.entries),
             bounds,
             together=together,

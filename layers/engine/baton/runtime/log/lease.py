@@ -92,6 +92,12 @@ def _rested_until(head: Head, version: int, now: int) -> int | None:
 NO_SAGA, NOTHING_NEW, WAKE_LEFT, HELD, EXPIRED = "no-saga", "nothing-new", "wake-left", "held", "expired"
 
 
+def _has_ended_anew(before: Head, state: State, status: str) -> bool:
+    """Whether a saga that was over has gone on, and is over again: in one invocation, so that its group was never another."""
+    is_another = status != before.status or state.lineage.branch != before.branch
+    return state.ended is not None and is_another
+
+
 class Leases:
     """The lease protocol for one invocation."""
 
@@ -212,7 +218,7 @@ class Leases:
         await history.save_snapshot(self._limits, self._clock.now())
         now, state = self._clock.now(), history.state
         status = status_of(state, turns)
-        group = group_of(status)
+        group, before = group_of(status), lease.before
         is_calm = is_quiet(state, status)
         if now < state.origin.ends_by:
             due = min(due or state.origin.ends_by, state.origin.ends_by)
@@ -226,7 +232,7 @@ class Leases:
             folded=state.version,
             status=status,
             group=group,
-            group_at=now if group != lease.before.group else None,
+            group_at=now if group != before.group or _has_ended_anew(before, state, status) else None,
             branch=state.lineage.branch,
             snapshot=history.snapshot,
             due_at=due_at,
@@ -237,7 +243,7 @@ class Leases:
             inbox=lease.inbox if is_heard else None,
             wake=wake,
             clear_start=state.version > 0,
-            models=state.money.models if state.money.models != lease.before.models else None,
+            models=state.money.models if state.money.models != before.models else None,
             labels=state.origin.labels,
         )
         return await self._call(self._log.release, lease.ref, lease.owner, lease.epoch, plan)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from baton.core.conditions.schema import violations
+from baton.core.effects.operations import API, NOT_LISTED, OPERATION, refusal
+from baton.core.failures import quoted
 from baton.core.log.agents import call_digest
 from baton.core.models import messages as said
 from baton.core.models.tool import REFUSED
@@ -14,6 +16,7 @@ from baton.ports.models import LENGTH, ModelAnswer, ModelCall
 from baton.runtime.models.model_memory import Offered
 
 MOST_TOLD = 3  # of the problems of an answer
+MOST_SHOWN = 200  # characters of arguments that are no object
 
 
 def calls_of(asked: Sequence[ModelCall], offered: Offered, made: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -54,15 +57,25 @@ def _call(call: ModelCall, offered: Offered) -> dict[str, Any]:
     try:
         arguments = said.parsed(call.arguments or "{}")
     except ValueError as error:
-        return _refused(call, tool, "input_invalid", f"the arguments are no JSON: {error}")
+        return _refused(call, tool, "input_invalid", f"the arguments are no JSON: {error}{_written(call)}")
+    if isinstance(arguments, dict) and (why := _unlisted(tool, arguments, offered)):
+        return _refused(call, tool, NOT_LISTED, why)
     problems = violations(parameters, arguments)
     if not isinstance(arguments, dict) or problems:
         told = (
             "; ".join(f"at {one.path or '/'}: {one.message}" for one in problems[:MOST_TOLD])
             or "they are no object"
         )
+        told += "" if isinstance(arguments, dict) else _written(call)
         return _refused(call, tool, "input_invalid", told)
     return {"tool": tool, "arguments": arguments}
+
+
+def _unlisted(tool: str, arguments: Mapping[str, Any], offered: Offered) -> str:
+    """Why an operation of an API cannot be called; empty for one that can, and for other tools."""
+    if tool not in offered.listing or API not in arguments or OPERATION not in arguments:
+        return ""
+    return refusal(offered.operations, arguments[API], arguments[OPERATION])
 
 
 def _repeating(call: dict[str, Any], made: Mapping[str, str]) -> dict[str, Any]:
@@ -71,6 +84,11 @@ def _repeating(call: dict[str, Any], made: Mapping[str, str]) -> dict[str, Any]:
         return call
     first = made.get(call_digest(call["tool"], call["arguments"]))
     return call if first is None else {**call, "repeats": first}
+
+
+def _written(call: ModelCall) -> str:
+    """What the model wrote for an object: it is not shown that otherwise."""
+    return f"; you wrote: {quoted(call.arguments, MOST_SHOWN)}"
 
 
 def _refused(call: ModelCall, tool: str, code: str, message: str) -> dict[str, Any]:

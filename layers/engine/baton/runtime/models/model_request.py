@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +16,7 @@ from baton.core.log.work import Callback
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
 from baton.core.models.tool import MODEL
-from baton.core.models.usage import Price, Usage, cost_of, most_of
+from baton.core.models.usage import Price, Usage, cost_of, is_credible, most_of, most_used
 from baton.core.money import MICRO, Assumed
 from baton.ports import SagaRef, StepContext, StepFailure
 from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest, Models
@@ -79,25 +78,23 @@ class Asking:
         request, price, most, tokens = await self._covered(
             given, messages, tools, counted, known, beside, until
         )
+        retract = self._assume(most, tokens)
         try:
             if request.token:
                 handed = await self._models.submit(request)
-                self._assume(request, most, tokens)
                 day = self._ledger.day(self._state, self._step)
                 return Response(id=handed, model=request.model, held=most, day=day, tokens=tokens)
             answer = await (self._models.answer(request) if beside else self._shown(request))
-        except asyncio.CancelledError:  # the provider has the request, and bills it
-            self._assume(request, most, tokens)
-            raise
         except StepFailure as failure:
             usage = failure.usage if isinstance(failure, ModelFailure) else None
-            if usage is not None:
+            if usage is not None and is_credible(usage, request.most_input, request.most_output):
+                retract()
                 self._count(usage, price, request.model)
-            elif failure.happened:
-                self._assume(request, most, tokens)
+            elif not failure.happened:
+                retract()
             raise
-        finally:
-            self._ledger.used(self._state, self._step)
+        retract()
+        answer = _counted(answer, request.most_input, request.most_output)
         self._count(answer.usage, price, answer.model or request.model)
         return _storable(answer)
 
@@ -106,14 +103,18 @@ class Asking:
         response = work.response
         assert response is not None, "nothing else is handed over"
         price = self._price(given, response.model)
+        read, written = response.tokens or (0, 0)
         try:
             answer = await look(self._models, work, self._context, now)
         except ModelFailure as failure:
-            if failure.usage is not None and price is not None:
+            usage = failure.usage
+            if usage is not None and price is not None and is_credible(usage, read, written):
                 given_back(response, self._context)
-                self._count(failure.usage, price, response.model)
+                self._count(usage, price, response.model)
             raise
-        if price is not None:  # else it is no longer known, and what was held stays spent
+        if not is_credible(answer.usage, read, written):  # what was held stays spent
+            answer = _counted(answer, read, written)
+        elif price is not None:  # else it is no longer known, and it stays so, too
             given_back(response, self._context)
             self._count(answer.usage, price, answer.model or response.model)
         return _storable(answer)
@@ -146,6 +147,7 @@ class Asking:
             read = min(size, counted + said.size_of(said.since_answer(messages))) if counted else size
             most_output = self._ledger.room(self._state, step, context, read, most_output)
             tokens = (read, most_output)
+        reckoned = tokens[0] if tokens else max(size, counted)
         most = most_of(price, max(size, counted), most_output)
         try:
             if is_limited(step, "cost"):
@@ -160,6 +162,7 @@ class Asking:
             tools=tools.offers,
             schema=schema,
             most_output=most_output,
+            most_input=reckoned,
             temperature=given.get("temperature"),
             until=until or context.deadline_ms,
             key=self._key(beside),
@@ -201,11 +204,23 @@ class Asking:
                 "prompt, lower `max_output`, take a cheaper model, or raise what may be spent"
             ) from None
 
-    def _assume(self, request: ModelRequest, most: int, tokens: tuple[int, ...]) -> None:
-        """The provider has the request, and no answer says what it has used: it counts by its most."""
-        self._context.spent.append(Assumed(Decimal(most) / MICRO))
-        if tokens:
-            self._context.usage.append(Usage(model=UNANSWERED, input=tokens[0], output=tokens[1]))
+    def _assume(self, most: int, tokens: tuple[int, ...]) -> Callable[[], None]:
+        """Count a request by its most before it is sent: its provider bills it, whatever becomes of its caller, and whenever that is asked.
+
+        Returns the function that takes this back, once it is known what the request has used.
+        """
+        spent, usage = self._context.spent, self._context.usage
+        spent.append(Assumed(Decimal(most) / MICRO))
+        cost = spent[-1]
+        used = [Usage(model=UNANSWERED, input=tokens[0], output=tokens[1])] if tokens else []
+        usage += used
+        self._ledger.used(self._state, self._step)  # it is no longer held beside what is used
+
+        def retract() -> None:
+            spent[:] = [one for one in spent if one is not cost]
+            usage[:] = [one for one in usage if not any(one is other for other in used)]
+
+        return retract
 
     def _price(self, given: Mapping[str, Any], model: str) -> Price | None:
         """The dearer one of what the deployment knows and what the document says: no document makes a model cheaper."""
@@ -222,6 +237,16 @@ class Asking:
 def as_priced(given: Mapping[str, Any], named: str) -> Mapping[str, Any]:
     """The document's price is that of the model which it names, and of no other that is asked in its place."""
     return given if given["model"] == named else {**given, "price": None}
+
+
+def _counted(answer: ModelAnswer, read: int, written: int) -> ModelAnswer:
+    """With what it counts for: the most that it can have used, where its provider does not say it or what it says cannot be."""
+    usage = answer.usage
+    if not is_credible(usage, read, written):
+        usage = most_used(usage.model, read, written)
+    elif not usage.output and (answer.text or answer.calls):
+        usage = msgspec.structs.replace(usage, output=written)
+    return answer if usage is answer.usage else msgspec.structs.replace(answer, usage=usage)
 
 
 def _storable(answer: ModelAnswer) -> ModelAnswer:

@@ -78,7 +78,7 @@ class AccountQueue:
         self.sums = Sums()
         self._budgets = budgets
         self._call = call
-        self._limit, self._draws = limit, draws
+        self.limit, self._draws = limit, draws
         self._holder = short(invocation)
         self._until = until
         self._numbers = itertools.count(1)
@@ -202,8 +202,8 @@ class AccountQueue:
     @property
     def _most(self) -> int:
         """So much may be held at a time."""
-        drawn = self._drawn if self._draws else self._limit
-        return min(self._limit or drawn, drawn)
+        drawn = self._drawn if self._draws else self.limit
+        return min(self.limit or drawn, drawn)
 
     @property
     def owed(self) -> int:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import msgspec
 
+from baton.core.log.state import State
+from baton.errors import EngineFault
+from baton.ports import Reservation
 from baton.runtime.money.account_queue import short, step_of
+
+logger = logging.getLogger("baton.ledger")
 
 
 class Left(msgspec.Struct, frozen=True):
@@ -29,3 +35,23 @@ class Left(msgspec.Struct, frozen=True):
 def name_of(saga: str, slot: str, tokens: Iterable[int] = ()) -> str:
     """The name of a step, and behind it the tokens that its request may read and write, where they are limited."""
     return ".".join([short(f"{saga}/{slot}"), *map(str, tokens)])
+
+
+async def left_of(
+    state: State,
+    saga: str,
+    held: Iterable[tuple[int, str]],
+    expire: Callable[[int, str], Awaitable[Reservation | None]],
+) -> Left:
+    """What the dead have left to a saga, by `expire` of each day and holder. Accounts that do not answer are freed by others later."""
+    found = Left()
+    places = {name_of(saga, slot): slot for slot in state.tokens}
+    for day, holder in held:
+        try:
+            left = await expire(day, holder)
+        except EngineFault:
+            logger.warning("not freed", exc_info=True, extra={"saga": state.origin.saga})
+            continue
+        if left is not None and left.is_freed:
+            found.add(left.billed, places)
+    return found

@@ -9,7 +9,9 @@ from baton.core.decide.spending import is_told, tenant_notices, tenant_parked, u
 from baton.core.log import events as ev
 from baton.core.log.state import State
 from baton.ports import Account, Clock, NoRoom, Sums
+from baton.runtime.money.attempt_spending import AttemptSpending
 from baton.runtime.money.ledger_cache import LedgerCache
+from baton.runtime.money.slices import Slices
 
 
 class Halt(Struct, frozen=True):
@@ -53,6 +55,27 @@ class Halting:
         """The tenant's day has none. Each of its users is told that sagas wait."""
         parked = tenant_parked(sums, self._cache.terms, account.day, node, amount, what)
         return self._halted(state, parked, f"budget100/tenant/{account.user}/{account.day}")
+
+    async def draw(
+        self,
+        slices: Slices,
+        state: State,
+        node: str,
+        what: str,
+        attempt: AttemptSpending,
+        spent: int,
+        cost: int,
+    ) -> None:
+        """Have enough of the tenant's day for a call. Raises `NoRoom` when others have the rest, and `Halted`."""
+        account = attempt.account
+        tenant = await slices.draw(account, cost - attempt.held + spent - attempt.closed)
+        if tenant is None:
+            return
+        owed = account.owed + spent - attempt.closed
+        if tenant.spent + owed + cost <= self._cache.terms.tenant_day:
+            raise NoRoom("others have the rest of the tenant's day")
+        self._cache.learn(account.account.of_tenant, tenant)
+        raise self.by_tenant(state, node, account.account, tenant, cost, what)
 
     def known(self, state: State, node: str, account: Account) -> Halted | None:
         """Where this process knows already that nothing more begins."""

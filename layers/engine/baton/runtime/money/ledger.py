@@ -22,17 +22,18 @@ from baton.core.log import events as ev
 from baton.core.log.state import State
 from baton.core.money import micro_dollars
 from baton.errors import EngineFault
-from baton.ports import Account, NoRoom, SagaRef, StepContext, Sums
+from baton.ports import Account, NoRoom, Reservation, SagaRef, StepContext, StepFailure, Sums
 from baton.runtime.invocation.context import InvocationContext
 from baton.runtime.money.account_queue import AccountQueue, AccountQueues, short
 from baton.runtime.money.attempt_spending import AttemptSpending
-from baton.runtime.money.billed import Left, name_of
+from baton.runtime.money.billed import Left, left_of, name_of
 from baton.runtime.money.halting import Halt, Halted, Halting
 from baton.runtime.money.ledger_cache import LedgerCache
 from baton.runtime.money.slices import TRIES, Slices
 
 if TYPE_CHECKING:
     from baton.runtime.money.request_holds import RequestHolds
+    from baton.runtime.money.shared_holds import SharedHolds
 
 logger = logging.getLogger("baton.ledger")
 
@@ -64,6 +65,8 @@ class Ledger:
         self._seen: dict[str, State] = {}
         self._unlogged: dict[str, dict[str, int]] = {}
         self._holds: RequestHolds | None = None  # most sagas have no limit for requests
+        self._shared: SharedHolds | None = None
+        self._context = context
         self._wanted: dict[tuple[str, str, int], int] = {}
         self._returning: dict[tuple[str, str], tuple[AttemptSpending, int]] = {}
 
@@ -90,31 +93,33 @@ class Ledger:
         `NoRoom` when others hold what is left: it can be asked again soon, and no attempt has failed. And `Halted`.
         """
         cache = self._cache
-        if not (cache.terms.counts_days or cache.terms.saga):
+        if not (cache.terms.counts_days or cache.terms.saga or step.shares or state.origin.shared_limits):
             return
         saga = _key(state)
         amount = step.node.cost if amount is None else amount
         amount = max(amount, self._wanted.get((saga, step.slot, step.attempt), 0))
-        now = self._clock.now()
-        owner = state.origin.tenant, state.origin.user
-        account = self._accounts[cache.account(*owner, now)]
+        origin = state.origin
+        account = self._accounts[cache.account(origin.tenant, origin.user, self._clock.now())]
         self._seen.setdefault(saga, state)
         self._slices.use(account, saga)
         is_costly = amount or state.money.spent
         if is_costly and (halted := self._halting.known(state, step.node.name, account.account)):
             raise halted
         before = self._under_way[saga].get(step.slot)
-        is_held = (saga, account) not in self._left
-        if before is not None and is_held and not before.spent and before.cover == amount:
+        if before is not None and before.holds(amount, self._left):
             before.spent, before.rests = spent, False  # what is held for it is held still
             return
         self._leave((saga, step.slot))
         if self._closing:
             await self.closed(saga)
-        attempt = self._under_way[saga][step.slot] = AttemptSpending(saga, account, spent)
+        attempt = self._open(state, step, account, spent)
         try:
+            if attempt.shared and is_costly:
+                self._shared_holds().check(state, step.node.name, attempt)
             if amount:
                 await self._hold(state, step.node.name, step.node.name, attempt, amount)
+        except StepFailure:
+            return  # the call itself fails with it
         except NoRoom:
             del self._under_way[saga][step.slot]
             raise
@@ -123,10 +128,17 @@ class Ledger:
         """An attempt goes on whose cost was counted on this day, as the most that it may be: there it gives back what is left."""
         if day and (self._cache.terms.counts_days or self._cache.terms.saga):
             account = self._accounts[Account(state.origin.tenant, state.origin.user, day)]
-            saga = _key(state)
-            self._slices.use(account, saga)
-            self._seen.setdefault(saga, state)
-            self._under_way[saga][step.slot] = AttemptSpending(saga, account, spent)
+            self._slices.use(account, _key(state))
+            self._seen.setdefault(_key(state), state)
+            self._open(state, step, account, spent)
+
+    def _open(
+        self, state: State, step: RunStep, account: AccountQueue, spent: list[Decimal]
+    ) -> AttemptSpending:
+        attempt = self._under_way[_key(state)][step.slot] = AttemptSpending(_key(state), account, spent)
+        if step.shares or state.origin.shared_limits:
+            attempt.shared = self._shared_holds().of(_key(state), state, step, spent)
+        return attempt
 
     def day(self, state: State, step: RunStep) -> int:
         """The day on which the cost of an attempt under way is counted."""
@@ -167,13 +179,18 @@ class Ledger:
 
     def afford(self, state: State, step: RunStep, context: StepContext, most: int) -> None:
         """Hold what a request may cost against its saga's own limits, before `cover` holds it against the budgets."""
-        saga = _key(state)
-        self._holds_of().dollars(saga, self._seen.get(saga, state), step, context, most)
+        self._holds_of().dollars(_key(state), self._seen.get(_key(state), state), step, context, most)
 
     def used(self, state: State, step: RunStep) -> None:
         """That request is over, and its context says what it has used."""
         if self._holds is not None:
             self._holds.over(_key(state), step.slot)
+
+    def _shared_holds(self) -> SharedHolds:
+        from baton.runtime.money.shared_holds import SharedHolds  # most have no sagas below them
+
+        self._shared = self._shared or SharedHolds(self._context, self._cache)
+        return self._shared
 
     def _holds_of(self) -> RequestHolds:
         if self._holds is None:
@@ -196,9 +213,22 @@ class Ledger:
             raise Halted(Halt(answer, () if is_told(seen, notice.key) else (notice,)))
         if answer == WAITS:
             raise NoRoom
+        try:
+            if attempt.shared:
+                await self._shared_holds().hold(seen, node, what, attempt, now, cost)
+            await self._hold_of_day(state, node, what, attempt, now, cost)
+        except (NoRoom, StepFailure):
+            if attempt.shared:  # nothing is held while it waits
+                await self._shared_holds().settle(attempt, now, self._left)
+            raise
+
+    async def _hold_of_day(
+        self, state: State, node: str, what: str, attempt: AttemptSpending, now: int, cost: int
+    ) -> None:
+        terms = self._cache.terms
         for _ in range(TRIES if terms.tenant_day else 1):
             if terms.tenant_day:
-                await self._draw(state, node, what, attempt, now, cost)
+                await self._halting.draw(self._slices, state, node, what, attempt, now, cost)
             refused = await self._move(attempt, now, cost)
             if refused is None:
                 return
@@ -207,20 +237,6 @@ class Ledger:
             if terms.user_day and refused.held + cost > terms.user_day:
                 break
         raise NoRoom  # others hold the rest
-
-    async def _draw(
-        self, state: State, node: str, what: str, attempt: AttemptSpending, spent: int, cost: int
-    ) -> None:
-        """Have enough of the tenant's day for a call. Raises `NoRoom` when others have the rest, and `Halted`."""
-        account = attempt.account
-        tenant = await self._slices.draw(account, cost - attempt.held + spent - attempt.closed)
-        if tenant is None:
-            return
-        owed = account.owed + spent - attempt.closed
-        if tenant.spent + owed + cost <= self._cache.terms.tenant_day:
-            raise NoRoom("others have the rest of the tenant's day")
-        self._cache.learn(account.account.of_tenant, tenant)
-        raise self._halting.by_tenant(state, node, account.account, tenant, cost, what)
 
     async def settle(self, state: State, step: RunStep, cost: int) -> tuple[ev.Notice, ...]:
         """Count what an attempt has cost. Returns the notices due now. Never fails an attempt that is done."""
@@ -330,55 +346,44 @@ class Ledger:
 
         Returns, by slot, what is spent all the same: of this saga's requests that are billed whatever becomes of their caller.
         """
-        found = Left()
         if not self._cache.terms.counts_days or not _costs(state, graph):
-            return found
-        places = {name_of(_key(state), slot): slot for slot in state.tokens}
+            return Left()
         # Who took its lease has judged by every clock that its time is over.
         over = max(dead_until, self._by_every_clock())
         days = sorted({day_of(dead_until - LONGEST_LIFE_MS), day_of(dead_until)})
-        for day, holder in itertools.product(days, dead):
+
+        async def expire(day: int, holder: str) -> Reservation | None:
             account = Account(state.origin.tenant, state.origin.user, day)
-            try:
-                answer = await self._call(self._cache.budgets.expire, account, over, short(holder))
-                left, mine = answer.there, self._accounts[account]
-                mine.sums = answer.sums
-                self._slices.use(mine, _key(state))
-            except EngineFault:
-                logger.warning("not freed", exc_info=True, extra={"saga": state.origin.saga})
-                continue
-            if left is not None and left.is_freed:
-                found.add(left.billed, places)
-        return found
+            answer = await self._call(self._cache.budgets.expire, account, over, short(holder))
+            self._accounts[account].sums = answer.sums
+            self._slices.use(self._accounts[account], _key(state))
+            return answer.there
+
+        return await left_of(state, _key(state), itertools.product(days, dead), expire)
 
     def _by_every_clock(self) -> int:
-        """A moment that has passed whichever clock is looked at.
-
-        What is free is judged by this one: a holder whose clock is behind still acts, and spends, until its own says
-        that its time is over. The same money would be spent twice.
-        """
+        """A moment that has passed by every clock: a holder whose clock is behind still spends until its own says that its time is over."""
         return self._clock.now() - self._skew
 
     async def _close(self, attempt: AttemptSpending, cost: int) -> None:
         """Count what an attempt has cost in all, and hold nothing for it any more."""
+        if attempt.shared:
+            await self._shared_holds().settle(attempt, cost, self._left)
         is_open = (attempt.saga, attempt.account) in self._left and not attempt.account.is_settled
         if attempt.held or cost != attempt.closed or is_open:
             await self._move(attempt, cost)
 
     async def _move(self, attempt: AttemptSpending, cost: int, cover: int = 0) -> Sums | None:
         """Count what an attempt has cost so far, and hold `cover` in place of what is held for it."""
-        less, spent = attempt.held, cost - attempt.closed
-        attempt.held, attempt.closed, attempt.cover = 0, cost, cover  # at once: others may ask meanwhile
         if not self._cache.terms.counts_days:
+            attempt.held, attempt.closed, attempt.cover = 0, cost, cover
             return None
         try:
-            refused = await attempt.account.ask(self._by_every_clock(), less, spent, cover, attempt.billed)
+            refused = await attempt.move(self._by_every_clock(), cost, cover, attempt.billed)
         except BaseException:
             self._left.add((attempt.saga, attempt.account))
             raise
-        attempt.sums = attempt.account.sums if refused is None else refused
-        attempt.held = attempt.cover = cover if refused is None else 0
-        self._cache.learn(attempt.account.account, attempt.sums)
+        self._cache.learn(attempt.account.account, attempt.sums or attempt.account.sums)
         return refused
 
 

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from baton.core.decide.handled import takes_failure
+from baton.core.decide.program import Program
+from baton.core.decide.spending import SpendingLimits, kept_until, limits_at
 from baton.core.graph.inner import name_of, split
 from baton.core.log.events import ChildReported
 from baton.core.log.opened import Child
+from baton.core.log.records import SharedLimit
 from baton.core.log.state import State, node_of
 from baton.errors import TooLarge
 from baton.ports import SagaRef
@@ -84,6 +87,7 @@ class Children:
                 keys=None if left is None else left.keys,
                 handled=takes_failure(program, state, slot),
                 expires=state.origin.expires,
+                shared_limits=self._shared_limits(program, state, slot),
                 is_part=bool(name_of(child.workflow)),
             )
         )
@@ -111,6 +115,7 @@ class Children:
         own, outer = split(child.workflow, child.input.v)
         scope = f"{origin.scope or origin.saga}/failure-handler"
         left = await self._left_to(failed, state, child.saga, scope)
+        program = await self._catalog.program(failed.tenant, origin.graph)
         await self._starter.start(
             Beginning(
                 ref=ref,
@@ -128,8 +133,15 @@ class Children:
                 before=() if left is None else left.before,
                 keys=None if left is None else left.keys,
                 expires=origin.expires,
+                shared_limits=self._shared_limits(program, state),
             )
         )
+
+    def _shared_limits(self, program: Program, state: State, slot: str = "") -> tuple[SharedLimit, ...]:
+        """The limits of money of the sagas above a child, with those of the place that it is started from."""
+        node = program.nodes[node_of(slot)[0]] if slot else None
+        cap, day = program.graph.limits.get("cost"), kept_until(state, self._limits)
+        return limits_at(state, node, cap, SpendingLimits.of(self._limits), day, shares=program.shares)
 
     def groups(self, all_of_them: Sequence[T], end: int) -> Iterator[Sequence[T]]:
         """So many side by side as may be, for as long as what the last ones took still fits before `end`."""

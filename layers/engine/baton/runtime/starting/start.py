@@ -18,7 +18,7 @@ from baton.core.limits import DAY_MS
 from baton.core.log.codec import encode_entry
 from baton.core.log.events import Entry, SagaStarted, Token, Value
 from baton.core.log.folding.workflow_limits import counts_of
-from baton.core.log.records import Sent
+from baton.core.log.records import Sent, SharedLimit
 from baton.core.log.references import PERIOD
 from baton.core.log.undos import Earlier, Keys
 from baton.errors import CorruptLog, InvalidInput, KeyReused, TooLarge
@@ -58,6 +58,7 @@ class Beginning:
     is_part: bool = False
     before: tuple[Earlier, ...] = ()
     keys: Keys | None = None
+    shared_limits: tuple[SharedLimit, ...] = ()
 
 
 def body_hash(body: Any) -> str:
@@ -150,6 +151,7 @@ class Starter:
             passed=passed,
             before=beginning.before,
             keys=beginning.keys,
+            shared_limits=beginning.shared_limits,
         )
         entry = Entry(
             version=1,

@@ -278,5 +278,10 @@ def _figures(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     return dict(counts)
 
 
+def complaint(outcome: Mapping[str, Any]) -> str:
+    """The workflow whose rule has not done what it says, and why."""
+    return f"{outcome['workflow']}: {outcome['why']}"
+
+
 def _said(did: str, saga: str | None = None, why: str = "") -> dict[str, Any]:
     return {"did": did, "saga": saga, "why": why[:_LONGEST_WHY] or None}

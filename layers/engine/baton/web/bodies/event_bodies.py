@@ -5,15 +5,14 @@ What is wrong with an event is in core/outside/cloudevents.py, what becomes of i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import unquote
 
 from baton.core.documents.text import parse_document
 from baton.core.outside.cloudevents import problems_of
 from baton.errors import InvalidInput, Problem, StoreUnavailable, Throttled, TooManyRequests
-from baton.runtime.triggers.event_desk import LATER, EventDesk
+from baton.runtime.triggers.event_desk import LATER, REFUSED, EventDesk, complaint
 
 MOST_EVENTS = 100
 STRUCTURED = "application/cloudevents+json"
@@ -67,15 +66,15 @@ def _binary(text: str, headers: Mapping[str, str], kind: str) -> dict[str, Any]:
 async def take(desk: EventDesk, text: str, headers: Mapping[str, str]) -> dict[str, Any]:
     """The answer: what was done by each event.
 
-    Raises `InvalidInput` where none of them is an event, and `TooManyRequests` with those that have to come again: what was done for
-    the others stays done, and a sender gets on with a store that is too slow for all of them in one request.
+    Raises `InvalidInput` with what is no event and what a rule has refused, and `TooManyRequests` with those that have to come again: what
+    was done for the others stays done, and a sender gets on with a store that is too slow for all of them in one request.
     """
     events, is_list = read_events(text, headers)
     faults = [problems_of(event, f"/{index}" if is_list else "") for index, event in enumerate(events)]
     if events and all(faults):
         found = tuple(problem for each in faults for problem in each)
         raise InvalidInput(f"at {found[0].path or '/'}: {found[0].message}", found)
-    answers, later = [], []
+    answers, later, wrong = [], [], []
     for index, (event, problems) in enumerate(zip(events, faults, strict=True)):
         try:
             outcomes = [] if problems else await desk.take(event)
@@ -85,27 +84,37 @@ async def take(desk: EventDesk, text: str, headers: Mapping[str, str]) -> dict[s
             left = (other for other in range(index, len(events)) if not faults[other])
             later += [Problem(f"/{other}", _NO_ANSWER) for other in left]
             break
-        answers.append(_answer(event, outcomes, problems))
+        answers.append(_answer(event, outcomes))
+        place = f"/{index}" if is_list else ""
         later += [Problem(f"/{index}", str(one["why"])) for one in outcomes if one["did"] == LATER]
+        wrong += [Problem(place, complaint(one)) for one in outcomes if one["did"] == REFUSED]
+        wrong += problems
     if later:
-        many = f"{len({one.path for one in later})} of {len(events)} events" if is_list else "the event"
+        many = _many(later, events, is_list)
         detail = f"{many} could not be dealt with for now: {later[0].message}; send the same again, what was done is not done twice"
         refused = TooManyRequests(detail, _AGAIN_S)
         refused.problems = tuple(later)
         raise refused
+    if wrong:
+        was = "were" if is_list else "was"
+        detail = f"{_many(wrong, events, is_list)} {was} refused: {wrong[0].message}; what others have done stays done"
+        raise InvalidInput(detail, tuple(wrong))
     return {"events": answers}
 
 
-def _answer(event: Any, outcomes: list[dict[str, Any]], problems: list[Problem]) -> dict[str, Any]:
+def _answer(event: Any, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
     named = event if isinstance(event, dict) else {}
     texts = {name: named.get(name) for name in ("id", "source", "type")}
     return {
         **{name: value if isinstance(value, str) else None for name, value in texts.items()},
         "matched": len(outcomes),
         "outcomes": outcomes,
-        "errors": [_shown(problem) for problem in problems],
     }
 
 
-def _shown(problem: Problem) -> dict[str, Any]:
-    return {name: value for name, value in asdict(problem).items() if value or name == "path"}
+def _many(problems: Collection[Problem], events: Collection[Any], is_list: bool) -> str:
+    return (
+        f"{len({one.path.split('/')[1] for one in problems})} of {len(events)} events"
+        if is_list
+        else "the event"
+    )

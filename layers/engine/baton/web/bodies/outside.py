@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
 from baton.core.outside.cloudevents import LONGEST_ID, LONGEST_SOURCE, LONGEST_TYPE
 from baton.runtime.triggers.event_desk import DEEDS
-from baton.web.bodies.answers import ProblemError
 from baton.web.bodies.event_bodies import MOST_EVENTS
 from baton.web.bodies.models import Answer
 
@@ -26,7 +25,7 @@ class CloudEvent(BaseModel):
 
 
 class CloudEvents(RootModel[Annotated[list[JsonValue], Field(max_length=MOST_EVENTS)]]):
-    """Several events, each a CloudEvent. One that is none has `errors` in the answer, and holds up no other."""
+    """Several events, each a CloudEvent. One that is none holds up no other, and the answer is 422 with its place."""
 
 
 class EventOutcome(Answer):
@@ -50,7 +49,6 @@ class EventTaken(Answer):
     type: str | None
     matched: int = Field(ge=0, description="Rules that were for it.")
     outcomes: list[EventOutcome]
-    errors: list[ProblemError] = Field(description="What is wrong with it, so that nothing was done.")
 
 
 class EventsTaken(Answer):

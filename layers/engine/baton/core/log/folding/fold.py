@@ -138,6 +138,7 @@ def _started(state: State, e: ev.SagaStarted) -> State:
             outer=e.outer,
             passed=e.passed,
             before=e.before,
+            shared_limits=e.shared_limits,
         ),
         undo=state.undo if e.keys is None else anew(e.keys),
         used=dict.fromkeys(e.counts, Used()),
@@ -176,7 +177,9 @@ def _failed(state: State, e: ev.StepFailed) -> State:
         state = callback_over(state, slot, e.callback, e.failure.code)
     if state.undo.work is not None and slot in state.undo.work.steps:
         return undone(state, slot, e.failure)
-    if e.failure.doubt or e.failure.code == UNKNOWN_OUTCOME or e.prior is not None:
+    work = state.open.get(slot)
+    is_unsure = e.failure.doubt or e.failure.code == UNKNOWN_OUTCOME or e.prior is not None
+    if is_unsure and not (work is not None and work.acts_by_items):
         state = doubtful(state, slot, e)
     if e.stays and state.failure is None:
         state = replace(state, undo=replace(state.undo, stays=True))

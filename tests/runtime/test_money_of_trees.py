@@ -1,0 +1,215 @@
+"""A saga's limits of money are those of its tree: children, graphs and mapped agents draw from the account of their root."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from baton import Context, tool
+from baton.core.decide.spending import kept_until
+from baton.core.limits import Limits
+from baton.core.log import events as ev
+from baton.core.log.folding.fold import fold
+from baton.core.log.state import State
+from baton.core.money import micro_dollars
+from baton.ports import Account, Sums
+from baton.runtime.money.shared_holds import PREFIX
+from tests.kit.faults import Crash
+from tests.kit.toolbox import Books
+from tests.kit.world import TENANT, World
+from tests.runtime.conftest import Stage
+from tests.runtime.test_agents import Desk, document
+from tests.runtime.test_many_agents import logged, script
+
+DOLLAR, CENT, FOREVER = 1_000_000, 10_000, 1 << 62
+TEAMS = """
+name: teams
+nodes:
+  teams:
+    map: {over: [1, 2, 3, 4, 5], concurrency: 5}
+    workflow: team
+"""
+TEAM = """
+name: team
+nodes:
+  all:
+    map: {over: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], concurrency: 10}
+    workflow: w
+    with: {a: "${item}"}
+"""
+LEAF = "name: leaf\nnodes: {a: {tool: think}}"
+
+
+def state_of(world: World, saga: str) -> State:
+    of = State()
+    for entry in world.entries(saga):
+        of = fold(of, entry)
+    return of
+
+
+def account(world: World, saga: str, node: str | None = None) -> Sums:
+    """What the tree of a saga has spent, once what the dead held is free."""
+    name = saga if node is None else f"{saga}/{node}"
+    day = kept_until(state_of(world, saga), Limits())
+    return world.budgets.expire(Account(TENANT, PREFIX + name, day), FOREVER).sums
+
+
+async def start(world: World, *documents: str, given: object = None) -> str:
+    names = [(await world.service().register(text, json_only=False)).definition.name for text in documents]
+    view, _ = await world.service().start(names[-1], given or {}, "")
+    return str(view["id"])
+
+
+def sagas(world: World) -> list[str]:
+    return [head.ref.id for head in world.log.heads()]
+
+
+def of_kind(world: World, kind: type[ev.Event]) -> list[ev.Event]:
+    return [event for saga in sagas(world) for event in world.events(saga) if isinstance(event, kind)]
+
+
+def add_think(world: World) -> list[str]:
+    """A tool that costs up to 30 cents, and 25 in the end. Returns the sagas that have paid."""
+    paid: list[str] = []
+
+    @tool("think", registry=world.registry, cost_usd="0.30")
+    async def think(context: Context, seconds: float = 1) -> None:
+        await asyncio.sleep(seconds)
+        context.spend("0.25")
+        paid.append(context.saga)
+
+    world.tools = world.registry.specs()
+    return paid
+
+
+@pytest.mark.parametrize("deaths", [[], [5, 20, 33]])
+def test_fifty_agents_in_three_levels_hold_the_limit_of_their_root_to_the_micro_dollar(
+    stage: Stage, deaths: list[int]
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        Desk(world)
+        world.models = script(deaths)
+        root = await start(world, document(", max_output: 50"), TEAM, TEAMS)
+        await world.settle(3_600)
+        billed = micro_dollars([part for one in world.asked for part in one.bill])
+        sums = account(world, root)
+        assert sums.spent == sums.held == billed, "the account has what the provider bills"
+        assert 12_345 - 2_000 < billed <= 12_345
+        spent, assumed = logged(world)
+        assert spent == billed if not deaths else billed - 10 * 313 <= spent <= billed
+        assert bool(assumed) == bool(deaths)
+        codes = {event.code for event in of_kind(world, ev.Parked) if isinstance(event, ev.Parked)}
+        assert codes == {"budget_saga"}
+
+    stage(story, limits=Limits(saga_budget_usd="0.012345"))
+
+
+@pytest.mark.parametrize("user_day", ["0", "5"])
+def test_children_side_by_side_do_not_overspend_their_root_and_wait_for_each_other(
+    stage: Stage, user_day: str
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        paid = add_think(world)
+        root = await start(
+            world,
+            LEAF,
+            "name: w\nnodes: {kids: {map: {over: [1, 2, 3, 4, 5, 6], concurrency: 6}, workflow: leaf}}",
+        )
+        await world.settle(3_600)
+        assert len(paid) == 3, "75 cents are spent, and 30 more would be too much"
+        assert account(world, root) == Sums(75 * CENT, 75 * CENT, 0)
+        parked = [event for event in of_kind(world, ev.Parked) if isinstance(event, ev.Parked)]
+        assert len(parked) == 3
+        assert f"0.75 of the 1 dollars of saga {root} and those below it are spent" in parked[0].message
+        assert [told.code for told in world.notices.said].count("budget_saga") == 1, "one for the tree"
+
+    stage(story, limits=Limits(user_day_budget_usd=user_day))
+
+
+def test_a_child_that_is_resumed_may_spend_as_much_again_of_its_tree(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        paid = add_think(world)
+        root = await start(
+            world,
+            LEAF,
+            "name: w\nnodes: {kids: {map: {over: [1, 2, 3, 4, 5], concurrency: 5}, workflow: leaf}}",
+        )
+        await world.settle(3_600)
+        waiting = [saga for saga in sagas(world) if state_of(world, saga).parked is not None]
+        assert len(waiting) == 2
+        for saga in waiting:
+            await world.service().resume(saga)
+        await world.settle(3_600)
+        assert len(paid) == 5
+        assert state_of(world, root).ended is not None
+        assert account(world, root) == Sums(125 * CENT, 125 * CENT, 0)
+
+    stage(story)
+
+
+def test_what_the_root_has_spent_before_its_first_child_counts(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        paid = add_think(world)
+        nodes = "a: {tool: think}, b: {tool: think, after: a}, kid: {workflow: leaf, after: b}"
+        root = await start(world, LEAF, f"name: w\nnodes: {{{nodes}, kid2: {{workflow: leaf, after: kid}}}}")
+        await world.settle(3_600)
+        assert len(paid) == 3
+        assert account(world, root).spent == 75 * CENT
+
+    stage(story)
+
+
+@pytest.mark.parametrize("where", ["node", "saga"])
+def test_a_limit_of_a_document_holds_for_the_sagas_below_it(stage: Stage, where: str) -> None:
+    async def story(world: World, books: Books) -> None:
+        paid = add_think(world)
+        cap = "limits: {cost_usd: 0.50}"
+        node, top = (f", {cap}", "") if where == "node" else ("", f"{cap}\n")
+        text = f"name: w\n{top}nodes: {{kids: {{map: {{over: [1, 2, 3, 4], concurrency: 4}}, workflow: leaf{node}}}}}"
+        root = await start(world, LEAF, text)
+        await world.settle(3_600)
+        assert len(paid) == 1, "25 cents are spent, and 30 more would be too much"
+        assert account(world, root, "kids" if where == "node" else "").spent == 25 * CENT
+        ended = state_of(world, root).ended
+        assert ended is not None
+        assert ended.status == "failed"
+        assert "limits.cost_usd" in str(ended.failure)
+
+    stage(story, limits=Limits(on_failure="fail"))
+
+
+def test_a_worker_that_dies_with_a_hold_takes_no_money_of_its_tree_along(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        deaths: list[str] = []
+
+        @tool("dies", registry=world.registry, cost_usd="0.60")
+        async def dies(context: Context) -> None:
+            if not deaths:
+                deaths.append(context.saga)
+                world.running[context.saga, context.node].is_dead = True
+                raise Crash
+            context.spend("0.40")
+
+        world.tools = world.registry.specs()
+        root = await start(
+            world,
+            LEAF.replace("think", "dies"),
+            "name: w\nnodes: {kids: {map: {over: [1, 2], concurrency: 2}, workflow: leaf}}",
+        )
+        await world.settle(3_600)
+        assert account(world, root) == Sums(80 * CENT, 80 * CENT, 0)
+        assert state_of(world, root).ended is not None
+
+    stage(story)
+
+
+def test_a_saga_without_children_writes_nothing_of_it(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_think(world)
+        root = await start(world, "name: w\nnodes: {a: {tool: think}}")
+        await world.settle(600)
+        assert not any(one.user.startswith(PREFIX) for one in world.budgets.spent())
+        assert account(world, root) == Sums()
+
+    stage(story)
