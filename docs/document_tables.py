@@ -24,6 +24,7 @@ _SHARED = {
     "after": "a name of a node, or a list of such names",
     "targets": "a name of a node, or a list of such names, each once",
     "allowed": "a name of a node, or a list of such names, which may be empty",
+    "operations": "by API, an id or a list of them",
     "toolPatterns": "a name of a tool with any number of `*`, or a list of such names, which may be empty",
     "condition": "a [condition](#conditions)",
     "branch": "a [branch](#branch)",

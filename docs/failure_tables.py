@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from baton.core.failures.codes import CLASSES, CODES, class_of
+from baton.core.failures.defects import DEFECTS, ERRORS
 from baton.core.failures.matrix import DEFAULTS, GENERAL, MATRIX
 from baton.core.failures.names import OTHER_4XX, OTHER_5XX, STATUSES
 from baton.core.failures.policy import DOMAINS, HINTS, HOOKS, PolicyEntry
@@ -26,6 +27,16 @@ def failure_codes() -> str:
     """Every code: its class, what a person is told, what to do."""
     rows = [(f"`{code}`", row.class_, row.says, row.advice) for code, row in CODES.items()]
     return _table(("code", "class", "what happened", "what to do"), rows)
+
+
+def failure_defects() -> str:
+    """The closed list of defects, and the errors of Python that are some."""
+    return _meanings("code", DEFECTS)
+
+
+def failure_bugs() -> str:
+    """The errors of Python that are defects."""
+    return ", ".join(f"`{name}`" for name in ERRORS)
 
 
 def failure_statuses() -> str:

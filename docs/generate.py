@@ -60,8 +60,10 @@ from docs.document_tables import (
 from docs.effect_tables import effect_doubts, key_strategies
 from docs.failure_tables import (
     backoffs,
+    failure_bugs,
     failure_classes,
     failure_codes,
+    failure_defects,
     failure_domains,
     failure_hints,
     failure_hooks,
@@ -316,6 +318,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
         default_risk,
         failure_classes,
         failure_codes,
+        failure_defects,
+        failure_bugs,
         failure_statuses,
         failure_strategies,
         failure_hints,

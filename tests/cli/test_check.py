@@ -61,7 +61,10 @@ def test_a_good_document_is_ok(baton: Baton, api: FakeApi, tmp_path: Path) -> No
     file = write(tmp_path, "small.yaml", GOOD)
     result = baton("check", file)
     drawn = "\n  ●  quote  delivery.quote\n\n"
-    fails = "if a step fails for good: asks the starter for 24h, then fails; permanent: fails\n"
+    fails = (
+        "if a step fails for good: asks the starter for 24h, then fails; permanent: fails\n"
+        "attempts: transient 5 over 15.0 s, unknown 4 over 7.0 s, any other 1\n"
+    )
     ok = f"{file}: ok, small with 1 node in 1 layer\n"
     assert (result.exit_code, result.stdout) == (0, ok + fails + drawn)
     assert api.asked == []
@@ -104,8 +107,12 @@ def test_what_happens_when_a_step_fails_for_good_is_said_in_a_line(
     more = "  late: {value: 1}\n" if own else ""
     file = write(tmp_path, "small.yaml", node + more + rest)
     shown = baton("check", file).stdout.splitlines()
-    assert shown[1 : shown.index("")] == lines
+    attempts = "attempts: transient 5 over 15.0 s, unknown 4 over 7.0 s, any other 1"
+    assert shown[1 : shown.index("")] == [*lines, attempts]
     (report,) = json.loads(baton("check", "--json", file).stdout)
+    by_class = report["on_failure"].pop("by_class")
+    assert by_class["steps"]["transient"] == {"attempts": 5, "over_ms": 15_000, "undone": False}
+    assert by_class["nodes"] == {}
     assert report["on_failure"] == (
         {"steps": "", "nodes": {"quote": "goes on with `late`"}} if own else {"steps": "fails", "nodes": {}}
     )

@@ -358,6 +358,13 @@ def test_a_saga_that_is_parked_for_a_time_says_until_when_and_what_it_may_spend(
     assert "until" not in facts(parked=parked | {"until": None})
 
 
+def test_a_saga_that_waits_for_other_code_says_so() -> None:
+    parked = {"code": "escalated", "message": "m", "node": "a", "until": None}
+    since = {"stands_still_since": "2026-01-01T00:00:00.000Z"}
+    assert "goes on with code other than 3.12" in facts(parked=parked | since | {"build": "3.12"})
+    assert "goes on once a person says so" in facts(parked=parked | since | {"build": None})
+
+
 def test_watch_stays_until_a_person_is_asked_and_nothing_else_goes_on(api: FakeApi, baton: Baton) -> None:
     end = SAGA | {"status": "suspended", "version": 6, "questions": [QUESTION]}
     api.on("GET /sagas/s1", (200, SAGA), (200, end))

@@ -12,6 +12,7 @@ from baton.console.gantt import (
     BREAKER,
     ELSEWHERE,
     HANDS_OVER,
+    OVER,
     PAUSES,
     PERSON,
     RUNS,
@@ -73,6 +74,42 @@ def test_what_ran_what_waited_and_what_was_handed_over_is_the_whole_time() -> No
     assert (found.longest, found.cold, found.invocations) == ("b", 1, 2)
     assert "People took most" in found.help
     assert not found.is_idle
+
+
+def test_a_question_about_a_failed_step_and_an_incident_are_peoples_time() -> None:
+    asks = {**about("strategy_chosen", "a"), "ask": {"id": "x"}}
+    found = of(
+        entry(1, 0, {"kind": "saga_started"}),
+        entry(2, 1_000, ran("a", 0, 1_000, "attempt_failed"), asks),
+        entry(3, 9_000, about("question_closed", "a"), invocation="i2"),
+        entry(4, 10_000, ran("a", 9_000, 10_000, "attempt_failed"), asks, {"kind": "parked", "node": "a"}),
+        entry(5, 15_000, about("question_closed", "a"), about("step_failed", "a"), END, invocation="i3"),
+    )
+    assert shares(found) == {PERSON: 13_000, RUNS: 2_000}
+
+
+def test_a_saga_that_is_parked_waits_for_people_until_it_is_resumed() -> None:
+    found = of(
+        entry(1, 0, {"kind": "saga_started"}),
+        entry(2, 1_000, {"kind": "parked", "node": ""}),
+        entry(3, 5_000, {"kind": "resumed"}),
+        entry(4, 6_000, ran("a", 5_000, 6_000), END, invocation="i2"),
+    )
+    assert shares(found) == {PERSON: 4_000, RUNS: 1_000, HANDS_OVER: 1_000}
+
+
+@pytest.mark.parametrize("kind", ["signal_received", "undo_began", "forked"])
+def test_the_time_after_its_end_is_not_a_hand_over_of_a_saga_that_is_rolled_back_or_forked(kind: str) -> None:
+    asks = {**about("strategy_chosen", "a"), "ask": {"id": "x"}}
+    found = of(
+        entry(1, 0, {"kind": "saga_started"}),
+        entry(2, 1_000, ran("a", 0, 1_000), END, {"kind": "notices_sent"}),
+        entry(3, 61_000, {"kind": kind}, {"kind": "undo_began"}),
+        entry(4, 62_000, ran("a", 61_000, 62_000, "attempt_failed"), asks, invocation="i2"),
+        entry(5, 90_000, about("question_closed", "a"), END, invocation="i3"),
+    )
+    assert shares(found) == {OVER: 60_000, PERSON: 28_000, RUNS: 2_000}
+    assert "rolled back" in found.help
 
 
 def test_of_branches_beside_each_other_the_one_that_ended_last_is_critical() -> None:

@@ -174,9 +174,9 @@ INSTEAD = "write `decide: fail`, or `hand_on`"
          f"{ONLY}what is to be approved", INSTEAD),
         ("any: {question: approval, escalate: [{after: 1h, decide: retry}]}", f"{AT}/0/decide",
          f"{ONLY}what is to be approved", INSTEAD),
-        ("any: {ladder: rollback, escalate: [{after: 1h, remind: true}]}", AT,
-         "this can do nothing: what is done about such a failure is rollback, escalate, and never ask_user",
-         "write `ladder: [ask_user, rollback, escalate]`, or leave this out"),
+        ("any: {ladder: [rollback], escalate: [{after: 1h, remind: true}]}", AT,
+         "this can do nothing: what is done about such a failure is rollback, and never ask_user",
+         "write `ladder: [ask_user, rollback]`, or leave this out"),
         ("any: {escalate: [{after: 1h}]}", f"{AT}/0", "write `after`, and exactly one of `remind`, `hand_on` and `decide`", ""),
     ],
 )  # fmt: skip

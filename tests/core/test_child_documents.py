@@ -7,6 +7,10 @@ import pytest
 from tests.core.compiling import node, told
 
 PROBLEMS = [
+    ("a: {workflow: v, on_failure: {any: replan}}", "/nodes/a/on_failure/any/ladder", "nothing else does the work of a child workflow"),
+    ("a: {workflow: v, on_failure: retry}", "/nodes/a/on_failure/any/ladder", "nothing else does the work of a child workflow"),
+    ("a: {workflow: v, retry: {on: chid_failed}}", "/nodes/a/retry/on", "no failure has the code `chid_failed`"),
+    ("a: {retry: {on: child_failed}}", "/nodes/a/retry/on", "no attempt fails with `child_failed`, so nothing can be tried again, done another way or asked about it"),
     ("a: {workflow: v, with: {x: 1}, input: 2}", "/nodes/a/input", "`input` is the whole input of the child, and `with` makes one of its fields"),
     ("a: {input: 2}", "/nodes/a", "`input` goes with a `workflow` or a `graph`; did you mean `with`?"),
     ("a: {workflow: v, on_failure: {timeout: {ladder: [replan]}}}", "/nodes/a/on_failure/timeout/ladder", "nothing else does the work of a child workflow"),
@@ -29,6 +33,8 @@ def test_what_is_refused(nodes: str, path: str, message: str) -> None:
         "a: {branch: {rules: [{if: output.score > 1, then: b}]}}, b: {workflow: w}",
         "a: {workflow: w@3}",
         "a: {workflow: v, timeout: 30d, retry: critical, on_failure: {timeout: ask_user}, catch: {code: timeout, then: b}}, b: {}",
+        "a: {workflow: v, retry: {max_attempts: 3, on: [child_failed, join_failed, limit_cost]}}",
+        "a: {workflow: v, retry: {never: child_failed}, on_failure: {child_failed: ask, map_failed: [retry]}}",
         "a: {workflow: v, input: null}",
         "a: {workflow: v, input: ['${input.x}']}",
     ],

@@ -258,7 +258,7 @@ def test_what_is_right(nodes: str, more: str) -> None:
     assert told(nodes, more) == []
 
 
-@pytest.mark.parametrize("field", ["retry: quick", "on_failure: rollback", "failover: []"])
+@pytest.mark.parametrize("field", ["retry: quick", "on_failure: [rollback]", "failover: []"])
 @pytest.mark.parametrize("kind", ["wait: {for: 1}", "workflow: other", "value: 1", "human: {title: x}"])
 def test_only_what_a_tool_does_can_be_done_again(kind: str, field: str) -> None:
     if kind.startswith("workflow") and not field.startswith("failover"):

@@ -12,13 +12,13 @@ from tests.core.compiling import told
 NEVER = "this can do nothing: what is done about such a failure is %s, and never %s"
 RIGHT = "write `%s`, or leave this out"
 UNDO = "rollback, escalate"
-ANEW = RIGHT % "on_failure: {any: [retry, rollback, escalate]}"
+ANEW = RIGHT % "on_failure: {any: [retry, rollback]}"
 LADDER = RIGHT % "ladder: [retry, rollback, escalate]"
 CALLED = "`%s` is what an exception is called, and no failure has it as its code"
 IDLE: list[tuple[str, str, str, str, str]] = [
-    ("a: {retry: quick, on_failure: {any: rollback}}", "", "/nodes/a/retry", NEVER % (UNDO, "retry"), ANEW),
-    ("a: {retry: {schedule: [1s, 1m]}}", "on_failure: rollback", "/nodes/a/retry", NEVER % (UNDO, "retry"), ANEW),
-    ("a: {}, v: {value: 1}", "retry: critical\non_failure: rollback", "/retry", NEVER % (UNDO, "retry"), ANEW),
+    ("a: {retry: quick, on_failure: {any: [rollback]}}", "", "/nodes/a/retry", NEVER % ("rollback", "retry"), ANEW),
+    ("a: {retry: {schedule: [1s, 1m]}}", "on_failure: [rollback]", "/nodes/a/retry", NEVER % ("rollback", "retry"), ANEW),
+    ("a: {}, v: {value: 1}", "retry: critical\non_failure: [rollback]", "/retry", NEVER % ("rollback", "retry"), ANEW),
     ("a: {on_failure: {bad_request: {retry: quick}}}", "", "/nodes/a/on_failure/bad_request/retry", NEVER % (UNDO, "retry"), LADDER),
     ("a: {on_failure: {permanent: {retry: quick}}}", "", "/nodes/a/on_failure/permanent/retry", NEVER % (UNDO, "retry"), LADDER),
     ("a: {retry: quick, on_failure: [fail]}", "", "/nodes/a/retry", NEVER % ("fail", "retry"),
@@ -38,11 +38,11 @@ def test_a_rule_for_a_strategy_that_is_in_no_ladder_is_told(
 
 
 def test_hints_and_hooks_without_their_strategy_are_told() -> None:
-    rule = "on_failure: {any: {ladder: rollback, hints: [u.v], before_retry: [u.v]}}"
+    rule = "on_failure: {any: {ladder: [rollback], hints: [u.v], before_retry: [u.v]}}"
     found = told(f"a: {{{rule}}}")
     assert {(path, message) for path, message, _ in found if "can do nothing" in message} == {
-        ("/nodes/a/on_failure/any/before_retry", NEVER % (UNDO, "retry")),
-        ("/nodes/a/on_failure/any/hints", NEVER % (UNDO, "replan")),
+        ("/nodes/a/on_failure/any/before_retry", NEVER % ("rollback", "retry")),
+        ("/nodes/a/on_failure/any/hints", NEVER % ("rollback", "replan")),
     }
 
 
@@ -50,6 +50,8 @@ def test_hints_and_hooks_without_their_strategy_are_told() -> None:
     ("nodes", "more"),
     [
         ("a: {retry: quick, on_failure: {any: [retry, rollback]}}", ""),
+        ("a: {retry: quick, on_failure: rollback}", ""),
+        ("a: {retry: quick}", "on_failure: rollback"),
         ("a: {retry: quick, on_failure: fail}", "on_failure: ask\nretry: critical"),
         ("a: {retry: quick, on_failure: {any: rollback, timeout: retry}}", ""),
         ("a: {retry: quick, on_failure: {any: rollback, sold_out: retry}}", ""),
@@ -99,11 +101,71 @@ def test_a_code_that_no_failure_has_is_told(rule: str, path: str, message: str, 
 
 
 @pytest.mark.parametrize(
-    "code", ["sold_out", "no_tables", "SoldOut", "hotel_unavailable", "device_unavailable", "price_changed", "E42", "api_error"]
+    "code", ["sold_out", "no_tables", "SOLD-OUT", "Declined", "soldout", "hotel_unavailable", "device_unavailable", "price_changed", "E42", "api_error"]
 )  # fmt: skip
 def test_a_code_of_a_tools_own_may_stand_everywhere(code: str) -> None:
     rules = f"on_failure: {{{code}: ask_user}}, catch: {{code: [{code}, limit_hops], then: h}}, retry: {{on: {code}}}"
     assert told(f"a: {{{rules}}}, h: {{}}") == []
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["catch: {code: CardDeclined, then: h}", "retry: {on: CardDeclined}", "on_failure: {CardDeclined: fail}"],
+)
+def test_the_name_of_a_class_is_no_code_anywhere(field: str) -> None:
+    hint = 'let the tool raise `StepFailure("card_declined")`, and write `card_declined`'
+    ((_, message, meant),) = told(f"a: {{{field}}}, h: {{}}")
+    assert message == CALLED % "CardDeclined"
+    assert meant.startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("condition", "text", "literal", "hint"),
+    [
+        ("last_error.code == 'OutOfStock'", "last_error.code", '"OutOfStock"', 'write "outofstock"'),
+        ("last_error.code != 'TIMEOUT'", "last_error.code", '"TIMEOUT"', 'write "timeout"'),
+        ("'503' == last_error.code", "last_error.code", '"503"', 'write "service_unavailable"'),
+        (
+            "last_error.code in ['Sold-Out', 'rate_limit']",
+            "last_error.code",
+            '"Sold-Out"',
+            'write "sold_out"',
+        ),
+        (
+            "last_error.errors[0].code == 'Timeout'",
+            "last_error.errors[0].code",
+            '"Timeout"',
+            'write "timeout"',
+        ),
+        ("last_error.class == 'Transient'", "last_error.class", '"Transient"', 'write "transient"'),
+        (
+            "last_error.class == 'fatal'",
+            "last_error.class",
+            '"fatal"',
+            f"the classes are {', '.join(CLASSES)}",
+        ),
+    ],
+)
+def test_a_condition_names_codes_and_classes_as_they_are_spelled(
+    condition: str, text: str, literal: str, hint: str
+) -> None:
+    ((_, message, meant),) = told(f'a: {{catch: {{if: "{condition}", then: h}}}}, h: {{}}')
+    assert (message, meant) == (f"`{text}` is never {literal}", hint)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "last_error.code == 'timeout'",
+        "last_error.code in ['Sold-Out', 'sold_out']",
+        "last_error.class != 'permanent'",
+        "last_error.code == ''",
+        "last_error.code == last_error.class",
+        "last_error.message == 'Sold Out'",
+    ],
+)
+def test_what_a_condition_may_say_of_a_failure(condition: str) -> None:
+    assert told(f'a: {{catch: {{if: "{condition}", then: h}}}}, h: {{}}') == []
 
 
 def test_no_known_code_or_class_is_a_near_miss_of_another() -> None:
@@ -131,7 +193,10 @@ def test_the_name_of_an_exception_leads_to_what_it_is_called_here(name: str, mea
 def test_an_unknown_exception_leads_to_a_code_of_the_tools_own() -> None:
     wanted = 'let the tool raise `StepFailure("sold_out")`, and write `sold_out`'
     assert exception_meant("SoldOutError") == wanted
-    assert {exception_meant(name) for name in ("sold_out", "SoldOut", "NETWORK_ERROR", "ETIMEDOUT")} == {None}
+    itself = "; the code of a tool that says `%s` itself is `%s`"
+    assert exception_meant("SoldOut") == wanted + itself % ("SoldOut", "soldout")
+    assert exception_meant("shop.SoldOut") == wanted + itself % ("shop.SoldOut", "shop.soldout")
+    assert {exception_meant(name) for name in ("sold_out", "Soldout", "NETWORK_ERROR", "ETIMEDOUT")} == {None}
     assert "api_error" in SERVICES
 
 

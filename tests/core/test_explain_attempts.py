@@ -278,6 +278,8 @@ def test_an_incident_parks_the_saga_and_its_step_waits_for_the_person_on_call() 
         "message": f"{SAYS} ({DOWN})",
         "node": "a",
         "until": None,
+        "stands_still_since": None,
+        "build": None,
     }
     assert view["questions"][0]["expires_at"] is None
 

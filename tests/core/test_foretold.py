@@ -12,7 +12,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.failures.policy import Change
 from baton.core.log.status import status_of
 from baton.core.nodes.registry import KINDS
-from baton.core.read.forecast import MOST, foretold
+from baton.core.read.forecast import MOST, by_class, foretold
 from baton.core.read.views import saga_view
 from tests.core.asked import steps_of
 from tests.core.build import TOOLS, Saga, program, task
@@ -132,6 +132,51 @@ def test_a_join_around_takes_the_failure_of_one_that_takes_none() -> None:
     )
     found = foretold(Program(compile_document(text, TOOLS), KINDS))
     assert found["nodes"] == dict.fromkeys("aj", "fails, and its join goes on")
+
+
+def classes(text: str) -> dict[str, Any]:
+    return by_class(Program(compile_document(f"name: w\n{text}", TOOLS), KINDS))
+
+
+def counts(found: dict[str, dict[str, Any]]) -> dict[str, tuple[int, int]]:
+    """Attempts and milliseconds of the classes that are tried again."""
+    return {kind: (one["attempts"], one["over_ms"]) for kind, one in found.items() if one["attempts"] > 1}
+
+
+def test_attempts_are_counted_by_class_with_the_time_that_their_pauses_last() -> None:
+    usual = {"transient": (5, 15_000), "unknown": (4, 7_000)}
+    found = classes(
+        "nodes: {a: {tool: t}, b: {tool: t, retry: {schedule: [1s, 1m]}}, v: {value: 1}, "
+        "c: {tool: t, on_failure: {any: [retry, rollback], permanent: {ladder: [retry], retry: immediate}}}, "
+        "d: {tool: t, on_failure: [rollback]}, e: {tool: t, catch: v}}"
+    )
+    assert counts(found["steps"]) == usual
+    assert found["nodes"].keys() == {"b", "c", "d"}
+    assert counts(found["nodes"]["b"]) == {"transient": (3, 61_000), "unknown": (3, 61_000)}
+    tried = dict.fromkeys(("transient", "recoverable", "user_resolvable", "catastrophic"), (5, 15000))
+    assert counts(found["nodes"]["c"]) == {**tried, "unknown": (4, 7_000), "permanent": (3, 0)}
+    assert counts(found["nodes"]["d"]) == {}
+
+
+def test_it_is_said_after_which_classes_what_was_done_is_undone() -> None:
+    pay = "pay: {tool: t, after: a, on_failure: {any: fail, permanent: rollback}}"
+    found = classes(
+        f"nodes: {{a: {{tool: t, compensate: {{tool: t, with: {{}}}}}}, {pay}, b: {{tool: t, catch: v}}, v: {{value: 1}}}}"
+    )
+    assert {one["undone"] for one in found["steps"].values()} == {True}
+    assert [kind for kind, one in found["nodes"]["pay"].items() if one["undone"]] == ["permanent"]
+    assert not any(one["undone"] for one in found["nodes"]["b"].values())
+
+
+def test_the_attempts_of_a_few_nodes_are_told_one_by_one() -> None:
+    few = ", ".join(f"n{index}: {{tool: t, retry: none}}" for index in range(MOST + 1))
+    found = classes(f"nodes: {{{few}}}")
+    assert (len(found["nodes"]), counts(found["steps"])) == (
+        MOST,
+        {"transient": (5, 15_000), "unknown": (4, 7_000)},
+    )
+    assert classes("nodes: {a: {tool: t, retry: none}}")["steps"] == {}
+    assert classes("nodes: {a: {value: 1}}") == {"steps": {}, "nodes": {}}
 
 
 def test_where_no_task_does_as_the_document_says_only_the_nodes_are_told() -> None:

@@ -20,7 +20,7 @@ from tests.core.compiling import document
 from tests.core.failing import chosen
 
 FETCH = replace(tool_spec("fetch", {}, x={}, y={}, z={}), domain="external_api")
-AT_ONCE = "on_failure: rollback"
+AT_ONCE = "on_failure: [rollback]"
 
 
 def saga(nodes: str, *more: str) -> Saga:

@@ -44,7 +44,7 @@ TOOLS = {
 }
 DOCUMENT = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a:
     tool: TOOL

@@ -23,7 +23,7 @@ from tests.core.told import story
 
 RACE = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   s: {tool: hold}
   g: {workflow: other, after: s%s}
@@ -164,7 +164,7 @@ def test_each_child_of_a_map_that_goes_on_without_it_is_listed() -> None:
     saga = begun(
         """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   m: {map: {over: "${input.l}", wait_for: 1, rest: cancel}, workflow: other}
   f: {tool: t, after: m}

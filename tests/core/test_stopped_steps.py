@@ -44,7 +44,7 @@ OWN = {
 }
 LOOP = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {value: {name: ann}}
   b: {tool: %s, with: {who: "${ctx.a.output.name}"}, after: a}
@@ -55,7 +55,7 @@ nodes:
 """
 MAP = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   m: {map: {over: "${input.l}", wait_for: 1, rest: cancel}, tool: %s, with: {who: "${item}"}}
   f: {tool: t, after: m}
@@ -148,7 +148,7 @@ def test_what_has_not_begun_or_is_pure_is_neither_told_nor_asked_about() -> None
 
 
 def test_a_step_that_failed_without_an_answer_and_waits_for_its_next_attempt_may_have_happened() -> None:
-    saga = begun(LOOP.replace("on_failure: rollback", "retry: standard") % ("hold", "run"))
+    saga = begun(LOOP.replace("on_failure: [rollback]", "retry: standard") % ("hold", "run"))
     saga.go(failed("b@0", "timeout", "transient"))
     assert saga.state.failing["b@0"].attempts == 1
     saga.go(done("c@0"))
@@ -183,7 +183,7 @@ def test_it_is_said_and_explained() -> None:
 def test_items_of_a_map_that_a_join_stops_are_told_of() -> None:
     text = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   m: {map: "${input.l}", tool: pay, with: {who: "${item}"}}
   c: {tool: hold}
@@ -207,7 +207,7 @@ def test_what_stops_a_step_is_in_the_same_entry_however_little_room_there_is() -
 
 
 def test_what_was_kept_of_its_last_attempt_is_kept_and_what_cannot_be_made_again_is_not() -> None:
-    saga = begun(LOOP.replace("on_failure: rollback", "retry: standard") % ("hold", "run"))
+    saga = begun(LOOP.replace("on_failure: [rollback]", "retry: standard") % ("hold", "run"))
     kept = ev.Value(v={"who": "eve"})
     saga.go(replace(failed("b@0", "timeout", "transient"), kept=kept))
     at = EvaluationContext(saga.program, saga.state, NOTHING, "b@0")

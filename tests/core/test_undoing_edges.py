@@ -152,7 +152,7 @@ def with_a_call() -> Saga:
     tools = {one.name: one for one in (tool_spec(), book, unbook)}
     text = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {agent: {model: m, prompt: Go., tools: [book]}}
   b: {tool: t}

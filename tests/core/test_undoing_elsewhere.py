@@ -32,7 +32,7 @@ TOOLS = {
 DOCUMENT = """
 name: w
 limits: {wall_time: 10m}
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: TOOL, callback: {timeout: 1h}}
   b: {tool: t}

@@ -18,7 +18,7 @@ ROOM = 1_000_000
 def of(nodes: str, given: Any = None) -> Saga:
     """A saga of a document's nodes that has begun; nothing of it has run that takes time."""
     lines = "\n".join(f"  {line}" for line in nodes.strip().splitlines())
-    text = f"name: w\non_failure: rollback\nnodes:\n{lines}\n"  # what fails is tried once
+    text = f"name: w\non_failure: [rollback]\nnodes:\n{lines}\n"  # what fails is tried once
     saga = Saga(Program(compile_document(text, TOOLS), KINDS), given)
     saga.go()
     return saga

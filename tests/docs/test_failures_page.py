@@ -83,7 +83,8 @@ DECLINED = StepFailure("card_declined", "no", kind="permanent")
         (EVER, DOWN, 3, ["ask_user"], "failed", ["charge"]),  # after a day without an answer
         (EVER, LOGIN, 1, ["escalate"], "parked", []),
         (EVER, DECLINED, 1, [], "completed", ["charge", "tell"]),
-        (EVER, KeyError("x"), 3, ["ask_user"], "failed", ["charge"]),
+        (EVER, ValueError("x"), 3, ["ask_user"], "failed", ["charge"]),
+        (EVER, KeyError("x"), 1, ["escalate"], "parked", []),
     ],
 )
 def test_the_page_begins_with_a_workflow_that_does_what_its_table_says(

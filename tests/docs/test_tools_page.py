@@ -17,13 +17,13 @@ YAML = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def test_its_document_compiles() -> None:
-    source, _ = YAML.findall(PAGE.text)
+    source, *_ = YAML.findall(PAGE.text)
     graph = compile_document(source, with_standard(Registry()).specs())
     assert {node.tool for node in graph.nodes} == {"std.http", "std.pay", "std.upsert", "std.notify"}
 
 
 def test_its_pipeline_is_a_node_and_does_what_the_page_says() -> None:
-    _, source = YAML.findall(PAGE.text)
+    *_, source = YAML.findall(PAGE.text)
     node = parse_document(source).value["cheapest"]
     ask = {"tool": "std.http", "with": {"url": "https://lantern.example"}}
     text = json.dumps(

@@ -35,7 +35,7 @@ LIMIT_S = 2 * PATIENCE_S if EXAMPLES == FEW else 3_600
 DOCUMENTS = {
     "fuzz-echo": 'name: fuzz-echo\nnodes:\n  say: {tool: trial.echo, with: {value: "${input}"}}\noutput: "${ctx.say.output}"\n',
     "fuzz-wait": 'name: fuzz-wait\nnodes:\n  guests: {wait: {signal: guests}}\noutput: "${ctx.guests.output}"\n',
-    "fuzz-fail": "name: fuzz-fail\non_failure: rollback\n"
+    "fuzz-fail": "name: fuzz-fail\non_failure: [rollback]\n"
     "nodes:\n  no: {tool: trial.fail, with: {code: as_told, message: no}}\n",
     "fuzz-ask": "name: fuzz-ask\non_failure: ask_user\n"
     "nodes:\n  no: {tool: trial.fail, with: {code: as_told, message: no}}\n",

@@ -24,7 +24,7 @@ output: "${ctx.two.output}"
 """
 FAILING = """
 name: failing
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   bad: {tool: trial.fail, with: {code: no_table, message: the house is full}}
 """

@@ -58,7 +58,7 @@ nodes:
 """
 TRIED = """
 name: tried
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   c: {workflow: refused, retry: {max_attempts: 3, base: 5s, on: [sold_out]}, catch: {code: child_failed, then: d}}
   d: {tool: lend, with: {what: tent}}
@@ -105,7 +105,7 @@ async def just_in_time(world: World, *, start: Any, patiently: Any) -> str:
 
 HANDLED = """
 name: handled
-on_failure: rollback
+on_failure: [rollback]
 failure_handler: {graph: told, with: {n: 1, lent: "${ctx.x.output?}"}}
 nodes:
   rest: {wait: {for: 1m}}

@@ -213,7 +213,9 @@ def _failed(end: ev.SagaEnded, events: list[ev.Event]) -> Iterator[str]:
         yield "it failed, and nothing says why"
         return
     causes = [event.failure for event in events if isinstance(event, ev.StepFailed | ev.LimitReached)]
-    causes += [event.fault for event in events if isinstance(event, ev.StepSucceeded) and event.fault]
+    causes += [
+        event.fault for event in events if isinstance(event, ev.StepSucceeded | ev.NodePassed) and event.fault
+    ]
     if failure.code not in {*MADE_AT_THE_END, *(cause.code for cause in causes)}:
         yield f"it failed with {failure.code}, which nothing in it failed with"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from baton.core.log.events import Entry, Revived, SagaEnded
-from tests.kit.world import World
+from baton.ports import SagaRef
+from tests.kit.world import TENANT, World
 
 
 def of_deaths(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
@@ -13,7 +14,7 @@ def of_deaths(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
 
     That is one that gave up, and whose take landed after that, or whose giving back had no answer either: the table refused
     to free the lease, and took longer to append an entry than an invocation keeps for it (ADR 27 says how long that is); or the saga had
-    ended, was forked later, and nothing may follow an end.
+    ended, was forked later, and nothing may follow an end. Or one that could not tell of the death before it: it stands for that.
     """
     for saga, entries in logs.items():
         for event in (event for entry in entries for event in entry.events):
@@ -25,6 +26,7 @@ def of_deaths(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
                 or process.unanswered > 1
                 or process.was_slow
                 or _has_ended_it(entries, process.id)
+                or _has_left_it(world, saga, entries, process.id)
             )
             if not (process.is_dead or process.is_frozen or process.has_overrun or is_stuck):
                 yield f"{saga}: {process.id} is said to have died, and has not"
@@ -33,3 +35,10 @@ def of_deaths(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
 def _has_ended_it(entries: list[Entry], process: str) -> bool:
     mine = [entry for entry in entries if entry.invocation == process]
     return bool(mine) and isinstance(mine[-1].events[-1], SagaEnded)
+
+
+def _has_left_it(world: World, saga: str, entries: list[Entry], process: str) -> bool:
+    key = str(SagaRef(TENANT, saga))
+    before = world.epochs.get((process, key), 1) - 1
+    has_written = any(entry.invocation == process and entry.epoch for entry in entries)
+    return before > 0 and (key, before) not in world.given_back and not has_written

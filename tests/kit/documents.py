@@ -115,7 +115,7 @@ nodes:
 """
 FAILING = """
 name: failing
-on_failure: rollback
+on_failure: [rollback, escalate]
 nodes:
   slow: {tool: work, with: {n: 1, seconds: 2}}
   bad: {tool: refuse}

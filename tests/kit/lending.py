@@ -40,7 +40,7 @@ UNDOING = "undoing"
 
 LENT = """
 name: lent
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: lend, with: {what: hall}}
   b: {tool: pledge, with: {what: "part ${loop.iteration}"}, after: a, loop: {while: "loop.iteration < 1", max_iterations: 2}}
@@ -278,7 +278,7 @@ async def lends(world: World, *, start: Any, patiently: Any) -> str:
 
 CLOSED = """
 name: closed
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: lend, with: {what: "part ${loop.iteration}"}, loop: {while: "loop.iteration < 3", max_iterations: 4}}
   b: {tool: refuses, after: a}
@@ -300,7 +300,7 @@ async def finds_closed(world: World, *, start: Any, patiently: Any) -> str:
 
 STOPPED = """
 name: stopped
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {value: 1}
   b: {tool: mortgage, with: {what: "house ${loop.iteration}"}, after: a}

@@ -51,7 +51,7 @@ output: ["${ctx.then.output.n}", "${ctx.told.output?.n}"]
 LATER = """
 name: loans-that-come-late
 input: {type: object}
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   all:
     map: {over: "${input.l}", concurrency: 8, wait_for: 3, rest: run}
@@ -64,7 +64,7 @@ LENDS = "name: one-loan\nnodes:\n  x: {tool: lend, with: {what: '${input.what}'}
 LENT = """
 name: many-loans
 input: {type: object}
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   first: {tool: lend, with: {what: hall}}
   all: {map: {over: "${input.l}", concurrency: 64}, workflow: one-loan, after: first, with: {what: "chair ${item}", rest: "${input.rest}"}}

@@ -149,7 +149,7 @@ nodes:
   hall: {tool: take_table, with: {table: hall}}
   send: {tool: send, with: {n: 4}}
   while: {tool: work, with: {n: 1, seconds: 1.2}}
-  end: {tool: refuse, after: while, on_failure: {any: rollback}}
+  end: {tool: refuse, after: while, on_failure: {any: [rollback]}}
 """
 """Many effects at once, and an end that comes while they are acted on, or looked at."""
 

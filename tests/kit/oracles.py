@@ -280,7 +280,7 @@ def _says(event: Event, said: Acknowledged) -> bool:
     if not isinstance(event, SignalReceived):
         return False
     if said.what == "answer":
-        return (event.name, event.key, event.payload.v) == (ANSWER, said.key, said.payload)
+        return (event.name, event.key) == (ANSWER, said.key) and event.payload.v in (said.payload, None)
     same = event.payload.ref or fingerprint(event.payload) == fingerprint(type(event.payload)(v=said.payload))
     return (event.name, event.key) == (said.name, said.key) and bool(same)
 

@@ -38,6 +38,7 @@ from baton.runtime.engine.request import Caller
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.invocation.metrics import Metrics
 from baton.runtime.invocation.store_retrier import inline
+from baton.runtime.mending import Deployment
 from baton.runtime.queries import Queries
 from baton.runtime.reconcile import PERIODS_AHEAD, Reconciler
 from baton.runtime.relay import Relay
@@ -280,8 +281,10 @@ class World:
 
     def _passes_quietly(self, process: Process, shard: int) -> bool:
         """Whether a sweep finds nothing and meets nothing: it reads each lane, and that is all. Most sweeps are like that."""
+        if self.limits.build:
+            return False  # code may mend what is not due
         until = process.clock.now() + PERIODS_AHEAD * PERIOD_MS
-        reads = ["due"] * (len(LANES) + 1)
+        reads = ["due"] * len(LANES)  # one lane twice, and that of defects not at all
         is_quiet = (
             not any(self.log.due(lane, shard, 0, until, 1) for lane in LANES)
             and not self.outage_of("dynamodb")
@@ -300,10 +303,18 @@ class World:
             process.clock,
             process.offload,
             PERIOD_MS,
+            self._deployment(process),
         )
         with suppress(Crash, EngineFault):  # the next run's work
             await reconciler.sweep(shard, 50_000)
             self.is_over(process)
+
+    def _deployment(self, process: Process) -> Deployment | None:
+        """What a process of the reconciler knows of the code that is deployed, which is its own."""
+        build = self.limits.build
+        if not build:
+            return None
+        return Deployment(self.store.entities, process.clock, process.offload, build)
 
     # -- looking on
 

@@ -191,7 +191,7 @@ def test_what_a_policy_puts_in_place_of_an_argument_may_be_of_no_use(stage: Stag
         policy = f"{{name: p, when: {{code: bad_request}}, then: {{strategy: replan, with: {{{what}}}}}}}"
         saga = await start(
             world,
-            document(node=f", failover: [{policy}], catch: b, on_failure: fail")
+            document(node=f", failover: [{policy}], catch: {{code: input_invalid, then: b}}")
             .replace("\noutput:", "\n  b: {value: caught}\noutput:")
             .replace("find.output}", "find.output?}"),
             {"a": 1},

@@ -172,7 +172,7 @@ def test_failures_that_say_nothing_of_the_target_count_for_nothing(stage: Stage)
     async def story(world: World, books: Books) -> None:
         with_target(world, down=((0, 3_600),), code="bad_request")
         await begin(
-            world, 8, "\nname: payments\non_failure: rollback\nnodes: {pay: {tool: charge, with: {n: 1}}}"
+            world, 8, "\nname: payments\non_failure: [rollback]\nnodes: {pay: {tool: charge, with: {n: 1}}}"
         )
         await world.settle()
         assert world.store.breakers.read_breaker(TENANT, "payments") is None

@@ -108,14 +108,14 @@ def test_a_running_step_is_stopped_when_the_time_is_over_and_its_money_counts(
     ("document", "code", "usd"),
     [
         ("name: w\nnodes: {a: {tool: buy, with: {seconds: 1}}}", None, 0.5),
-        ("name: w\non_failure: rollback\nnodes: {a: {tool: buy, with: {fail: true}}}", "tool_error", 0.25),
+        ("name: w\non_failure: [rollback]\nnodes: {a: {tool: buy, with: {fail: true}}}", "tool_error", 0.25),
         (
             "name: w\nlimits: {cost_usd: 0.6}\nnodes: {a: {tool: buy, with: {seconds: 20}}}",
             "limit_cost",
             0.75,
         ),
         (
-            "name: w\non_failure: rollback\nnodes: {a: {tool: buy, timeout: 1s, with: {seconds: 2}}}",
+            "name: w\non_failure: [rollback]\nnodes: {a: {tool: buy, timeout: 1s, with: {seconds: 2}}}",
             "timeout",
             0.25,
         ),
@@ -138,7 +138,7 @@ def test_money_counts_whatever_becomes_of_an_attempt(
 def test_what_is_no_amount_is_the_tools_error(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         add_spender(world)
-        with_bad = "name: w\non_failure: rollback\nnodes: {a: {tool: buy, with: {usd: '-1'}}}"
+        with_bad = "name: w\non_failure: [rollback]\nnodes: {a: {tool: buy, with: {usd: '-1'}}}"
         saga = await start(world, with_bad, {}, "w")
         await world.settle()
         shown = await view_of(world, saga)

@@ -48,7 +48,7 @@ CHILD = """
 name: buying
 nodes:
   hold: {tool: shop.hold, with: {what: tea}, compensate: {tool: shop.release, with: {what: "${step.output.id}"}}}
-  pay: {tool: shop.pay, after: hold, with: {what: tea}, retry: none, on_failure: {any: rollback}}
+  pay: {tool: shop.pay, after: hold, with: {what: tea}, retry: none, on_failure: {any: [rollback]}}
 output: "${ctx.pay.output}"
 """
 SLOW = CHILD.replace("  pay:", "  rest: {wait: {for: 3h}, after: hold}\n  pay:").replace(

@@ -46,7 +46,7 @@ name: order
 %s
 nodes:
   hold: {tool: shop.hold, compensate: {tool: shop.release, with: {id: "${step.output.id}"}}}
-  pay: {tool: shop.pay, after: hold, on_failure: rollback}
+  pay: {tool: shop.pay, after: hold, on_failure: [rollback]}
 """
 
 
@@ -78,7 +78,7 @@ def test_the_document_may_say_what_it_gets() -> None:
 def test_a_saga_that_completes_or_catches_has_none() -> None:
     shop = Shop()
     caught = order("tell").replace(
-        "on_failure: rollback}", "on_failure: rollback, catch: end}\n  end: {value: 1}"
+        "on_failure: [rollback]}", "on_failure: [rollback], catch: end}\n  end: {value: 1}"
     )
     assert shop.run(caught, TELL).status == "completed"
     assert shop.done == ["hold"]

@@ -193,7 +193,7 @@ def test_what_was_done_beside_a_failure_is_in_the_log_however_much_it_is(stage: 
     nodes = "".join(f"  n{i}: {{tool: fill, with: {{size: {7_000 + i}}}}}\n" for i in range(60))
 
     async def story(world: World, books: Books) -> None:
-        document = f"name: w\nnodes:\n{nodes}  bad: {{tool: odd, with: {{what: nan}}}}\n"
+        document = f"name: w\nnodes:\n{nodes}  bad: {{tool: odd, with: {{what: huge}}}}\n"
         saga = await start(world, document, {}, "w")
         view = await parked_or_done(world, saga)
         assert view["status"] == "failed"

@@ -66,7 +66,7 @@ def test_a_rule_for_any_failure_does_not_speak_of_a_doubt(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         deeds: list[str] = []
         add_bank(world, deeds, seconds=10, verify=False)
-        document = f"name: w\non_failure: rollback\nnodes:\n  a: {{tool: card, timeout: 2s, {OR_TRANSFER}"
+        document = f"name: w\non_failure: [rollback]\nnodes:\n  a: {{tool: card, timeout: 2s, {OR_TRANSFER}"
         view = await view_of(world, document, 600)
         assert (view["status"], deeds) == ("suspended", ["card"])
 
@@ -77,7 +77,7 @@ def test_a_rule_that_names_the_doubt_does(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         deeds: list[str] = []
         add_bank(world, deeds, seconds=10, verify=False)
-        rule = "on_failure: {any: rollback, unknown_outcome: rollback}"
+        rule = "on_failure: {any: [rollback], unknown_outcome: rollback}"
         document = f"name: w\n{rule}\nnodes: {{a: {{tool: card, timeout: 2s}}}}"
         view = await view_of(world, document, 600)
         assert (view["status"], view["error"]["code"]) == ("failed", "unknown_outcome")

@@ -55,7 +55,7 @@ graphs:
   visit:
     nodes:
       hold: {tool: shop.hold, with: {city: "${item}"}}
-      pay: {tool: shop.pay, with: {id: "${ctx.hold.output.id}"}, after: hold, on_failure: rollback}
+      pay: {tool: shop.pay, with: {id: "${ctx.hold.output.id}"}, after: hold, on_failure: [rollback]}
     output: ["${item}", "${index}", "${input.host}", "${ctx.rates.output.eur}", "${saga.workflow}"]
 output: "${ctx.trip.output.results}"
 """

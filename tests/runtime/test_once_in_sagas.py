@@ -277,7 +277,7 @@ def test_who_waits_in_vain_for_another_is_told_that_it_is_in_progress(stage: Sta
         restaurant.open(world, key=Key.user("at"))
         first = await begin(world, DINNER)
         await asyncio.sleep(1)
-        hasty = "name: hasty\non_failure: rollback\nnodes: {book: {tool: table.book, with: {at: '19:30'}, timeout: 2s}}"
+        hasty = "name: hasty\non_failure: [rollback]\nnodes: {book: {tool: table.book, with: {at: '19:30'}, timeout: 2s}}"
         second = await begin(world, hasty)
         await world.settle()
         assert (await view_of(world, second))["error"]["code"] == "in_progress"

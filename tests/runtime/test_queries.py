@@ -17,7 +17,7 @@ from tests.kit.world import World
 from tests.runtime.conftest import Stage
 
 WAITS = "name: waits\nnodes: {pause: {wait: {signal: go}}}"
-FAILS = "name: fails\non_failure: rollback\nnodes: {a: {tool: refuse}}"
+FAILS = "name: fails\non_failure: [rollback]\nnodes: {a: {tool: refuse}}"
 ADD = "{tool: add, with: {numbers: [1]}}"
 
 

@@ -68,7 +68,7 @@ def test_a_row_that_no_table_would_take_fails_its_step_with_the_reason(stage: St
             context.put_row("primes", "largest", {"value": 2**607 - 1})
 
         world.tools = world.registry.specs()
-        saga = await start(world, "name: w\non_failure: rollback\nnodes: {a: {tool: numbers}}", {}, "w")
+        saga = await start(world, "name: w\non_failure: [rollback]\nnodes: {a: {tool: numbers}}", {}, "w")
         await world.settle()
         (failed,) = [event for event in world.events(saga) if isinstance(event, StepFailed)]
         assert failed.failure.code == "tool_error"

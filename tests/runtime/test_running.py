@@ -80,10 +80,13 @@ def test_a_large_value_is_a_blob_and_comes_back_only_where_it_is_read(stage: Sta
 @pytest.mark.parametrize(
     ("document", "code"),
     [
-        ("name: w\non_failure: rollback\nnodes: {a: {tool: refuse}}", "tool_error"),
-        ("name: w\non_failure: rollback\nnodes: {a: {tool: hang, timeout: 2s}}", "timeout"),
-        ("name: w\non_failure: rollback\nnodes: {a: {tool: quits}}", "tool_error"),
-        ("name: w\nnodes: {a: {tool: odd, with: {what: nan}}}", "result_invalid"),
+        ("name: w\non_failure: [rollback]\nnodes: {a: {tool: refuse}}", "tool_error"),
+        ("name: w\non_failure: [rollback]\nnodes: {a: {tool: hang, timeout: 2s}}", "timeout"),
+        ("name: w\non_failure: [rollback]\nnodes: {a: {tool: quits}}", "tool_error"),
+        (
+            "name: w\non_failure: {result_invalid: rollback}\nnodes: {a: {tool: odd, with: {what: nan}}}",
+            "result_invalid",
+        ),
         ("name: w\nnodes: {a: {tool: odd, with: {what: huge}}}", "result_too_large"),
         ("name: w\nnodes: {a: {tool: odd, with: {what: '${input.what}'}}}", "input_unbound"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ nodes:
   b: {tool: trip.pay, with: {what: deposit}, after: a}
   c: {tool: trip.mail, with: {what: confirmation}, after: b}
   d: {tool: trip.fail, after: c}
-on_failure: rollback
+on_failure: [rollback]
 """
 
 
@@ -64,16 +65,16 @@ def test_what_nothing_undoes_is_named(stage: Stage) -> None:
 
 def test_a_saga_that_has_done_nothing_that_can_be_undone_is_failed(stage: Stage) -> None:
     nothing = "name: w\nnodes: {a: {tool: trip.mail, with: {what: x}}, b: {tool: trip.fail, after: a}}"
-    view, _ = undone(stage, nothing + "\non_failure: rollback")
+    view, _ = undone(stage, nothing + "\non_failure: [rollback]")
     assert (view["status"], view["undo"]) == ("failed", None)
     first = "name: w\nnodes: {a: {tool: trip.fail}, b: {tool: trip.book, with: {what: x}, after: a}}"
-    view, ledger = undone(stage, first + "\non_failure: rollback")
+    view, ledger = undone(stage, first + "\non_failure: [rollback]")
     assert (view["status"], ledger.deeds) == ("failed", [])
 
 
 def test_a_document_lets_a_saga_end_without_undoing_anything(stage: Stage) -> None:
     for said in ("fail", "{sold_out: fail}", "{any: [retry]}"):
-        view, ledger = undone(stage, THREE.replace("on_failure: rollback", f"on_failure: {said}"))
+        view, ledger = undone(stage, THREE.replace("on_failure: [rollback]", f"on_failure: {said}"))
         assert (view["status"], len(ledger.in_force)) == ("failed", 2), said
         assert view["undo"]["undoable"] == 2
     view, ledger = undone(stage, "compensate: none" + THREE)
@@ -103,7 +104,7 @@ def test_each_round_of_a_loop_is_undone_the_last_first(stage: Stage) -> None:
         stage,
         """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: trip.book, with: {what: "room ${loop.iteration}"}, loop: {while: "loop.iteration < 2", max_iterations: 3}}
   b: {tool: trip.fail, after: a}
@@ -124,7 +125,7 @@ def test_what_runs_beside_it_is_undone_too(stage: Stage) -> None:
         stage,
         """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: trip.book, with: {what: slow, seconds: 5}}
   b: {tool: trip.pay, with: {what: slow, seconds: 5}}
@@ -167,7 +168,7 @@ def test_a_step_of_another_tool_is_undone_by_the_inverse_of_that(stage: Stage) -
         stage,
         """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: trip.fail, failover: [{name: p, when: {code: sold_out}, then: {tool: trip.pay, with: {what: instead}}}]}
   b: {tool: trip.fail, after: a}
@@ -216,6 +217,32 @@ def test_a_saga_that_has_ended_is_undone_in_a_new_branch(stage: Stage) -> None:
             NotAllowedNow, match="nothing that can be undone is left: the saga is rolled_back"
         ):
             await world.service().rollback(saga, WANTED)
+
+    stage(story)
+
+
+def _ms(moment: str) -> int:
+    return round(datetime.fromisoformat(moment).timestamp() * 1_000)
+
+
+@pytest.mark.parametrize("again", ["rollback", "fork"])
+def test_a_saga_that_was_over_and_ends_again_has_changed_then(stage: Stage, again: str) -> None:
+    async def story(world: World, books: Books) -> None:
+        add_ledger(world, Ledger())
+        saga = (await view_of(world, DONE))["id"]
+        (before,) = (await world.queries().sagas())["sagas"]
+        await asyncio.sleep(7_200)
+        (still,) = (await world.queries().sagas())["sagas"]
+        assert still["changed_at"] == before["changed_at"], "nothing has happened"
+        await (
+            world.service().fork(saga, 3, "") if again == "fork" else world.service().rollback(saga, WANTED)
+        )
+        await world.settle(600)
+        (row,) = (await world.queries().sagas())["sagas"]
+        assert row["status"] == ("completed" if again == "fork" else "rolled_back")
+        first, then = (_ms(one["changed_at"]) for one in (before, row))
+        assert first + 7_200_000 <= then <= first + 7_300_000
+        assert (await world.queries().sagas(since=then))["sagas"] == [row]
 
     stage(story)
 

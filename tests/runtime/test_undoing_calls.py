@@ -21,7 +21,7 @@ from tests.runtime.undoing import Ledger, add_ledger, view_of
 
 AGENT = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   plan: {agent: {model: m, prompt: Go., tools: [trip.book, trip.pay]}}
   end: {tool: trip.fail, after: plan}
@@ -115,7 +115,7 @@ def test_what_a_plan_has_put_in_the_place_of_a_step_is_undone(stage: Stage) -> N
             world,
             """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: trip.gone, replan: {model: m, tools: [trip.book, trip.pay], steps: 2}, on_failure: {not_found: [replan, rollback]}}
   b: {tool: trip.fail, after: a}
@@ -149,7 +149,7 @@ def add_deposit(world: World, **inverse: Any) -> list[str]:
 
 VAULT = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: vault.lock, with: {amount: 600}}
   b: {tool: trip.fail, after: a}

@@ -18,7 +18,7 @@ from tests.runtime.undoing import Ledger, add_ledger, view_of
 CHILD = "name: child\nnodes: {x: {tool: trip.book, with: {what: car}}, y: {tool: trip.pay, with: {what: fuel}, after: x}}"
 PARENT = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: trip.book, with: {what: hotel}}
   b: {workflow: child, after: a}
@@ -140,7 +140,7 @@ def test_a_child_that_ends_just_before_its_parent_stops_is_undone_too(stage: Sta
         world.tools = world.registry.specs()
         await world.service().register(CHILD, json_only=False)
         more = "  b: {workflow: child}\n  c: {tool: trip.late}\n"
-        view = await view_of(world, f"name: w\non_failure: rollback\nnodes:\n{nodes}{more}")
+        view = await view_of(world, f"name: w\non_failure: [rollback]\nnodes:\n{nodes}{more}")
         assert not any(isinstance(one, ChildReported) for one in world.events(view["id"]))
         assert (view["status"], ledger.in_force) == ("rolled_back" if nodes else "failed", {})
         child = await world.queries().show(f"{view['id']}.0.b")
@@ -218,7 +218,7 @@ def test_a_parent_looks_at_a_child_that_asks_a_person_ever_less_often(stage: Sta
         world.tools = world.registry.specs()
         in_doubt = CHILD.replace(
             "nodes: {",
-            "nodes: {z: {tool: trip.rent, with: {what: x}, after: y, catch: q, on_failure: rollback}, q: {value: 1}, ",
+            "nodes: {z: {tool: trip.rent, with: {what: x}, after: y, catch: q, on_failure: [rollback]}, q: {value: 1}, ",
         )
         await world.service().register(in_doubt, json_only=False)
         saga = await start(world, PARENT, {}, "w")

@@ -25,7 +25,7 @@ nodes:
 """
 PARENT = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: trip.look}
   b: {workflow: child, after: a}
@@ -177,7 +177,7 @@ def test_the_new_child_of_one_that_has_ended_its_undoing_is_rolled_back_beside_i
 
 STOPPED = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: trip.look}
   b: {workflow: child, after: a}

@@ -23,7 +23,7 @@ SILENT = """
 name: w
 nodes:
   a: {tool: trip.book, with: {what: hotel}}
-  b: {tool: trip.rent, with: {what: car}, after: a, on_failure: rollback}
+  b: {tool: trip.rent, with: {what: car}, after: a, on_failure: [rollback]}
 """
 CHARGE = """
 name: w
@@ -70,9 +70,9 @@ async def say(world: World, saga: str, action: str, output: Any = UNSET) -> None
         None,
         StepFailure("connection_failed", "it broke"),
         StepFailure("server_error", "oh", status=500),
-        KeyError("id"),
+        ValueError("id"),
     ],
-    ids=["timeout", "connection", "5xx", "bug"],
+    ids=["timeout", "connection", "5xx", "error"],
 )
 @pytest.mark.parametrize(
     ("action", "status", "left"),
@@ -173,7 +173,7 @@ def test_a_call_of_an_agent_that_was_cut_off_is_made_again_with_its_own_argument
         )
         document = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   plan: {agent: {model: m, prompt: Go., tools: [trip.book]}}
   end: {tool: trip.fail, with: {after: 4}}
@@ -193,7 +193,7 @@ nodes:
 
 PAID = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: trip.book, with: {what: hotel}}
   b: {tool: trip.pay, with: {what: deposit}, after: a}

@@ -10,7 +10,7 @@ from tests.runtime.undoing import Ledger, add_ledger, view_of
 
 TWINS = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: once.pay, with: {order: x}}
   b: {tool: once.pay, with: {order: x}, after: a}

@@ -17,14 +17,14 @@ from tests.runtime.undoing import Ledger, add_ledger
 
 DOCUMENT = """
 name: w
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: trip.look}
   b: {tool: trip.rent, after: a}
   c: {tool: trip.open, after: b}
 """
 CHILD = DOCUMENT.replace("name: w", "name: child")
-PARENT = "name: w\non_failure: rollback\nnodes: {a: {tool: trip.look}, k: {workflow: child, after: a}}"
+PARENT = "name: w\non_failure: [rollback]\nnodes: {a: {tool: trip.look}, k: {workflow: child, after: a}}"
 
 
 class Garage:

@@ -25,7 +25,7 @@ from tests.kit.virtual import VirtualClock, run_virtual
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
 
-LAST = "on_failure: {any: rollback}\n"
+LAST = "on_failure: {any: [rollback]}\n"
 
 
 def hold(stage: Stage, document: str, **options: Any) -> tuple[Holding, list[Any]]:

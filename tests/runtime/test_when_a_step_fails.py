@@ -337,7 +337,7 @@ def _add_payments(world: World, deeds: list[str], *, loses: str, verify: bool) -
     world.tools = world.registry.specs()
 
 
-ONE_TRY = "name: w\non_failure: rollback\nnodes: {a: {tool: pay_card}}\noutput: ${ctx.a.output}"
+ONE_TRY = "name: w\non_failure: [rollback]\nnodes: {a: {tool: pay_card}}\noutput: ${ctx.a.output}"
 
 
 def test_a_doubt_is_cleared_up_before_anything_else_is_done_even_without_retries(stage: Stage) -> None:

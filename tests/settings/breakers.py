@@ -31,7 +31,7 @@ async def _down(world: World, seconds: float) -> Target:
 
 async def failures_that_are_left(world: World) -> int:
     """Of ten sagas of which two have failed."""
-    document = "name: w\non_failure: rollback\nnodes: {a: {tool: fails_as_told, with: {n: 1, fails: '${input.fails}'}}}"
+    document = "name: w\non_failure: [rollback]\nnodes: {a: {tool: fails_as_told, with: {n: 1, fails: '${input.fails}'}}}"
     await world.service().register(document, json_only=False)
     for number in range(10):
         await world.service().start("w", {"fails": ["bad_request"] if number < 2 else []}, f"key-{number}")

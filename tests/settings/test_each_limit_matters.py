@@ -105,7 +105,7 @@ async def status(world: World, document: str, given: Any = None) -> str:
 
 
 async def a_nap_of_three_seconds(world: World) -> str:
-    return await status(world, "name: w\non_failure: rollback\nnodes: {a: {tool: nap, with: {seconds: 3}}}")
+    return await status(world, "name: w\non_failure: [rollback]\nnodes: {a: {tool: nap, with: {seconds: 3}}}")
 
 
 async def fate_of_a_step_that_never_succeeds(world: World) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit.faults import CRASH_BEFORE, HANG, LATE, LOST, NO_ANSWER, STALL, THROTTLE
+from tests.kit.faults import CRASH_BEFORE, FREEZE, HANG, LATE, LOST, NO_ANSWER, STALL, THROTTLE
 from tests.kit.process import HANGS, INDEX, REFUSES, Outage
 from tests.kit.schedule import Schedule, trial
 
@@ -76,6 +76,27 @@ FOUND = {
             ("write", 26, STALL),
         ),
     ),
+    "what the dead have asked models for is in the log although the next workers could not load the saga": Schedule(
+        "tokens", 930002867, outages=(Outage("s3", HANGS, 10, 190),), faults=(("read", 13, STALL),)
+    ),
+    "and so it is where a stored text kept them from it": Schedule(
+        "watched",
+        960001391,
+        start_late_s=4,
+        outages=(Outage("s3", REFUSES, 10, 190),),
+        faults=_died(read_a=74, read_b=79),
+    ),
+    "a worker that has read of a newer one in a read that failed appends nothing": Schedule(
+        "finds-closed",
+        970003101,
+        stall_s=22,
+        faults=(
+            ("write", 12, FREEZE),
+            *_died(read_a=8, read_b=34),
+            ("read", 43, STALL),
+            ("read", 46, HANG),
+        ),
+    ),
 }
 
 
@@ -83,14 +104,3 @@ FOUND = {
 def test_it_breaks_none_any_more(what: str) -> None:
     found = trial(FOUND[what])
     assert found.broken == ()
-
-
-@pytest.mark.xfail(
-    strict=True,
-    reason="a lease that is given back before the death of its last holder is in the log takes the death along, and what its models have cost",
-)
-def test_what_the_dead_have_asked_for_is_in_the_log_although_the_next_workers_could_not_load_the_saga() -> (
-    None
-):
-    outages = (Outage("s3", HANGS, 10, 190),)
-    assert trial(Schedule("tokens", 930002867, outages=outages, faults=(("read", 13, STALL),))).broken == ()

@@ -29,8 +29,6 @@ def stage() -> Stage:
 
 
 WANTED = CancelRequested(reason="the guest has called", by="", at=0, grace_ms=0, undo=True)
-ACTS_FIRST = "what is done is forgotten where a saga stops between the outcome of a step and the fault that kept it from the log"
-DEATHS = "a lease that is given back before the death of its last holder is in the log takes the death along"
 
 
 def at_appends(
@@ -74,7 +72,6 @@ def add_large(world: World, ledger: Ledger) -> None:
     world.tools = world.registry.specs()
 
 
-@pytest.mark.xfail(strict=True, reason=ACTS_FIRST)
 @pytest.mark.parametrize("is_cancelled", [True, False])
 def test_what_is_done_and_could_not_be_recorded_is_undone_or_told_of(
     stage: Stage, is_cancelled: bool
@@ -100,7 +97,6 @@ def test_what_is_done_and_could_not_be_recorded_is_undone_or_told_of(
     stage(story)
 
 
-@pytest.mark.xfail(strict=True, reason=DEATHS)
 def test_a_death_that_could_not_be_recorded_is_recorded_by_the_next_worker(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         ledger = Ledger()

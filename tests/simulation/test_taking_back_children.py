@@ -38,7 +38,7 @@ nodes:
 """
 PARENT = """
 name: parent
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: work, with: {n: 0}}
   b: {workflow: child, after: a}
@@ -68,7 +68,7 @@ SCENARIOS = (Scenario("a-parent-fails", _fails), Scenario("a-parent-is-cancelled
 
 FAILING = """
 name: child
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   x: {tool: work, with: {n: 1}}
   y: {tool: work, with: {n: 2}, after: x}
@@ -76,7 +76,7 @@ nodes:
 """
 STOPS = """
 name: parent
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   b: {workflow: child}
   w: {wait: {for: 5s}}

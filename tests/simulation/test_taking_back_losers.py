@@ -43,7 +43,7 @@ nodes:
 """
 PARENT = """
 name: parent
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: work, with: {n: 0}}
   b: {workflow: waits, after: a}

@@ -26,7 +26,7 @@ IS_ALL = bool(os.environ.get("BATON_CRASH_POINTS"))
 FATES = EVERYTHING if IS_ALL else (CRASH_AFTER, CRASH_BEFORE, NO_ANSWER)
 CHARGES = """
 name: charges
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {tool: charge, failover: [{name: p, when: {code: service_unavailable}, then: {tool: charge_elsewhere}}]}
   b: {tool: refuse, after: a}

@@ -60,6 +60,10 @@ def test_work_that_is_never_heard_of_runs_out_of_time() -> None:
     assert result.error == "timeout: no callback within 2 h"
 
 
+def test_a_code_is_spelled_as_the_api_spells_it() -> None:
+    assert of(Elsewhere(code="Out-Of-Paper", retryable=False)).error.startswith("out_of_paper")
+
+
 def test_a_failure_that_is_final_is_not_tried_again() -> None:
     result = of(Elsewhere(code="out_of_paper", message="token=abcdef123456", retryable=False))
     assert len(HANDED) == 1

@@ -79,7 +79,7 @@ def test_a_rollback_asks_about_a_payment_without_which_the_saga_went_on() -> Non
     registry, called = toolbox()
     document = """
 name: late
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   first: {tool: hold, limits: {wall_time: 5s}, with: {who: a}, catch: other}
   other: {wait: {for: 1m}}
@@ -94,7 +94,7 @@ def ended(payment: str, answers: dict[str, Any] | None = None) -> tuple[Result, 
     registry, called = toolbox()
     document = f"""
 name: unfit
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   first: {{tool: {payment}, with: {{who: a}}, output_schema: {FITS}}}
 """

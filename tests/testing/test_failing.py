@@ -73,15 +73,15 @@ def test_a_question_without_an_answer_fails_the_run_at_once_with_its_text() -> N
     assert "a asks (retry, use, fail): Login required." in repr(result)
 
 
-def test_a_bug_in_a_tool_is_asked_about_once_its_retries_are_used_up() -> None:
+def test_an_error_of_a_tool_is_asked_about_once_its_retries_are_used_up() -> None:
     registry = Registry()
 
     @tool("shop.broken", registry=registry)
     def broken() -> None:
-        raise ZeroDivisionError("division by zero")
+        raise ValueError("no such day")
 
     document = "name: it\nnodes: {a: {tool: shop.broken}}"
-    with pytest.raises(Unanswered, match="ZeroDivisionError: division by zero") as asked:
+    with pytest.raises(Unanswered, match="ValueError: no such day") as asked:
         run(document, tools=registry)
     result = asked.value.result
     assert (result.status, result.attempts("a"), result.took_s) == ("suspended", 4, 7)
@@ -93,9 +93,32 @@ def test_a_bug_in_a_tool_is_asked_about_once_its_retries_are_used_up() -> None:
         7,
     )
     assert result.error == (
-        "tool_error: ZeroDivisionError: division by zero "
+        "tool_error: ValueError: no such day "
         f"(tests/testing/test_failing.py:{broken.__code__.co_firstlineno + 2} in broken)"
     )
+
+
+def test_a_bug_in_a_tool_parks_the_saga_and_undoes_nothing() -> None:
+    registry, undone = Registry(), list[str]()
+
+    @tool("shop.pay", undo="shop.refund", registry=registry)
+    def pay() -> str:
+        return "p"
+
+    @tool("shop.refund", registry=registry)
+    def refund() -> None:
+        undone.append("p")
+
+    @tool("shop.broken", registry=registry)
+    def broken() -> None:
+        _ = dict[str, int]()["x"]
+
+    document = "name: it\nnodes: {pay: {tool: shop.pay}, a: {tool: shop.broken, after: pay}}\n"
+    for more in ("", "on_failure: fail", "on_failure: rollback", "retry: critical"):
+        result = run(document + more, tools=registry)
+        assert (result.status, result.attempts("a"), undone) == ("parked", 1, [])
+        line = broken.__code__.co_firstlineno + 2
+        assert f"tool_defect: KeyError: 'x' (tests/testing/test_failing.py:{line} in broken)" in result.error
 
 
 @pytest.mark.parametrize(("wait", "way"), [("1h", ["b", "c"]), ("3d", ["b", "c"])])
@@ -168,7 +191,7 @@ def test_a_run_can_be_that_of_a_deployment_that_asks_no_person() -> None:
 
 def test_a_step_that_never_began_made_no_attempt() -> None:
     result = run(
-        "name: it\non_failure: rollback\nnodes: {b: {tool: shop.flaky, with: {city: '${input.none}'}}}",
+        "name: it\non_failure: [rollback]\nnodes: {b: {tool: shop.flaky, with: {city: '${input.none}'}}}",
         tools=flaky(0),
     )
     assert (result.status, result.attempts("b")) == ("failed", 0)

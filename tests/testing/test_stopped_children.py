@@ -11,7 +11,7 @@ from tests.testing.test_stopped_steps import toolbox
 
 RACE = """
 name: race
-on_failure: rollback
+on_failure: [rollback]
 graphs:
   order:
     nodes:

@@ -49,7 +49,7 @@ def test_a_map_goes_on_without_items_that_were_stopped_however_large_what_they_g
 ) -> None:
     document = f"""
 name: race
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   texts: {{tool: texts, with: {{count: {count + 1}, size: {size}}}}}
   first:
@@ -70,7 +70,7 @@ nodes:
 def test_people_on_call_are_told_of_a_stopped_step_that_no_person_has_spoken_about(stopped: str) -> None:
     document = f"""
 name: race
-on_failure: rollback
+on_failure: [rollback]
 nodes:
   a: {{tool: hold, with: {{who: a, seconds: 1}}}}
   b: {{tool: {stopped}, with: {{who: b, seconds: 3}}}}

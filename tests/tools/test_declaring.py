@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -372,3 +373,23 @@ def test_an_app_that_is_not_there_is_told_with_what_to_set() -> None:
         "the app module `no_such_app` cannot be imported: No module named 'no_such_app'; "
         "set BATON_APP to the package in layers/app"
     )
+
+
+@pytest.mark.parametrize(
+    ("raises", "why"),
+    [
+        ({"KeyError": "not_listed"}, "raises: `'KeyError'` is no class of errors that can have a code here"),
+        ({int: "not_listed"}, "raises: `int` is no class of errors that can have a code here"),
+        (
+            {StepFailure: "not_listed"},
+            "raises: `StepFailure` is no class of errors that can have a code here",
+        ),
+        ({KeyError: ""}, "raises: '' is no code; write one such as `not_listed`"),
+        ({KeyError: 3}, "raises: 3 is no code; write one such as `not_listed`"),
+    ],
+)
+def test_the_codes_of_errors_are_checked(raises: Any, why: str) -> None:
+    with pytest.raises(ToolError, match=re.escape(f"tool `t.find`: {why}")):
+
+        @tool("t.find", raises=raises, registry=Registry())
+        def find() -> None: ...

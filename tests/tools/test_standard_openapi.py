@@ -179,4 +179,27 @@ def test_a_failure_of_the_service_is_the_steps_as_with_std_http(server: Outside)
 def test_it_is_idempotent_and_belongs_to_the_outside() -> None:
     spec = standard_tools()["std.openapi"].spec
     assert (spec.effect, spec.domain, spec.repeatable) == ("idempotent", "external_api", False)
-    assert set(spec.parameters["properties"]) == {"api", "operation", "parameters", "body"}
+    assert set(spec.parameters["properties"]) == {"api", "operation", "parameters", "body", "operations"}
+
+
+@pytest.mark.parametrize("item", ["t1-0", "a2-1"])
+def test_what_a_model_chooses_is_refused_unless_it_is_listed(item: str, server: Outside) -> None:
+    """Whatever graph the call came from: one that was compiled before there were lists has none."""
+    here, at = with_api(server, WEATHER), context(item=item)
+    server.page("/v1/cities/Graz/forecast", body=b"{}")
+    given: dict[str, Any] = {"operation": "forecast", "parameters": {"city": "Graz", "days": 1}}
+    before = len(server.seen)
+    for listed in (None, {}, {"weather": ["report"]}, {"other": ["forecast"]}):
+        found = failure("std.openapi", here, at, api="weather", operations=listed, **given)
+        assert (found.code, found.happened) == ("call_not_allowed", False)
+    assert len(server.seen) == before
+    done = perform("std.openapi", here, at, api="weather", operations={"weather": ["forecast"]}, **given)
+    assert done["status"] == 200
+
+
+def test_a_step_that_lists_operations_calls_no_other(server: Outside) -> None:
+    here = with_api(server, WEATHER)
+    found = failure(
+        "std.openapi", here, api="weather", operation="report", operations={"weather": ["forecast"]}
+    )
+    assert (found.code, "`weather:forecast`" in found.message) == ("call_not_allowed", True)

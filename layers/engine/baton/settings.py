@@ -18,6 +18,7 @@ from msgspec import Meta
 from baton.core.channels import Channels
 from baton.core.effects import grants
 from baton.core.limits import (
+    Code,
     Effects,
     Estimates,
     Execution,
@@ -157,7 +158,7 @@ class ApiSettings(Callers, SignIn, Sagas, Signals, Estimates, Settings):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WorkerSettings(
-    Sagas, Outside, Channels, Tracing, Execution, Failing, Effects, Liveness, People, Settings
+    Sagas, Outside, Channels, Tracing, Execution, Failing, Effects, Liveness, People, Code, Settings
 ):
     """The worker function's."""
 
@@ -176,7 +177,7 @@ class RelaySettings(Stores, Settings):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ReconcilerSettings(Settings):
+class ReconcilerSettings(Code, Settings):
     """The reconciler function's."""
 
     queue_url: Annotated[Name, Meta(description="Queue of wakes.")]

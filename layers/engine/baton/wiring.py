@@ -301,19 +301,22 @@ def make_reconciler() -> tuple[Reconciler, LetterCollector]:
     from baton.core.letters import RELAY
     from baton.runtime.dead_letters import CALLS as LETTERS
     from baton.runtime.dead_letters import LetterCollector
+    from baton.runtime.mending import Deployment
     from baton.runtime.reconcile import CALLS, Reconciler
 
     config = settings.read(settings.ReconcilerSettings)
     aws = Aws()
     store, sqs = _store(aws, config), later(lambda: aws.sqs)
     _log_to_stdout(config.log_level)
+    offload = Threads(CALLS)
     reconciler = Reconciler(
         store.log,
         SqsQueue(sqs, config.queue_url),
         LambdaInvoker(later(lambda: aws.lambda_), config.worker),
         SystemClock(),
-        Threads(CALLS),
+        offload,
         config.reconcile_period_s * 1_000,
+        Deployment(store.entities, SystemClock(), offload, config.build),
     )
     collector = LetterCollector(
         (SqsDeadQueue(sqs, config.dead_letter_url), SqsDeadQueue(sqs, config.relay_failure_url, RELAY)),

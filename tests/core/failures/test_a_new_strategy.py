@@ -148,7 +148,10 @@ def test_a_policy_can_choose_it() -> None:
 def test_it_is_told_in_advance_and_afterwards() -> None:
     words = foretold(Program(compile_document(document(LADDER), TOOLS), KINDS))
     assert list(words["nodes"].values()) == [
-        "leaves it alone for an hour, then asks the starter for 24h, then fails"
+        (
+            "leaves it alone for an hour, then asks the starter for 24h, then fails; "
+            "permanent: asks the starter for 24h, then fails"
+        ),
     ]
     saga = cooling()
     told = "left alone, tried again after 1 h, at 2023-11-14T23:13:21.000Z"

@@ -68,6 +68,12 @@ def test_other_spellings_are_known(name: str, code: str) -> None:
     assert code_of(name) == code
 
 
+@pytest.mark.parametrize("kind", ["permanent", "Permanent", " PERMANENT"])
+def test_a_class_is_known_in_any_spelling(kind: str) -> None:
+    assert classify(code="card_declined", kind=kind).kind == "permanent"
+    assert classify(code="quota", kind="User-Resolvable").kind == "user_resolvable"
+
+
 def test_a_status_that_is_no_failure_has_no_code() -> None:
     assert code_of_status(204) == ""
 

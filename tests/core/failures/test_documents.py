@@ -127,8 +127,24 @@ def test_what_is_wrong_with_retries_is_said(retry: Any, words: str) -> None:
 
 
 def test_one_strategy_stands_for_itself_and_those_above_it() -> None:
-    assert rules(on_failure="rollback") == {"any": Change(ladder=("rollback", "escalate"))}
-    assert rules(on_failure={"timeout": "escalate"}) == {"timeout": Change(ladder=("escalate",))}
+    assert rules(on_failure="ask_user") == {"any": Change(ladder=("ask_user", "rollback", "escalate"))}
+    assert rules(on_failure={"timeout": "rollback"}) == {"timeout": Change(ladder=("rollback", "escalate"))}
+
+
+def test_an_incident_leaves_it_to_be_undone() -> None:
+    assert rules(on_failure="escalate") == {"any": Change(ladder=("escalate", "rollback"))}
+    assert rules(on_failure={"timeout": "escalate"}) == {"timeout": Change(ladder=("escalate", "rollback"))}
+    assert rules(on_failure=["escalate"]) == {"any": Change(ladder=("escalate",))}
+
+
+@pytest.mark.parametrize("on_failure", ["rollback", {"any": "rollback"}, {"any": {"ladder": "rollback"}}])
+def test_rollback_for_all_failures_leaves_the_retries(on_failure: object) -> None:
+    assert rules(on_failure=on_failure) == {"any": Change(last="rollback")}
+
+
+def test_rollback_of_a_list_or_for_one_failure_is_done_at_once() -> None:
+    assert rules(on_failure=["rollback"]) == {"any": Change(ladder=("rollback",))}
+    assert rules(on_failure={"sold_out": "rollback"}) == {"sold_out": Change(ladder=("rollback", "escalate"))}
 
 
 @pytest.mark.parametrize("word", ["ask", "fail"])

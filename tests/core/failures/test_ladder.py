@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,6 +60,57 @@ def test_fail_and_ask_leave_retries_and_other_ways_as_they_are() -> None:
     assert names("database_down", "catastrophic", "fail") == ["fail"]
     assert names("tool_error", "unknown", "fail", "ask")[:2] == ["retry", "ask_user"]
     assert names("bad_request", "permanent", "ask")[:2] == ["ask_user", "rollback"]
+
+
+def test_rollback_leaves_retries_and_other_ways_and_asks_no_person_about_any_failure() -> None:
+    def names(code: str, kind: str) -> list[str]:
+        found = strategies(climb(entry_of(code, kind, "", [{"any": Change(last="rollback")}]), code))
+        assert not {"ask_user", "escalate"} & {*found}
+        return found[: found.index("rollback")]
+
+    assert names("service_unavailable", "transient") == ["retry", "replan", "retry"]
+    assert names("tool_error", "unknown") == ["retry"]
+    assert names("not_found", "recoverable") == ["replan"]
+    for code in ("login_required", "bad_request", "database_down"):
+        assert names(code, class_of(code)) == []
+
+
+@pytest.mark.parametrize("code", ["bad_request", "card_declined"])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Change(ladder=("retry", "rollback")),
+        Change(ladder=("retry", "rollback"), retry=RetryChange(max_attempts=9)),
+        Change(kind="transient"),
+        Change(kind="transient", retry=RetryChange(on=("transient",))),
+        Change(kind="unknown", ladder=("retry", "replan", "rollback")),
+    ],
+)
+def test_a_rule_for_any_failure_has_none_tried_again_that_is_permanent(code: str, rule: Change) -> None:
+    entry = entry_of(code, "permanent", "", [{"any": rule}])
+    assert "retry" not in strategies(climb(entry, code))
+    assert "rollback" in entry.ladder
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"card_declined": Change(ladder=("retry", "rollback"))},
+        {"permanent": Change(ladder=("retry", "rollback"))},
+        {"any": Change(retry=RetryChange(on=("card_declined",)))},
+        {"any": Change(retry=RetryChange(on=("permanent",)))},
+        {"card_declined": Change(kind="transient"), "any": Change(ladder=("retry", "rollback"))},
+        {"permanent": Change(kind="transient")},
+    ],
+)
+def test_a_permanent_failure_is_tried_again_by_a_rule_that_names_it(rules: dict[str, Change]) -> None:
+    entry = entry_of("card_declined", "permanent", "", [rules])
+    assert climb(entry, "card_declined")[0].strategy == "retry"
+
+
+def test_a_failure_that_a_rule_makes_permanent_is_not_tried_again_by_one_for_any() -> None:
+    rules = {"sold_out": Change(kind="permanent"), "any": Change(ladder=("retry", "rollback"))}
+    assert strategies(climb(entry_of("sold_out", "unknown", "", [rules]), "sold_out")) == ["rollback", "fail"]
 
 
 def test_fail_after_a_ladder_keeps_what_the_ladder_has_of_retries() -> None:

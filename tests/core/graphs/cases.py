@@ -32,7 +32,7 @@ def load(path: Path) -> dict[str, Any]:
     for node in case["nodes"].values():
         if not node.keys() & {"tool", "wait", "value"}:
             node["tool"] = "work"
-    case["document"] = {"name": "graph", "nodes": case["nodes"], "on_failure": "rollback"}
+    case["document"] = {"name": "graph", "nodes": case["nodes"], "on_failure": ["rollback"]}
     if "output" in case:
         case["document"]["output"] = case["output"]
     return case

@@ -109,6 +109,7 @@ class Trying:
     expires: int = 0
     arguments: Mapping[str, Any] = field(default_factory=dict)
     cause: str = ""
+    kind: str = ""
 
     @property
     def doing(self) -> str:
@@ -136,10 +137,18 @@ def class_of(code: str) -> str:
 
 
 def after_failure(
-    plan: Plan, name: str, trying: Trying, code: str, now: int, *, handled: bool, cause: str = ""
+    plan: Plan,
+    name: str,
+    trying: Trying,
+    code: str,
+    now: int,
+    *,
+    handled: bool,
+    cause: str = "",
+    kind: str = "",
 ) -> Trying | None:
     """The step once an attempt has failed; None when that was its last word. `cause`: what its child has failed with."""
-    failed = replace(trying, attempts=trying.attempts + 1, code=code, cause=cause)
+    failed = replace(trying, attempts=trying.attempts + 1, code=code, cause=cause, kind=kind)
     return _climb(plan, name, failed, now, handled, "")
 
 
@@ -150,7 +159,7 @@ def after_silence(plan: Plan, name: str, trying: Trying, now: int, *, handled: b
 
 def _climb(plan: Plan, name: str, trying: Trying, now: int, handled: bool, behind: str) -> Trying | None:
     if trying.cause:
-        cell = cell_of_child(plan, name, trying.cause)
+        cell = cell_of_child(plan, name, trying.cause, trying.kind)
     else:
         cell = cell_of(plan, name, trying.code, handled=handled)
     ladder = cell.ladder[cell.ladder.index(behind) + 1 :] if behind else cell.ladder
@@ -220,42 +229,50 @@ def cell_of(plan: Plan, name: str, code: str, *, handled: bool) -> Cell:
     )
     if handled:
         cell = replace(cell, ladder=tuple(what for what in cell.ladder if what in (RETRY, REPLAN)))
-    for rule in _rules(plan, name, code):
-        cell = _changed(cell, rule)
+    for key, rule in _rules(plan, name, code):
+        is_final = class_of(code) == "permanent" and key == "any"
+        cell = _changed(cell, rule, key, is_final=is_final)
     return cell
 
 
-def cell_of_child(plan: Plan, name: str, cause: str) -> Cell:
+def cell_of_child(plan: Plan, name: str, cause: str, kind: str) -> Cell:
     """Another child is started by rules of the node alone, and by itself only for what goes away by itself."""
     node = plan.of(name)
     said = node.get("on_failure", {})
     code = cause if isinstance(said, Mapping) and cause in said else "child_failed"
-    cell = Cell((RETRY,) if RETRY in LADDERS[class_of(cause)] else (), *PRESETS["none"])
-    for rule in _rules(plan, name, code, class_of(cause), (node,)):
-        cell = _changed(cell, rule)
+    cell = Cell((RETRY,) if RETRY in LADDERS[kind] else (), *PRESETS["none"])
+    for key, rule in _rules(plan, name, code, kind, (node,)):
+        is_final = kind == "permanent" and key in ("any", "child_failed")
+        cell = _changed(cell, rule, key, is_final=is_final)
     return cell
 
 
 def _rules(
     plan: Plan, name: str, code: str, kind: str = "", levels: tuple[Any, ...] = ()
-) -> Iterator[Mapping[str, Any]]:
-    """What the document says, then what the node does; in each, what is said of any failure, of a class, of a code."""
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """What the document says, then what the node does; in each, what is said of any failure, of a class, of a code.
+
+    Each with the name that it stands under.
+    """
     for level in levels or (plan.document, plan.of(name)):
         said = level.get("on_failure", {})
         said = said if isinstance(said, Mapping) else {"any": said}
         if "retry" in level:
-            yield {"retry": level["retry"]}
+            yield "any", {"retry": level["retry"]}
         for key in ("any", kind or class_of(code), code):
             rule = said.get(key)
             if rule is not None:
-                yield rule if isinstance(rule, Mapping) else {"ladder": rule}
+                yield key, rule if isinstance(rule, Mapping) else {"ladder": rule}
 
 
-def _changed(cell: Cell, rule: Mapping[str, Any]) -> Cell:
+def _changed(cell: Cell, rule: Mapping[str, Any], key: str, *, is_final: bool) -> Cell:
+    """`is_final`: what is permanent is not tried again by a rule for all failures."""
     if "ladder" in rule:
         ladder = rule["ladder"]
         named = ORDER[ORDER.index(ladder) :] if isinstance(ladder, str) else tuple(ladder)
-        cell = replace(cell, ladder=named)
+        if ladder == UNDO and key == "any":
+            named = (*(one for one in cell.ladder if one in (RETRY, REPLAN)), UNDO)
+        cell = replace(cell, ladder=tuple(one for one in named if not (is_final and one == RETRY)))
     if "retry" in rule:
         said = rule["retry"]
         if isinstance(said, str):

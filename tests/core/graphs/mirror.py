@@ -131,8 +131,8 @@ class Mirror(Watched):
             assert code_of(event.failure.code) == broken.code, event.failure
             world.fail(slot, broken.code, broken.attempt)
         elif slot in self.reports:
-            _, code, _, again = self.reports.pop(slot)
-            doing = world.child_fails(slot, code, now, again=again)
+            _, code, _, again, kind = self.reports.pop(slot)
+            doing = world.child_fails(slot, code, now, again=again, kind=kind)
             assert not doing, f"{name} failed, instead of {doing}"
         elif name in told:
             assert slot in world.open, f"{name} has failed, but is not open"
@@ -159,7 +159,7 @@ class Mirror(Watched):
             assert found is not None, f"{name} is done too early"
             assert (found.what, plain(found.value)) == (DONE, plain(event.output.v)), f"{name} gave {event}"
         if isinstance(event, ev.ChildClosed):
-            status, _, value, _ = self.reports.pop(slot)
+            status, _, value, *_ = self.reports.pop(slot)
             assert (status, event.output.v) == ("completed", value), f"{name} gave {event.output.v}"
         if isinstance(event, ev.NodePassed):
             assert plain(event.output.v) == plain(world.open[slot]), f"{name} gave {event.output.v}"
@@ -185,8 +185,8 @@ class Mirror(Watched):
         if isinstance(event, ev.AttemptFailed):
             assert event.attempt == world.attempt(slot), f"attempt {event.attempt} of {name} is not under way"
             if slot in self.reports:
-                _, code, _, again = self.reports.pop(slot)
-                doing = world.child_fails(slot, code, now, again=again)
+                _, code, _, again, kind = self.reports.pop(slot)
+                doing = world.child_fails(slot, code, now, again=again, kind=kind)
             else:
                 doing = world.attempt_fails(slot, event.failure.code, event.ended_at)
             self.asks = {ask: other for ask, other in self.asks.items() if other != slot}

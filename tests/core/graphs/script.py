@@ -31,7 +31,7 @@ class Script:
         self.tolerated = draw.choice((0.0, 0.2, 0.4))
         self.anywhere = draw.choice((0.0, 0.0, 0.0, 0.04))
         self.strange = draw.choice((0.0, 0.0, 0.0, 0.0, 0.1))
-        self.troubled = 0.0 if plan.document.get("on_failure") == "rollback" else draw.choice((0.2, 0.5))
+        self.troubled = 0.0 if plan.document.get("on_failure") == ["rollback"] else draw.choice((0.2, 0.5))
         self.codes = draw.sample(CODES, 3)
 
     def value(self, slot: Slot) -> dict[str, Any]:

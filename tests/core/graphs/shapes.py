@@ -357,7 +357,7 @@ class Maker:
         if self.troubled:
             draw_rules(self.draw, document)
         else:
-            document["on_failure"] = "rollback"
+            document["on_failure"] = ["rollback"]
         drawn = Graphs(self.named, plan, self.nodes, sure_of(plan))
         if graphs := drawn.draw_all():
             document["graphs"] = graphs

@@ -87,9 +87,12 @@ def smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
             kept = {key: value for key, value in node.items() if key not in ("wait", "value", "workflow")}
             less["nodes"][name] = {**kept, "tool": "work"}
             yield less
-    if document.get("on_failure") != "rollback":
-        yield {**{key: value for key, value in document.items() if key != "retry"}, "on_failure": "rollback"}
-    if document.keys() & {"retry", "on_failure"} and document.get("on_failure") != "rollback":
+    if document.get("on_failure") != ["rollback"]:
+        yield {
+            **{key: value for key, value in document.items() if key != "retry"},
+            "on_failure": ["rollback"],
+        }
+    if document.keys() & {"retry", "on_failure"} and document.get("on_failure") != ["rollback"]:
         yield {key: value for key, value in document.items() if key not in ("retry", "on_failure")}
     if "output" in document:
         yield {key: value for key, value in document.items() if key != "output"}

@@ -29,7 +29,7 @@ CATCHES: tuple[Doc, ...] = (
 SCHEDULES = (["1ms"], ["700ms"], ["200ms", "3000ms"], ["2000ms", "5ms", "900ms"])
 LADDERS: tuple[Any, ...] = (
     UNDO,
-    UNDO,
+    [UNDO],
     [RETRY],
     [RETRY, UNDO],
     [RETRY, REPLAN, UNDO],

@@ -13,7 +13,7 @@ from baton.core.graph.inner import name_of, split
 from baton.core.log import events as ev
 from baton.core.log.opened import Child
 from tests.core.graphs.facts import Breaks, Slot, slot_name, slot_of
-from tests.core.graphs.failing import CLASSES
+from tests.core.graphs.failing import CLASSES, class_of
 from tests.core.graphs.items import BEGIN, FAIL, OVER
 from tests.core.graphs.known import Outer
 from tests.core.graphs.language import render
@@ -31,7 +31,8 @@ OWN_CODES = {
 def plain(value: Any) -> Any:
     """A value without the messages of failures, and with one code for all that conditions break with."""
     if isinstance(value, Mapping):
-        if value.keys() == {"code", "message"}:
+        # What a child of a batch has failed with, `errors`, is nothing that the interpreter knows.
+        if value.keys() - {"errors"} == {"code", "message"}:
             return {"code": code_of(value["code"])}
         if value.keys() >= {"node", "code", "message"}:
             return {"node": value["node"], "code": code_of(value["code"])}
@@ -47,12 +48,16 @@ def code_of(code: str) -> str:
 
 
 class Report(NamedTuple):
-    """How a child has ended: whether another may follow it, where it has failed with `code`."""
+    """How a child has ended: whether another may follow it, where it has failed with `code`.
+
+    `kind`: the class of what was at the bottom of that.
+    """
 
     status: str
     code: str
     value: Any
     again: bool
+    kind: str
 
 
 class Inner(NamedTuple):
@@ -212,9 +217,12 @@ class Watched:
     def _reported(self, event: Any) -> None:
         slot = slot_of(event.slot)
         if self.world.children.get(slot) == event.child and slot not in self.reports:
-            code = event.failure.code if event.failure else ""
+            why = event.failure
+            code = why.code if why else ""
+            first = why.errors[0] if code == "child_failed" and why.errors else why
+            kind = first.kind or class_of(first.code) if first else ""
             again = event.status in ("failed", "rolled_back")
-            self.reports[slot] = Report(event.status, code, event.output.v, again)
+            self.reports[slot] = Report(event.status, code, event.output.v, again, kind)
 
     def _stopped(self, event: Any) -> None:
         slot = place_of(event)

@@ -34,21 +34,21 @@ class World(Interpreter):
 
     # ---- what the test says --------------------------------------------------------------------------------
 
-    def attempt_fails(self, slot: Slot, code: str, now: int, cause: str = "") -> str:
+    def attempt_fails(self, slot: Slot, code: str, now: int, cause: str = "", kind: str = "") -> str:
         """An attempt failed: what is done about it. Empty: it was the step's last word.
 
-        `cause`: what a child has failed with, of a node with rules of its own.
+        `cause`: what a child has failed with, of a node with rules of its own; `kind`: of which class that is.
         """
         before = self.trying.get(slot, Trying())
         handled = self.is_handled(slot, code, before.attempts + 1)
-        found = after_failure(self.plan, slot[0], before, code, now, handled=handled, cause=cause)
+        found = after_failure(self.plan, slot[0], before, code, now, handled=handled, cause=cause, kind=kind)
         return self._go_on(slot, code, before.attempts + 1, found)
 
-    def child_fails(self, slot: Slot, cause: str, now: int, *, again: bool) -> str:
+    def child_fails(self, slot: Slot, cause: str, now: int, *, again: bool, kind: str) -> str:
         """A child failed with `cause`, and another may be started in its place (`again`). As `attempt_fails`."""
         del self.children[slot]
         if again and self.plan.of(slot[0]).keys() & {"retry", "on_failure"}:
-            return self.attempt_fails(slot, "child_failed", now, cause)
+            return self.attempt_fails(slot, "child_failed", now, cause, kind)
         self.fail(slot, "child_failed")
         return ""
 

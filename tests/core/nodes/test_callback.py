@@ -120,7 +120,8 @@ def test_an_output_that_is_not_what_the_node_promises_fails_the_attempt() -> Non
     )
     assert saga.go(running=["a"]).is_lacking, "a large output is fetched first"
     saga.go(running=["a"], blobs={"cas://x": "three"})
-    assert last(saga, ev.StepFailed).failure.code == "output_invalid"
+    assert last(saga, ev.AttemptFailed).failure.code == "output_invalid"
+    assert saga.state.stands_still
 
 
 # ---- failures, and the end of its time

@@ -99,7 +99,7 @@ def test_a_fail_whose_when_says_no_is_skipped() -> None:
 
 def test_a_handler_can_fail_with_a_code_of_its_own() -> None:
     saga = saga_of(
-        "a: {catch: no, on_failure: rollback}, no: {fail: {code: declined, message: '${last_error.code}: ${last_error.message}'}}"
+        "a: {catch: no, on_failure: [rollback]}, no: {fail: {code: declined, message: '${last_error.code}: ${last_error.message}'}}"
     )
     saga.go()
     saga.go(failed("a", "not_found"))
@@ -131,7 +131,7 @@ def test_a_parent_sees_the_code_and_the_message_of_its_child() -> None:
     found = failure_of(saga)
     assert found.code == "child_failed"
     assert found.message == "the child saga s1.0.c ended failed: out_of_stock: the wine is sold out"
-    assert found.errors == (ev.Blamed("out_of_stock", "the wine is sold out", "no"),)
+    assert found.errors == (ev.Blamed("out_of_stock", "the wine is sold out", "no", "permanent"),)
 
 
 def test_a_join_that_tolerates_failures_is_stopped_with_the_saga() -> None:

@@ -29,7 +29,7 @@ n: {tool: t, after: m, with: {x: "${ctx.m.output}"}}
 
 
 def begun(nodes: str = FIRST % (1, ""), given: Any = None) -> Saga:
-    text = f"name: w\non_failure: rollback\nnodes:\n  {nodes.strip().replace(chr(10), chr(10) + '  ')}\n"
+    text = f"name: w\non_failure: [rollback]\nnodes:\n  {nodes.strip().replace(chr(10), chr(10) + '  ')}\n"
     saga = Saga(Program(compile_document(text, TOOLS), KINDS), {"l": LETTERS} if given is None else given)
     saga.go()
     return saga

@@ -92,6 +92,7 @@ class _Suggested(TypedDict):
 class Replan(_Suggested, total=False):
     """A model suggests what is called in place of a tool that has failed."""
 
+    operations: Mapping[str, str | Sequence[str]]
     alternatives: int
     steps: int
     within: Duration

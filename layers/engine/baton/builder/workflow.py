@@ -214,6 +214,7 @@ class Workflow(Roots):
         prompt: Any,
         *,
         tools: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] | None = None,
+        operations: Mapping[str, str | Sequence[str]] | None = None,
         signal: str | None = None,
         turns: int | None = None,
         calls: int | None = None,
@@ -225,10 +226,11 @@ class Workflow(Roots):
     ) -> Node:
         """A node that asks a model, makes the calls of `tools` that it asks for, and asks again, until it has its answer.
 
-        `tools` are names, patterns and functions below `@tool`; `signal` brings messages of its user; `turns`, `calls`, `calls_in_a_turn` and `tokens` the most of each. With
+        `tools` are names, patterns and functions below `@tool`; `operations` those of APIs that `std.openapi` may call; `signal` brings messages of its user; `turns`, `calls`, `calls_in_a_turn` and `tokens` the most of each. With
         `summarise` older messages that do not fit are summarised.
         """
-        fields = {"model": model, "prompt": prompt, "tools": tools, "signal": signal, "summarise": summarise}
+        fields = {"model": model, "prompt": prompt, "tools": tools, "operations": operations}
+        fields |= {"signal": signal, "summarise": summarise}
         limits = {"turns": turns, "calls": calls, "calls_in_a_turn": calls_in_a_turn, "tokens": tokens}
         return self._asked(name, "agent", {**fields, **limits}, more, {"compensate": compensate})
 

@@ -15,7 +15,7 @@ from baton.core.log import open_events
 from baton.core.log.events import Closing, Opening
 
 PERSON, WAITS, ELSEWHERE = open_events.PERSON, open_events.SIGNAL, open_events.ELSEWHERE
-RUNS, BREAKER, PAUSES = "run", "breaker", "pause"
+RUNS, BREAKER, PAUSES, OVER = "run", "breaker", "pause", "over"
 HANDS_OVER, STARTS, WRITES = "handover", "cold", "checkpoint"
 NAMES: Final = {
     RUNS: "execution",
@@ -24,12 +24,13 @@ NAMES: Final = {
     ELSEWHERE: "work elsewhere",
     BREAKER: "waiting for a circuit breaker",
     PAUSES: "pause before a retry",
+    OVER: "over, until a person had it go on",
     HANDS_OVER: "hand-over to another invocation",
     STARTS: "cold start",
     WRITES: "checkpoint",
 }
 # Of what goes on at the same time, the first one is what the saga did.
-_ORDER: Final = (RUNS, ELSEWHERE, PERSON, WAITS, BREAKER, PAUSES)
+_ORDER: Final = (RUNS, ELSEWHERE, PERSON, WAITS, BREAKER, PAUSES, OVER)
 _IDLE: Final = (PAUSES, HANDS_OVER, STARTS, WRITES)
 _SMALLEST: Final = 0.005  # of the whole: idle time that is drawn
 IDLE_MOST: Final = 20
@@ -37,12 +38,15 @@ _OPENS: Final = {
     **{str(event.__struct_config__.tag): event.awaits for event in get_args(Opening) if event.awaits},
     "step_held": BREAKER,
 }
+_PARKED: Final = "parked"
 _CLOSES: Final = frozenset(
     {
         *(str(event.__struct_config__.tag) for event in get_args(Closing)),
         *("question_closed", "attempt_failed", "step_failed", "node_skipped"),
     }
 )
+_TAKES_UP: Final = frozenset({"signal_received", "cancel_requested", "forked", "undo_began"})
+"""What comes of a saga that was over."""
 _HELP: Final = {
     RUNS: "Steps themselves took most of the time: make the longest one faster, or let it run beside others.",
     PERSON: "People took most of the time: remind them earlier, ask more of them at once, or let a question decide itself (`escalate`).",
@@ -50,6 +54,7 @@ _HELP: Final = {
     ELSEWHERE: "Work elsewhere, or child sagas, took most of the time: look at what they did.",
     BREAKER: "A target was down for most of the time: let the step go another way (`failover`).",
     PAUSES: "Pauses before retries took most of the time: look at why attempts failed, and at `retry`.",
+    OVER: "Most of the time the saga was over, before it was rolled back or forked.",
     HANDS_OVER: "Most of the time the saga waited in the queue for a worker: look at the number of workers and `WorkerConcurrency`.",
     STARTS: "Cold starts took most of the time: keep workers provisioned, or let the saga do more in one invocation.",
     WRITES: "Writing checkpoints took most of the time: let small steps be one, or have them run beside each other.",
@@ -142,47 +147,74 @@ def gantt(entries: Sequence[Mapping[str, Any]], now: int, *, is_over: bool) -> G
 
 
 def _bars(entries: Sequence[Mapping[str, Any]], now: int, *, is_over: bool) -> list[Bar]:
-    found: list[Bar] = []
-    opened: dict[
-        tuple[str, str], tuple[int, str]
-    ] = {}  # by slot and kind of wait: since when, in which words
-    last = 0
+    bars, last = _Bars(), 0
     ends = (milliseconds(entries[-1]["at"]) or now) if is_over else now
     for entry in entries:
-        at, version = milliseconds(entry["at"]) or last, int(entry["version"])
-        last = at
+        bars.at, bars.version = milliseconds(entry["at"]) or last, int(entry["version"])
+        last = bars.at
         for event in entry["events"]:
-            kind, lane = str(event["kind"]), _lane(event)
-            if (opens := _OPENS.get(kind)) is not None:
-                opened.setdefault((lane, opens), (at, kind.replace("_", " ")))
-                if "started_at" not in event:
-                    continue
-            begin, end = milliseconds(event.get("started_at")), milliseconds(event.get("ended_at"))
-            if begin and end:
-                # Clocks differ: a bar does not end before it begins, nor behind the entry that tells of it by much.
-                words = f"attempt {event.get('attempt', 1)}: {kind.replace('_', ' ')}"
-                found.append(Bar(lane, RUNS, begin, max(begin, end), version, words))
-            if kind in ("saga_ended", "forked"):
-                found += [
-                    Bar(one, waits, since, max(since, at), version, words)
-                    for (one, waits), (since, words) in opened.items()
-                ]
-                opened.clear()
-                continue
-            # A retry: it is due at a moment that the entry names.
-            if (due := milliseconds(event.get("due_at"))) and due > at:
-                until = max(min(due, ends), at)
-                found.append(Bar(lane, PAUSES, at, until, version, "until the next attempt"))
-            for waits in _ORDER:
-                if kind not in _OPENS and _closes(kind, waits) and (lane, waits) in opened:
-                    since, words = opened.pop((lane, waits))
-                    found.append(Bar(lane, waits, since, max(since, at), version, words))
+            bars.hear(event, ends)
     if not is_over:
-        found += [
+        bars.found += [
             Bar(lane, waits, since, max(since, now), 0, f"{words}, still open")
-            for (lane, waits), (since, words) in opened.items()
+            for (lane, waits), (since, words) in bars.opened.items()
         ]
-    return found
+    return bars.found
+
+
+class _Bars:
+    """The bars of a log, event by event; each is of the entry `version`, written `at`. `opened`: by lane and kind, since when and in which words."""
+
+    def __init__(self) -> None:
+        self.found: list[Bar] = []
+        self.opened: dict[tuple[str, str], tuple[int, str]] = {}
+        self.at = self.version = 0
+
+    def hear(self, event: Mapping[str, Any], ends: int) -> None:
+        """`ends`: when the last bar ends at the latest."""
+        kind, lane = str(event["kind"]), _lane(event)
+        if (opens := _opened(event, kind)) is not None:
+            self.opened.setdefault((lane, opens), (self.at, _words(kind)))
+            if "started_at" not in event:
+                return
+        begin, end = milliseconds(event.get("started_at")), milliseconds(event.get("ended_at"))
+        if begin and end:
+            # Clocks differ: a bar does not end before it begins, nor behind the entry that tells of it by much.
+            words = f"attempt {event.get('attempt', 1)}: {kind.replace('_', ' ')}"
+            self.found.append(Bar(lane, RUNS, begin, max(begin, end), self.version, words))
+        if kind in ("saga_ended", "forked"):
+            self._close([*self.opened])
+            if kind == "saga_ended":
+                self.opened["", OVER] = (self.at, "over")
+            return
+        # A retry: it is due at a moment that the entry names.
+        if (due := milliseconds(event.get("due_at"))) and due > self.at:
+            until = max(min(due, ends), self.at)
+            self.found.append(Bar(lane, PAUSES, self.at, until, self.version, "until the next attempt"))
+        self._close([place for place in self.opened if self._is_closed(place, kind, lane)])
+
+    def _is_closed(self, place: tuple[str, str], kind: str, lane: str) -> bool:
+        there, waits = place
+        if waits == OVER:
+            return kind in _TAKES_UP
+        if kind == "resumed":
+            return self.opened[place][1] == _PARKED
+        return there == lane and kind not in _OPENS and _closes(kind, waits)
+
+    def _close(self, places: Sequence[tuple[str, str]]) -> None:
+        for lane, waits in places:
+            since, words = self.opened.pop((lane, waits))
+            self.found.append(Bar(lane, waits, since, max(since, self.at), self.version, words))
+
+
+def _opened(event: Mapping[str, Any], kind: str) -> str | None:
+    """What is waited for from this event on; None for nothing new."""
+    is_asked = kind == _PARKED or (kind == "strategy_chosen" and event.get("ask"))
+    return PERSON if is_asked else _OPENS.get(kind)
+
+
+def _words(kind: str) -> str:
+    return "a question about its failure" if kind == "strategy_chosen" else kind.replace("_", " ")
 
 
 def _closes(kind: str, waits: str) -> bool:

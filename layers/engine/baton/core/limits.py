@@ -291,6 +291,20 @@ class Estimates:
     ] = 1_024
 
 
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
+class Code:
+    """Which code is deployed."""
+
+    build: Annotated[
+        str,
+        Meta(
+            max_length=500,
+            description="What tells the deployed code from any other: sagas that are parked for a defect are tried again when it "
+            "changes. Empty: it is not known, and a person lets them go on.",
+        ),
+    ] = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits(
     Execution,
@@ -306,12 +320,13 @@ class Limits(
     Tenants,
     Stores,
     Estimates,
+    Code,
 ):
     """The sections, and what is the same everywhere. Times in ms, sizes in bytes.
 
     start_due: time until a started saga is due. busy_sweep: first look at a saga that may have missed more than a wake. compile: a document that takes longer is refused. fork_deadline: how long a
     caller has for a fork. timer_by_message: the longest delay of a message in SQS. entry: the most that the events of one entry may have together. answer: the least time left of an invocation when it gives up on a store and says so.
-    fault_pause: until a saga is tried again after a fault of the engine. unreadable_pause: the same for a saga whose log this version cannot read.
+    fault_pause: until a saga is tried again after a fault of the engine. unreadable_pause: the same for a saga whose log this version cannot read. parked_look: from look to look at a saga that is parked for a defect; the reconciler tells by it when one was last tried.
     room_pause: until a step that found no room in its process asks again, doubling from first to longest. throttle_pause: between two steps behind a limit that throttles.
     children_at_once: port calls for children side by side. child_pause: until children are started for which their tenant has no room. called_off_grace: for the running steps of a child that a signal calls off. report_kept: how long it stands in
     an inbox that a child has ended; a parent that has not looked for so long asks its children itself.
@@ -328,6 +343,7 @@ class Limits(
     answer_ms: int = 200
     fault_pause_ms: int = 60_000
     unreadable_pause_ms: int = 3_600_000
+    parked_look_ms: int = DAY_MS
     room_pause_first_ms: int = 50
     room_pause_longest_ms: int = 2_000
     throttle_pause_ms: int = 1_000

@@ -21,6 +21,7 @@ Attribute = str | int | float | list[str]
 
 _TRACE = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f][13579bdf]")
 _CALL = re.compile("t[0-9]+-[0-9]+")
+_CHOSEN = re.compile("[ta][0-9]+-[0-9]+")
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
@@ -55,6 +56,11 @@ def parent_of(traceparent: str) -> tuple[str, str] | None:
     """Trace and span of a W3C `traceparent`; None where there is none, or it is not sampled."""
     found = _TRACE.fullmatch(traceparent)
     return None if found is None else (found[1], found[2])
+
+
+def is_chosen_by_model(item: str) -> bool:
+    """Whether an item of a node is a call that a model has asked for, or planned in place of a step."""
+    return _CHOSEN.fullmatch(item) is not None
 
 
 def is_call(item: str) -> bool:

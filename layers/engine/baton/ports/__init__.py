@@ -16,6 +16,7 @@ from baton.ports.limits import StoreLimits
 from baton.ports.live import Live, LiveTexts
 from baton.ports.log import (
     LANES,
+    PARKED,
     SWEEP,
     TIMER,
     WORK,
@@ -51,6 +52,7 @@ from baton.ports.store import Store
 
 __all__ = [
     "LANES",
+    "PARKED",
     "SWEEP",
     "TIMER",
     "UNKNOWN",

@@ -54,10 +54,10 @@ class SagaRef(msgspec.Struct, frozen=True):
 
 
 Due: TypeAlias = tuple[SagaRef, int]  # a saga, and when it is due
-WORK, TIMER, SWEEP = "work", "timer", "sweep"
-LANES = (WORK, TIMER, SWEEP)
-"""Of the due index, so that each is read by itself: what is at work or should be, a moment that a saga waits for, and a
-look at one that waits for nothing but others."""
+WORK, TIMER, SWEEP, PARKED = "work", "timer", "sweep", "parked"
+LANES = (WORK, TIMER, SWEEP, PARKED)
+"""Of the due index, so that each is read by itself: what is at work or should be, a moment that a saga waits for, a
+look at one that waits for nothing but others, and one that waits for code that mends it."""
 
 Place: TypeAlias = tuple[int, str]  # of a saga in a list: when it changed, and its id
 

@@ -11,10 +11,15 @@ from baton.ports.log import SagaRef
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The body of a wake on the queue and of a direct invocation: a saga's key, the known version."""
+    """The body of a wake on the queue and of a direct invocation: a saga's key, the known version.
+
+    `build`: the code that is deployed may mend a saga that is parked for a defect, and that was `due` then.
+    """
 
     saga: str
     v: int = 0
+    build: str = ""
+    due: int = 0
 
 
 def tenant_of(message: Message) -> str:

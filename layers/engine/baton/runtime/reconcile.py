@@ -14,19 +14,21 @@ from typing import TypeAlias
 
 from baton.core.limits import Limits
 from baton.errors import EngineFault, StoreUnavailable
-from baton.ports import LANES, TIMER, Clock, Due, Invoker, Log, Message, Offload, Queue
+from baton.ports import LANES, PARKED, TIMER, Clock, Due, Invoker, Log, Message, Offload, Queue
 from baton.runtime.invocation.turns import by_turns
+from baton.runtime.mending import Deployment
 
 logger = logging.getLogger("baton.reconciler")
 
 PER_PAGE = 1_000
 PER_CALL = 10  # wakes of one invocation, messages of one request
 SIDE_BY_SIDE = 8  # calls of one lane: one that hangs must not stop the rest
-CALLS = 4 * SIDE_BY_SIDE  # of one invocation: three lanes wake, and timers are sent ahead
+CALLS = 6 * SIDE_BY_SIDE  # of one invocation: four lanes wake, timers are sent ahead, and code may mend
 RUNS = 32  # invocations that share the shards, since a state machine does no more than 40 things at once
 RESERVE_MS = (
     7_000  # from the beginning of the last call to the end of the run; a client gives up after six seconds
 )
+MENDED_A_MINUTE = 300  # of all shards: sagas that code may mend, beside those that are at work
 PERIODS_AHEAD = 2  # the schedule starts a run somewhere in its minute, so the next one may be nearly two away
 
 _Act: TypeAlias = Callable[[Sequence[Due]], Awaitable[int]]
@@ -35,12 +37,16 @@ _Span: TypeAlias = tuple[int, int]  # of due times
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What one run did in its shards: sagas woken and timed, and calls that failed. `more`: some were left for the next."""
+    """What one run did in its shards: sagas woken and timed, and calls that failed. `more`: some were left for the next.
+
+    `mended`: those that were parked for a defect, and that other code may mend.
+    """
 
     woken: int
     timed: int
     failed: int
     more: bool
+    mended: int = 0
 
 
 @dataclass
@@ -68,6 +74,7 @@ class Reconciler:
         clock: Clock,
         offload: Offload,
         period: int,
+        deployment: Deployment | None = None,
     ) -> None:
         self._log = log
         self._queue = queue
@@ -75,6 +82,9 @@ class Reconciler:
         self._clock = clock
         self._offload = offload
         self._period = period
+        self._deployment = deployment
+        # Where the code is not known, no saga waits for other code.
+        self.lanes = LANES if deployment is not None else tuple(lane for lane in LANES if lane != PARKED)
 
     async def sweep(self, shard: int, left: int) -> Sweep:
         """Wake all that is due now; time what a saga waits for and what falls due before the next run. `left`: ms it has.
@@ -86,16 +96,18 @@ class Reconciler:
         now = self._clock.now()
         ahead = now + min(PERIODS_AHEAD * self._period, Limits().timer_by_message_ms)
         run = _Run(range(shard, self._log.limits.due_shards, RUNS), now + left - RESERVE_MS)
-        *wakings, timed = await asyncio.gather(
-            *(self._lane(run, lane, (0, now), self._wake) for lane in LANES),
+        *wakings, timed, mended = await asyncio.gather(
+            *(self._lane(run, lane, (0, now), self._wake) for lane in self.lanes),
             self._lane(run, TIMER, (now + 1, ahead), self._time),
+            self._mend(run, now),
         )
         woken = sum(wakings)
-        sweep = Sweep(woken=woken, timed=timed, failed=len(run.failures), more=run.more)
+        sweep = Sweep(woken=woken, timed=timed, failed=len(run.failures), more=run.more, mended=mended)
         level = logging.ERROR if sweep.failed else logging.INFO
         figures = {"woken": woken, "timed": timed, "failed": sweep.failed, "more": sweep.more}
+        figures |= {"mended": mended} if mended else {}
         logger.log(level, "swept", extra={"shard": shard, **figures})
-        if run.failures and not (woken or timed):
+        if run.failures and not (woken or timed or mended):
             raise run.failures[0]
         return sweep
 
@@ -150,6 +162,44 @@ class Reconciler:
                 await self._offload(self._queue.send, [(message, 0) for message in messages])
             raise
         return len(part)
+
+    async def _mend(self, run: _Run, now: int) -> int:
+        """Send messages for some of those that are parked for a defect and were not tried with this code, over the time to the next run."""
+        deployment = self._deployment
+        if deployment is None or self._is_over(run):
+            return 0
+        try:
+            before = await deployment.tries_before()
+            if before is None:
+                return 0
+            sent, until = 0, before + Limits().parked_look_ms
+            for shard in run.shards:
+                if self._is_over(run):
+                    break
+                page = await self._offload(self._log.due, PARKED, shard, now + 1, until, PER_PAGE, None)
+                sent += await self._send(self._some(page, now), deployment.build)
+        except Exception as error:  # noqa: BLE001  # nothing else depends on it, and they are there in the next run
+            run.failed(error)
+            return 0
+        return sent
+
+    def _some(self, page: Sequence[Due], now: int) -> Sequence[Due]:
+        """As many as are woken in one run, others in the next: none that cannot be tried keeps the rest from it."""
+        most = max(1, MENDED_A_MINUTE * self._period // 60_000 // self._log.limits.due_shards)
+        step = max(1, len(page) // most)
+        return page[now // self._period % step :: step][:most]
+
+    async def _send(self, some: Sequence[Due], build: str) -> int:
+        seconds = min(self._period, Limits().timer_by_message_ms) // 1_000
+        messages = [
+            (Message(str(ref), build=build, due=at), number * seconds // len(some))
+            for number, (ref, at) in enumerate(some)
+        ]
+        sent = 0
+        for start in range(0, len(messages), PER_CALL):
+            part = messages[start : start + PER_CALL]
+            sent += len(part) - len(await self._offload(self._queue.send, part))
+        return sent
 
     async def _time(self, part: Sequence[Due]) -> int:
         now = self._clock.now()

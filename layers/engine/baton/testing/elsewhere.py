@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from baton.core.expressions.durations import parse_duration
+from baton.core.failures.classes import code_of
 from baton.core.log.folding.callbacks import FAILURE, HEARTBEAT, SUCCESS, Said
 
 
@@ -43,7 +44,7 @@ class Elsewhere:
                 Said(
                     status=status,
                     output=json.loads(json.dumps(self.output, allow_nan=False)),
-                    code=self.code,
+                    code=code_of(self.code) if self.code else "",
                     message=self.message,
                     retryable=self.retryable,
                 ),

@@ -22,7 +22,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.documents.text import parse_document
 from baton.core.expressions.durations import parse_duration
 from baton.core.expressions.spelling import hinted, nearest
-from baton.core.failures.matrix import LAST
+from baton.core.failures.matrix import DEPLOYED
 from baton.core.failures.policy import ASK
 from baton.core.graph.graph import Graph, Node
 from baton.core.graph.inner import name_of
@@ -115,8 +115,8 @@ def run(
     known = _Documents(_of_app(app) if tools is None else [], workflows)
     begin_ms = _begin_ms(at)
     timeout = _duration("worker_timeout", worker_timeout)
-    if on_failure not in LAST:
-        raise ValueError(f"on_failure is one of {', '.join(LAST)}, not `{on_failure}`")
+    if on_failure not in DEPLOYED:
+        raise ValueError(f"on_failure is one of {', '.join(DEPLOYED)}, not `{on_failure}`")
     limits = Limits(on_failure=on_failure)
     began_with = _as_json("the input", given)
     timed = [] if isinstance(signals, Mapping) else timed_signals(signals)

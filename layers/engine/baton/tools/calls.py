@@ -95,7 +95,9 @@ def failure_of(error: BaseException, tool: Tool, evidence: Evidence | None = Non
         retry_after, happened = str(error.retry_after), error.happened
         if type(error.status) is int and error.status:
             found = msgspec.structs.replace(found, status=error.status)
-    elif not found.status:
+    else:
+        code = next((tool.raises[kind] for kind in type(error).__mro__ if kind in tool.raises), "")
+    if not isinstance(error, StepFailure) and not found.status:
         # The name of an exception says nothing of the outside: it may be about the answer to what was done.
         happened = True
     if code not in CODES and sanitised(code) != code:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 import typing
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
@@ -34,10 +35,13 @@ from baton.core.effects.toolspec import EFFECTS, Merits, ToolSpec
 from baton.core.expressions.durations import parse_duration
 from baton.core.expressions.spelling import nearest
 from baton.core.failures.alternatives import problems_of
-from baton.ports import StepContext
+from baton.core.failures.classes import code_of
+from baton.core.failures.codes import CODE_PATTERN
+from baton.ports import StepContext, StepFailure
 from baton.tools.abilities import NAME, Abilities
 
 F = TypeVar("F", bound=Callable[..., Any])
+_is_code = re.compile(CODE_PATTERN).fullmatch
 
 
 class ToolError(Exception):
@@ -46,7 +50,7 @@ class ToolError(Exception):
 
 @dataclass(frozen=True)
 class Tool:
-    """A function with what pydantic made of its hints. `context` is the parameter that gets `Context`."""
+    """A function with what pydantic made of its hints. `context` is the parameter that gets `Context`; `raises` has the codes of errors."""
 
     spec: ToolSpec
     function: Callable[..., Any]
@@ -54,6 +58,7 @@ class Tool:
     result: TypeAdapter[Any]
     context: str
     is_async: bool
+    raises: Mapping[type[BaseException], str] = field(default_factory=dict)
 
     @property
     def needs_process(self) -> bool:
@@ -122,6 +127,7 @@ def tool(
     risk: Risk | None = None,
     undo: str = "",
     breaker: str = "",
+    raises: Mapping[type[BaseException], str] | None = None,
     registry: Registry | None = None,
 ) -> Callable[[F], F]:
     """Declare a function as a tool; the function itself stays as it was.
@@ -151,6 +157,9 @@ def tool(
 
     breaker: the name of the circuit breaker that holds calls back while the target is down; `tool` for one of its own, `host`
     for that of the argument `url`.
+
+    raises: the codes of errors of Python that the function raises on purpose, such as `{KeyError: "not_listed"}`; they hold for derived
+    classes, too. Without it, an error that says "bug" is a defect, which parks the saga; `{ValueError: "tool_defect"}` makes one of another.
 
     An `async` function is cancelled at its timeout. A plain one runs in a helper process, which is killed; so it is
     declared where importing the app declares it again, and shares no variables with the worker. A plain one that is
@@ -185,6 +194,7 @@ def tool(
         try:
             _check(name, effect)
             made = _make(function, name, version, effect, _milliseconds(name, timeout), abilities)
+            made = replace(made, raises=_codes(name, raises))
             (REGISTRY if registry is None else registry).add(made)
         except ToolError as error:
             raise ToolError(f"{error}{_where(function)}") from error.__cause__
@@ -212,6 +222,18 @@ def _check(name: str, effect: str) -> None:
         hint = nearest(effect, EFFECTS)
         known = f"tool `{name}`: effect `{effect}` is not one of {', '.join(EFFECTS)}"
         raise ToolError(f"{known}; {hint}" if hint else known)
+
+
+def _codes(name: str, raises: Mapping[Any, Any] | None) -> dict[type[BaseException], str]:
+    for kind, code in (raises or {}).items():
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)) or issubclass(kind, StepFailure):
+            shown = getattr(kind, "__name__", repr(kind))
+            raise ToolError(
+                f"tool `{name}`: raises: `{shown}` is no class of errors that can have a code here"
+            )
+        if not isinstance(code, str) or not _is_code(code):
+            raise ToolError(f"tool `{name}`: raises: {code!r} is no code; write one such as `not_listed`")
+    return {kind: code_of(code) for kind, code in (raises or {}).items()}
 
 
 def _milliseconds(name: str, timeout: str | float | None) -> int:

@@ -94,3 +94,22 @@ def course(foretold: Mapping[str, Any]) -> list[str]:
     """What happens when a step fails for good, and in a line each the nodes that do something else."""
     nodes = [f"`{name}`: {words}" for name, words in (foretold.get("nodes") or {}).items()]
     return [str(foretold.get("steps") or ""), *nodes]
+
+
+def attempts(by_class: Mapping[str, Any]) -> list[str]:
+    """How often a failed step is tried by the class of its failure, and what is undone; in a line each the nodes that differ."""
+    alike: dict[str, list[str]] = {}
+    for name, found in by_class["nodes"].items():
+        alike.setdefault(_attempts(found), []).append(f"`{name}`")
+    nodes = [f"attempts of {', '.join(names)}: {said}" for said, names in alike.items()]
+    steps = by_class["steps"]
+    return [*([f"attempts: {_attempts(steps)}"] if steps else []), *nodes]
+
+
+def _attempts(classes: Mapping[str, Mapping[str, Any]]) -> str:
+    many = {kind: one for kind, one in classes.items() if one["attempts"] > 1}
+    tried = [f"{kind} {one['attempts']} over {span(one['over_ms'])}" for kind, one in many.items()]
+    rest = [] if len(many) == len(classes) else ["any other 1" if many else "1"]
+    undone = [kind for kind, one in classes.items() if one["undone"]]
+    what = "whatever it was" if len(undone) == len(classes) else f"after {', '.join(undone)}"
+    return ", ".join([*tried, *rest]) + (f"; what was done is undone {what}" if undone else "")

@@ -22,7 +22,7 @@ from baton.cli.text.mermaid import mermaid
 from baton.cli.text.models import asked, told
 from baton.cli.text.shapes import shape_of
 from baton.client.exits import NO, line_of
-from baton.words.text import counted, course, plain
+from baton.words.text import attempts, counted, course, plain
 
 if TYPE_CHECKING:
     from baton.core.effects.toolspec import ToolSpec
@@ -133,7 +133,7 @@ def _compiled(
     from baton.core.limits import Limits
     from baton.core.nodes.registry import KINDS
     from baton.core.read.definition_views import graph_view
-    from baton.core.read.forecast import foretold
+    from baton.core.read.forecast import by_class, foretold
 
     graph, problems = problems_of(source, tools, known)
     if graph is None:
@@ -143,6 +143,7 @@ def _compiled(
     unknown = {
         child: no_such_child(child, known) for child in children if child.partition("@")[0] not in known
     }
+    programs = {name: Program(one, KINDS) for name, one in graphs.items()}
     return Report(
         source.name,
         name=graph.name,
@@ -151,7 +152,8 @@ def _compiled(
             *notes_of(graph, tools, invocation_ms=Limits().worker_timeout_s * 1_000, unknown=unknown),
             *([off_note(off)] if off else ()),
         ),
-        on_failure=_on_failure({name: foretold(Program(one, KINDS)) for name, one in graphs.items()}),
+        on_failure=_on_failure({name: foretold(one) for name, one in programs.items()})
+        | {"by_class": _on_failure({name: by_class(one) for name, one in programs.items()})},
         starts=tuple(child.partition("@")[0] for child in children),
         models=tuple(asked(graph)),
     )
@@ -160,9 +162,9 @@ def _compiled(
 def _on_failure(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """What happens when a step fails for good, by the graphs of a document; its own nodes have no name in front."""
     usual = next((one["steps"] for one in found.values() if one["steps"]), "")
-    nodes: dict[str, str] = {}
+    nodes: dict[str, Any] = {}
     for graph, one in found.items():
-        if graph and one["steps"] not in ("", usual):
+        if graph and one["steps"] and one["steps"] != usual:
             nodes[f"graph {graph}"] = one["steps"]
         nodes |= {f"{graph}/{name}" if graph else name: words for name, words in one["nodes"].items()}
     return {"steps": usual, "nodes": nodes}
@@ -174,6 +176,12 @@ def drawing(workflow: Mapping[str, Any]) -> list[str]:
     return draw_all(
         shape_of(workflow), console().width if width is None else width - 2, plain=not is_unicode()
     )
+
+
+def _when_a_step_fails(foretold: Mapping[str, Any]) -> list[str]:
+    first, *others = course(foretold)
+    lines = [f"if a step fails for good: {first}".rstrip(), *others] if first or others else []
+    return lines + attempts(foretold["by_class"])
 
 
 def _print(report: Report, *, quiet: bool, as_mermaid: bool) -> None:
@@ -194,8 +202,7 @@ def _print(report: Report, *, quiet: bool, as_mermaid: bool) -> None:
     for note in report.notes:
         click.echo(plain(f"{report.file}: note: {note}"))
     if not quiet:
-        first, *others = course(report.on_failure)
-        for line in (f"if a step fails for good: {first}".rstrip(), *others) if first or others else ():
+        for line in _when_a_step_fails(report.on_failure):
             click.echo(plain(line))
         from baton.words.undo_words import declared  # it loads msgspec, which `--help` does without
 

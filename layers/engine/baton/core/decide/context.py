@@ -288,8 +288,8 @@ class EvaluationContext(Struct, frozen=True):
                 given = {"output": self.content(outputs[src])} if src in outputs else {}
                 results[src] = {"status": SUCCEEDED, **given}
             elif errors := carried.get(src):
-                error = {"code": errors[0].code, "message": errors[0].message[:LONGEST_MESSAGE]}
-                results[src] = {"status": FAILED, "error": error}
+                error = replace(errors[0], message=errors[0].message[:LONGEST_MESSAGE])
+                results[src] = {"status": FAILED, "error": error.of_an_item()}
             else:
                 results[src] = {"status": NOT_BEGUN}
         fates = [one["status"] for one in results.values()]

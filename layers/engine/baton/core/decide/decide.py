@@ -201,9 +201,10 @@ def _decide(
         builder = DecisionBuilder(program, state, now, running, found, most_bytes=most_bytes, terms=terms)
         return _stop(builder) if is_stopping else _cancelling(orphans_of(state))
     deadline = None
+    stands_still = state.stands_still
     if (failure := endless(state, program.most_hops) or too_old(state, now)) is not None:
-        return Decision(record=(ev.LimitReached(failure=failure),))
-    if program.caps is not None:
+        return Decision(record=(ev.LimitReached(failure=failure, stays=stands_still),))
+    if program.caps is not None and not stands_still:
         if (failure := program.caps.reached(state, now)) is not None:
             return Decision(record=(ev.LimitReached(failure=failure),))
         deadline = program.caps.deadline(state)

@@ -13,10 +13,11 @@ from msgspec.structs import replace
 
 from baton.core.decide.child_rules import cause_of, entry_of_child
 from baton.core.decide.context import EvaluationContext
-from baton.core.decide.transitions import is_handled
+from baton.core.decide.transitions import caught, is_handled
 from baton.core.expressions import ExpressionError
 from baton.core.failures import quoted
-from baton.core.failures.codes import class_of, told
+from baton.core.failures.codes import PERMANENT, class_of, told
+from baton.core.failures.defects import DEFECTS, INPUT_INVALID
 from baton.core.failures.failover import Context, Policy, first_match
 from baton.core.failures.policy import ASK, Change, PolicyEntry, Rules
 from baton.core.failures.retry import draw
@@ -28,12 +29,13 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.answers import ACTIONS, GIVE_UP, TRY_AGAIN, is_for_a_person
 from baton.core.log.records import Escalation
-from baton.core.log.state import UNKNOWN_OUTCOME, Failing, item_of, node_of
+from baton.core.log.state import UNKNOWN_OUTCOME, Failing, item_of, node_of, owner_of
 from baton.core.log.undos import is_undo
 from baton.core.sizes import excess_of
 
 # Bytes of what a policy puts in place of arguments: the state holds it until the step is done.
 MOST_ARGUMENTS = 32_768
+LONGEST_TOLD = 2_000
 
 
 def handle_failure(
@@ -48,30 +50,20 @@ def handle_failure(
     node = context.program.node_at(context.state, context.slot)
     failure = failing.failure
     class_ = failure.kind or class_of(failure.code)
-    graph, in_doubt, code = context.program.graph, failure.code == UNKNOWN_OUTCOME, failure.code
+    code = failure.code
+    is_bug = is_defect(context, node, failure)
     if node.workflow:
         entry = entry_of_child(failure, node.failures)
         code, _ = cause_of(failure, node.failures)
     else:
-        entry = entry_of(
-            failure.code,
-            class_,
-            node.domain,
-            _rules(
-                failure.code,
-                *(() if is_undo(context.slot) and not in_doubt else (graph.failures,)),
-                node.failures,
-            ),
-            is_handled=not in_doubt and (context.state.origin.handled or is_handled(context, failure)),
-            last=ASK if in_doubt else context.state.origin.last or ASK,
-        )
+        entry = _entry(context, node, failure, class_, is_bug=is_bug)
     policy: Policy | None = None
     arguments: dict[str, Any] = {}
     broken: tuple[str, ...] = ()
     if above:
         entry = _above(entry, above)
     else:
-        policy, arguments, broken = _policy(context, node, failing, class_)
+        policy, arguments, broken = _policy(context, node, failing, class_, entry.kind, names=is_bug)
     at = Situation(
         entry=entry,
         history=failing.history,
@@ -116,14 +108,58 @@ def handle_failure(
         ask=ask,
         severity=entry.severity if strategy.parks else "",
         look=step.look,
+        message="" if policy is None else policy.message[:LONGEST_TOLD],
+        build=context.program.build if is_bug and strategy.parks else "",
     )
     if step.hint == SUGGEST and node.replan is not None:
         yield ev.ReplanBegan(node=name, iteration=iteration, until=now + node.replan.within_ms)
     if ask is None:
+        if policy is not None and policy.message:
+            yield ev.NoticeDue(notice=_told(context, policy, failing, now))
         return
-    yield ev.NoticeDue(notice=_notice(context, strategy, entry, ask, failure, now))
+    # The incident of a defect that other code has not mended is open already.
+    if not (is_bug and strategy.parks and failing.incident == failure.code):
+        yield ev.NoticeDue(notice=_notice(context, strategy, entry, ask, failure, now))
     if strategy.parks:
-        yield ev.Parked(code=strategy.parks, message=ask.message, node=name)
+        of_defect = {"at": now, "build": context.program.build} if is_bug else {}
+        yield ev.Parked(code=strategy.parks, message=ask.message, node=name, **of_defect)
+
+
+def _entry(
+    context: EvaluationContext, node: Node, failure: ev.Failure, class_: str, *, is_bug: bool
+) -> PolicyEntry:
+    """The entry of the matrix for a step's failure, with the rules of the document and of the node."""
+    in_doubt, origin = failure.code == UNKNOWN_OUTCOME, context.state.origin
+    of_graph = () if is_undo(context.slot) and not in_doubt else (context.program.graph.failures,)
+    if is_bug:
+        takes = _names(context, failure)
+    else:
+        takes = not in_doubt and (origin.handled or is_handled(context, failure))
+    rules = _rules(failure.code, *of_graph, node.failures)
+    last = ASK if in_doubt else origin.last or ASK
+    return entry_of(failure.code, class_, node.domain, rules, is_handled=takes, last=last, is_defect=is_bug)
+
+
+def is_defect(context: EvaluationContext, node: Node, failure: ev.Failure) -> bool:
+    """Whether a failure says that code is wrong, and neither a map tolerates it nor a model is to correct it."""
+    program, slot = context.program, context.slot
+    if failure.code not in DEFECTS or node.workflow or is_undo(slot):
+        return False
+    if program.is_one_of_many(slot):
+        whole = program.nodes[node_of(slot)[0]]
+        return not program.kinds[whole.kind].tolerates(whole, context.state.open[owner_of(slot)])
+    # The arguments of such a call are a model's.
+    return not (program.keeps_failure(slot) and failure.code == INPUT_INVALID)
+
+
+def _names(context: EvaluationContext, failure: ev.Failure) -> bool:
+    """Whether a `catch` that names the code of a defect takes it. Raises `LackingError`."""
+    program = context.program
+    if program.keeps_failure(context.slot) and not program.is_one_of_many(context.slot):
+        return False  # a model is told, and not its agent's `catch`
+    slot = owner_of(context.slot)
+    number = caught(replace(context, slot=slot), failure)
+    return number is not None and failure.code in program.nodes[node_of(slot)[0]].catch[number].codes
 
 
 def stays(context: EvaluationContext, failure: ev.Failure) -> bool:
@@ -170,13 +206,25 @@ def _earliest(failure: ev.Failure, now: int) -> int:
 
 
 def _policy(
-    context: EvaluationContext, node: Node, failing: Failing, class_: str
+    context: EvaluationContext,
+    node: Node,
+    failing: Failing,
+    class_: str,
+    kind: str = "",
+    *,
+    names: bool = False,
 ) -> tuple[Policy | None, dict[str, Any], tuple[str, ...]]:
     """The failover policy that fits, with what it puts in place of arguments; and what broke in those that do not.
 
-    One whose condition or `with` breaks does not fit: a policy must not hide the failure that it is about.
+    One whose condition or `with` breaks does not fit: a policy must not hide the failure that it is about. Nor does one for
+    all failures that tries again what is permanent; `kind`: the class that rules have made of `class_`. `names`: only those that
+    name its code.
     """
     rest = context.program.failover.get(node.name, ())
+    if rest and (kind or class_) == PERMANENT:
+        rest = tuple(one for one in rest if one[0].when.is_named or not of(one[0].then.strategy).repeats)
+    if names:
+        rest = tuple(one for one in rest if failing.failure.code in one[0].when.codes)
     is_part = context.program.keeps_failure(context.slot) and not context.program.is_one_of_many(context.slot)
     if not rest or is_part:
         return None, {}, ()
@@ -231,7 +279,7 @@ def _ask(
     return ev.Ask(
         id=f"{context.state.lineage.branch}.{context.slot}.{failing.attempts}{strategy.suffix}",
         kind=entry.question,
-        message=f"{message or told(failure.code).says} ({failure.code}: {failure.message})"[:2_000],
+        message=f"{message or told(failure.code).says} ({failure.code}: {failure.message})"[:LONGEST_TOLD],
         options=tuple(ACTIONS),
         expires_at=now + strategy.lasts_ms if strategy.lasts_ms else 0,
         severity="" if entry.severity == own else entry.severity,
@@ -250,6 +298,20 @@ def _escalation(entry: PolicyEntry, code: str, now: int) -> tuple[Escalation, ..
     # A rule for many failures may be about one of those after which only a person can say that it is tried again.
     is_given = steps[-1].decide == TRY_AGAIN and is_for_a_person(entry.question, code)
     return (*steps[:-1], replace(steps[-1], decide=GIVE_UP)) if is_given else steps
+
+
+def _told(context: EvaluationContext, policy: Policy, failing: Failing, now: int) -> ev.Notice:
+    """What the saga's user is told of a policy that asks no person."""
+    state, failure = context.state, failing.failure
+    return ev.Notice(
+        key=f"{state.origin.saga}/{state.lineage.branch}.{context.slot}.{failing.attempts}.policy",
+        to=STARTER,
+        code=failure.code,
+        message=policy.message[:LONGEST_TOLD],
+        severity=severity_of(failure.code, failure.kind),
+        node=node_of(context.slot)[0],
+        at=now,
+    )
 
 
 def _notice(

@@ -7,11 +7,9 @@ conditions.
 from __future__ import annotations
 
 from baton.core.decide.program import Program
-from baton.core.failures.codes import class_of
+from baton.core.failures.codes import CHILD_FAILED, class_of
 from baton.core.graph.graph import Catch
 from baton.core.log.state import State, node_of
-
-CHILD_FAILED = "child_failed"
 
 
 def takes_failure(program: Program, state: State, slot: str) -> bool:

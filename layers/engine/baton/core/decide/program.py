@@ -36,6 +36,7 @@ class Program:
 
     kinds: what its nodes do. most_hops: nodes that may run where they go round in circles; 0: any number. skew_ms: how far
     apart the clocks of two processes may be. graphs: the named graphs of its document, where it is one of them itself.
+    build: what tells the deployed code from any other; empty where that is not known.
     """
 
     def __init__(
@@ -45,11 +46,12 @@ class Program:
         most_hops: int = 0,
         skew_ms: int = 0,
         graphs: Mapping[str, Graph] | None = None,
+        build: str = "",
     ) -> None:
         self.graph = graph
         self.graphs = graph.graphs if graphs is None else graphs
         self.kinds = kinds
-        self.most_hops, self.skew_ms = most_hops, skew_ms
+        self.most_hops, self.skew_ms, self.build = most_hops, skew_ms, build
         self.index = GraphIndex(graph)
         self.caps = caps_of(graph)
         self.ends = frozenset(node.name for node in graph.nodes if kinds[node.kind].ends)

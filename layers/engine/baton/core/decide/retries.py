@@ -22,6 +22,9 @@ from baton.core.log.replans import act_digest
 from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, Failing, Signal
 from baton.core.nodes.base import Activation
 
+DEPLOY = "deploy"
+"""Who lets a saga go on when other code was deployed."""
+
 
 def next_attempt(builder: DecisionBuilder, at: Activation, arguments: Any) -> RunStep:
     """The attempt that is made now."""
@@ -118,6 +121,12 @@ def unpark(builder: DecisionBuilder) -> None:
                 builder.note(ev.Resumed(by=signal.by, at=builder.now, budget=afresh(state, builder.terms)))
         return
     if state.parked is None or state.parked.code != ESCALATED:
+        return
+    from baton.core.log.folding.failure_folds import may_be_mended
+
+    build = builder.program.build
+    if any(may_be_mended(failing, build) for failing in state.failing.values()):
+        builder.note(ev.Resumed(by=DEPLOY, at=builder.now, build=build))
         return
     from baton.core.failures.strategies.registry import of
 

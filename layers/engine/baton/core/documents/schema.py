@@ -27,7 +27,7 @@ from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.parts.bounds import LEAST_USD, MOST_USD, LimitsModel
 from baton.core.documents.parts.control import SHARE_PATTERN
 from baton.core.documents.parts.failing_schema import definitions
-from baton.core.documents.parts.fields import MAX_NODES
+from baton.core.documents.parts.fields import API_NAME, MAX_NODES, MOST_OPERATIONS
 from baton.core.documents.parts.naming import NODE_NAME
 from baton.core.documents.parts.patterns import EXPRESSION, TEMPLATE, TEXT, ref
 from baton.core.documents.places import BELOW, INSIDE, unshared
@@ -99,6 +99,24 @@ SHARED: dict[str, dict[str, Any]] = {
     "allowed": _names(at_least=0),
     "toolPatterns": {
         "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "uniqueItems": True}]
+    },
+    "operations": {
+        "type": "object",
+        "propertyNames": {"pattern": API_NAME},
+        "additionalProperties": {
+            "anyOf": [
+                {"type": "string"},
+                {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "minItems": 1,
+                    "maxItems": MOST_OPERATIONS,
+                    "uniqueItems": True,
+                },
+            ]
+        },
+        "maxProperties": MOST_OPERATIONS,
+        "examples": [{"shop": ["listOrders", "getOrder"]}],
     },
     "duration": {
         "description": "A duration: a number with a unit (ms, s, m, h, d), or a number of seconds. From 1 ms to 366 days.",

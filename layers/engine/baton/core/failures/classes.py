@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from baton.core.failures.codes import ALIASES, CLASSES, CODES, UNKNOWN, class_of
+from baton.core.failures.defects import TOOL_DEFECT, is_bug
 from baton.core.failures.names import EXCEPTIONS, OTHER_4XX, OTHER_5XX, SERVICES, STATUSES
 
 RETRYABLE = frozenset({"transient", "unknown"})
@@ -53,15 +54,18 @@ def classify(
 ) -> Verdict:
     """The code and class of a failure.
 
-    code: what the tool itself says. kind: the class that it says; one that does not exist is passed over. services:
+    code: what the tool itself says. kind: the class that it says, in any spelling; one that does not exist is passed over. services:
     codes out of the service's answer, such as `ThrottlingException`. status: of HTTP, 0 for none. exceptions: names
     with their modules, the most exact one first. What a tool says counts before what a service says, that before the
-    status, and that before the name of an exception. An unknown code stays, with the class of what else is known.
+    status, and that before the name of an exception, which is a defect where it is on the list of these. An unknown code stays, with the class of what else is known.
     """
     known = _first(services, SERVICES) or code_of_status(status) or _first(exceptions, EXCEPTIONS)
-    known = known or ("tool_error" if exceptions else UNKNOWN)
+    if not known:
+        # What a tool itself says is no defect, whatever it was raised from.
+        known = TOOL_DEFECT if is_bug(exceptions) and not code else "tool_error" if exceptions else UNKNOWN
     found = code_of(code) or known
     of = class_of(found if found in CODES else known)
+    kind = _STRANGE.sub("_", kind.strip().lower())
     return Verdict(found, kind if kind in CLASSES else of, status)
 
 

@@ -83,18 +83,19 @@ _OUTSIDE: dict[str, Code] = {
 _ENGINE: dict[str, Code] = {
     # ---- tools
     "tool_error": Code(UNKNOWN, "The tool raised an error.", "Read the message; the worker's log says where it was raised."),
+    "tool_defect": Code(PERMANENT, "The tool raised an error that says that its code is wrong.", "Correct the tool at the line that the message names, and deploy it: the saga goes on by itself."),
     "tool_crashed": Code(UNKNOWN, "The process that ran the tool died.", "See whether the tool needs more memory; the worker's log says how it died."),
     "breaker_open": Code(TRANSIENT, "The target of the call is down, and calls to it are held back.", "Wait: the step goes on when the target answers again. `baton breakers show` says what is wrong; a failover policy for this code says what is done instead."),
     "callback_over": Code(PERMANENT, "Work elsewhere is not waited for any more.", "Stop that work; the message says why."),
     "link_over": Code(PERMANENT, "The link by which a question is answered does not count any more.", "Have people told again: the newest link counts."),
     "heartbeat_timeout": Code(TRANSIENT, "Work elsewhere has given no sign of life in time.", "See whether it still runs there, and whether it sends heartbeats as often as `callback.heartbeat` says."),
     "agent_exhausted": Code(PERMANENT, "The agent has used up what it may use, without an answer.", "Raise `turns` or `tokens`, or ask for less."),
-    "call_not_allowed": Code(PERMANENT, "The model asked for a tool that it may not call.", "Add the tool to the agent's `tools`, or say in its instructions what there is."),
+    "call_not_allowed": Code(PERMANENT, "The model asked for a tool, or an operation of an API, that it may not call.", "Add the tool to the agent's `tools` or the operation to its `operations`, or say in its instructions what there is."),
     "too_many_corrections": Code(USER_RESOLVABLE, "Several answers of the model in a short time were of no use.", "See in the log what was wrong. Answer `retry` and it is asked again, or `use` with an output."),
     "too_many_calls": Code(PERMANENT, "The model asked for more calls than it may.", "Raise `calls` or `calls_in_a_turn`."),
-    "tool_missing": Code(PERMANENT, "The tool is not in this deployment.", "Deploy the application with it, then let the saga go on."),
-    "input_invalid": Code(PERMANENT, "The tool was called with arguments that it does not take.", "Correct the step's `with`, or the tool."),
-    "result_invalid": Code(PERMANENT, "The tool returned something else than it promises.", "Correct the tool, or the type hint of what it returns."),
+    "tool_missing": Code(PERMANENT, "The tool is not in this deployment.", "Deploy the application with it: the saga goes on by itself."),
+    "input_invalid": Code(PERMANENT, "The tool was called with arguments that it does not take.", "Correct the tool and deploy it: the saga goes on by itself. Where the step's `with` is wrong, correct the document."),
+    "result_invalid": Code(PERMANENT, "The tool returned something else than it promises.", "Correct the tool, or the type hint of what it returns, and deploy it: the saga goes on by itself."),
     "result_too_large": Code(PERMANENT, "The tool's result is too large.", "Return less, or put it into a bucket and return where it is."),
     "key_incomplete": Code(PERMANENT, "What names the action is not there.", "Give the step the parameter that the message names, or change the tool's `key`."),
     "in_progress": Code(TRANSIENT, "Another caller is doing the same at this moment.", "Wait; afterwards there is a result, or it is tried here."),
@@ -108,7 +109,7 @@ _ENGINE: dict[str, Code] = {
     "input_unbound": Code(PERMANENT, "What the step needs is not there.", "Correct the expression in `with`, or write `?` where there may be nothing."),
     "input_too_large": Code(PERMANENT, "What the step gets is too large.", "Pass on less, or where it can be found."),
     "value_too_large": Code(PERMANENT, "A value made of others became too large.", "Pass on less of them."),
-    "output_invalid": Code(PERMANENT, "The output does not match the node's schema.", "Correct the tool, or `output_schema`."),
+    "output_invalid": Code(PERMANENT, "The output does not match the node's schema.", "Correct the tool and deploy it: the saga goes on by itself. Where `output_schema` is wrong, correct the document."),
     "output_unbound": Code(PERMANENT, "The saga's result names a value that is not there.", "Correct the document's `output`, or write `?` where there may be nothing."),
     "output_too_large": Code(PERMANENT, "The saga's result is too large.", "Give less, or where it can be found."),
     "question_invalid": Code(PERMANENT, "A question cannot be asked with the values that it got.", "Correct the value that the message names."),
@@ -160,6 +161,9 @@ CODES: Mapping[str, Code] = _OUTSIDE | _ENGINE
 
 ENGINE: frozenset[str] = frozenset(_ENGINE)
 """Codes that only the engine gives, at any kind of node."""
+
+CHILD_FAILED = "child_failed"
+"""The code of a node whose child saga has failed, whatever that has failed with."""
 
 UNTRIED: frozenset[str] = frozenset(
     code for code in _ENGINE if code.startswith(("branch_", "budget_", "condition_", "limit_", "question_"))

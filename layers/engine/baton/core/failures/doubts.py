@@ -26,6 +26,8 @@ BY_CODE: Mapping[str, bool] = {
     "in_progress": False,
     # The tool did return: only what it returned is of no use.
     "result_invalid": True,
+    # It was raised somewhere in the tool: before it acted, or after.
+    "tool_defect": True,
     "result_too_large": True,
     "rows_refused": True,
     "output_invalid": True,

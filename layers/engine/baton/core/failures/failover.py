@@ -93,6 +93,11 @@ class Match(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbi
     parameters: dict[str, tuple[Any, ...]] = {}
     condition: Condition | None = None
 
+    @property
+    def is_named(self) -> bool:
+        """Whether it says which failures it is for, and not only of which steps."""
+        return bool(self.codes or self.kinds) or self.condition is not None
+
 
 class Action(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """What a policy does: a strategy of the ladder, for a replan with what is to be different.
@@ -108,7 +113,7 @@ class Action(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forb
 
 
 class Policy(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """One policy. `message` is told to a person; `at_most`: how often it is used for one step."""
+    """One policy. `message` is told to the saga's user, or stands in the question that it asks; `at_most`: how often it is used for one step."""
 
     name: str
     when: Match = Match()

@@ -18,6 +18,7 @@ from baton.core.failures.codes import (
     UNKNOWN,
     USER_RESOLVABLE,
 )
+from baton.core.failures.defects import DEFECTS
 from baton.core.failures.policy import ASK, FAIL, Change, PolicyEntry, Rules
 from baton.core.failures.retry import EXPONENTIAL, FIXED, JITTERED, PRESETS, RetryChange
 
@@ -28,9 +29,12 @@ LAST: Mapping[str, tuple[str, ...]] = {
     ASK: (ASK_USER, ROLLBACK, ESCALATE),
     ESCALATE: (ESCALATE, ROLLBACK),
     FAIL: (),
+    ROLLBACK: (ROLLBACK,),
 }
-"""What comes after the strategies that ask no person and undo nothing, by the word that says so. A document's `escalate` is the
-strategy itself; a deployment has all three."""
+"""What comes after the strategies that ask no person and undo nothing, by the word that says so."""
+
+DEPLOYED = (ASK, ESCALATE, FAIL)
+"""The words of a deployment. Its `fail` undoes, too, because no document says otherwise."""
 
 
 def _retries(count: int, backoff: str, base_ms: int, max_delay_ms: int) -> RetryChange:
@@ -97,7 +101,8 @@ GENERAL: Rules = {
     "blocked_by_site": Change(hints=("alternative_source",)),
     # Neither undone nor given up before a person has said whether there is anything to undo.
     "unknown_outcome": Change(ladder=(ASK_USER, ESCALATE), severity="high"),
-    "tool_missing": Change(ladder=(ESCALATE, ROLLBACK), severity="high"),
+    # Nothing is undone and nothing is tried again because code is wrong.
+    **{code: Change(ladder=(ESCALATE,), severity="high") for code in DEFECTS},
 }
 
 # ---- by domain ---------------------------------------------------------------------------------------------------

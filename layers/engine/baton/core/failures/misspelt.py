@@ -14,6 +14,7 @@ from baton.core.failures.names import EXCEPTIONS, SERVICES
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _IS_EXCEPTION = re.compile(r"[A-Z]\w*[a-z]\w*(Error|Exception|Timeout|Interrupt)")
+_IS_CLASS = re.compile(r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+")
 _SUFFIX = re.compile("(Error|Exception)$")
 _MOST_EDITS = 2
 _SHORTEST = 4
@@ -24,7 +25,8 @@ def exception_meant(name: str) -> str | None:
     """What to write instead of the name of an exception or of a service's error; None for what is none."""
     last = name.rpartition(".")[2]
     known = EXCEPTIONS.get(name) or _BY_LAST_PART.get(last) or SERVICES.get(last)
-    if known is None and not _IS_EXCEPTION.fullmatch(last):
+    is_called = _IS_EXCEPTION.fullmatch(last) is not None
+    if known is None and not is_called and not _IS_CLASS.fullmatch(last):
         return None
     if not any(letter.isupper() for letter in last) or last.isupper():
         return None  # `api_error`, `ETIMEDOUT`: a tool may say so itself
@@ -33,7 +35,9 @@ def exception_meant(name: str) -> str | None:
         known = short if short in CODES or short in CLASSES else ALIASES.get(short) or near(short, CLASSES)
     if known:
         return f"write `{known}`"
-    return f'let the tool raise `StepFailure("{short}")`, and write `{short}`'
+    said = f'let the tool raise `StepFailure("{short}")`, and write `{short}`'
+    # A service's own code may look so, too, and a tool may pass it on.
+    return said if is_called else f"{said}; the code of a tool that says `{name}` itself is `{code_of(name)}`"
 
 
 def near(code: str, more: Collection[str] = ()) -> str:

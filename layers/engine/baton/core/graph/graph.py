@@ -124,6 +124,11 @@ class Catch(_Part, frozen=True, kw_only=True):
     condition: Condition | None = None
     then: tuple[str, ...]
 
+    @property
+    def fits_all(self) -> bool:
+        """Whether it is for every failure."""
+        return not self.codes and not self.kinds and self.condition is None
+
     def fits(self, code: str, kind: str) -> bool:
         """Whether it is for failures of this code and class; its condition may still say no."""
         return (not self.codes or code in self.codes) and (not self.kinds or kind in self.kinds)

@@ -178,7 +178,8 @@ def question(state: State, name: str, now: int) -> tuple[str, Ask]:
     slot, ask = next((pair for pair in asked(state) if pair[1].id == name), ("", None))
     if ask is None:
         raise NotFound(f"there is no question `{name[:80]}`; {named(state)}")
-    if now >= ask.ends_at and (slot in state.open or ask.ends_at != ask.expires_at):
+    is_over = now >= ask.ends_at and not state.stands_still
+    if is_over and (slot in state.open or ask.ends_at != ask.expires_at):
         how = EXPIRED if ask.ends_at == ask.expires_at else POLICY
         raise NotAllowedNow(f"question `{name}` {_CLOSED[how]}: {iso(ask.ends_at)} was its end")
     return slot, ask

@@ -10,9 +10,10 @@ from baton.core.log.settling import Gives
 
 
 class ChildOverdue(About, frozen=True, tag="child_overdue", omit_defaults=True, kw_only=True):
-    """The time of a child is over: it is asked to stop and to undo what it has done, and is waited for."""
+    """The time of a child is over: it is asked to stop and to undo what it has done, and is waited for. `until`: it is not over before then, because the child's time has stood still."""
 
     at: int
+    until: int = 0
 
 
 class ChildReported(Root, frozen=True, tag="child_reported", omit_defaults=True, kw_only=True):

@@ -34,7 +34,8 @@ class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=Tr
     """What is done about the last failure of a step: retry, replan, ask_user or escalate (core/failures/strategies/).
 
     `due_at`: not before then. `way` and `arguments` hold for all attempts from now on, `hooks` (tools) are called before the
-    next. `look`: it is only looked whether it has happened. `policy`: the failover policy that said so. `why`: why the strategies below it were passed.
+    next. `look`: it is only looked whether it has happened. `policy`: the failover policy that said so, with the `message` that people are told.
+    `why`: why the strategies below it were passed. `build`: the code that a defect has failed with, if that is known.
     """
 
     strategy: str
@@ -50,6 +51,8 @@ class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=Tr
     ask: Ask | None = None
     severity: str = ""
     look: bool = False
+    message: str = ""
+    build: str = ""
 
 
 class StepHeld(About, frozen=True, tag="step_held", omit_defaults=True, kw_only=True):

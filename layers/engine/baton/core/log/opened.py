@@ -61,13 +61,17 @@ class Work(msgspec.Struct, frozen=True):
         """
         return self
 
+    def postponed(self, later: int) -> Self:
+        """This work, to which what would end it by itself happens so many milliseconds later."""
+        return self
+
 
 class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
     """For a child saga; `status` is empty until it reported its end, in this `window` of its parent's inbox.
 
     A signal of the name `listens` calls it off: the child is cancelled, and waited for. So it is once its time, `until`, is over
     (`overdue`), and undoes what it has done. `passed`: values that a named graph gets by reference. `listed`: it was stopped, and is
-    in the list of what an undoing of its parent comes to.
+    in the list of what an undoing of its parent comes to. `stood`: for how much of the time that it was parked for a defect it has got more.
     """
 
     saga: str
@@ -81,6 +85,7 @@ class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
     undoable: bool = False
     until: int = 0
     overdue: bool = False
+    stood: int = 0
     passed: dict[str, Value] = {}  # msgspec copies it
     listed: bool = False
 
@@ -110,4 +115,7 @@ class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
         )
         if not is_kept or self.status:
             return self if self.status else None
+        return self.postponed(later)
+
+    def postponed(self, later: int) -> Self:
         return replace(self, until=self.until + later) if self.until else self

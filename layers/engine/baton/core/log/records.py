@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from baton.core.failures import quoted
+from baton.core.failures.codes import CHILD_FAILED
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True):
@@ -79,11 +80,15 @@ LONGEST_MESSAGE = 500
 
 
 class Blamed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One of the failures that a join has failed for, or that of a child: its code, the beginning of its message, and its node."""
+    """One of the failures that a join has failed for, or that of a child: its code, the beginning of its message, and its node.
+
+    `kind`: of a child's, the class of what was at the bottom of it.
+    """
 
     code: str
     message: str
     node: str = ""
+    kind: str = ""
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -118,6 +123,15 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
         from baton.core.failures.doubts import says_nothing  # few calls fail
 
         return says_nothing(self.code, self.kind, self.status, doubt=self.doubt, refused=self.refused)
+
+    def of_an_item(self) -> dict[str, Any]:
+        """As JSON, for the result of a batch; of a child with what that has failed with."""
+        said: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.code == CHILD_FAILED and self.errors:
+            said["errors"] = [
+                {"node": one.node, "code": one.code, "message": one.message} for one in self.errors
+            ]
+        return said
 
     def __hash__(self) -> int:
         return hash((self.code, self.message, self.node, self.attempt, self.at))

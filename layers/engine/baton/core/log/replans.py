@@ -42,6 +42,9 @@ class Replanning(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=
 
     def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self:
         """What the model has answered is kept, and there is as much time left as at the cut."""
+        return self.postponed(later)
+
+    def postponed(self, later: int) -> Self:
         return replace(self, until=self.until + later)
 
 

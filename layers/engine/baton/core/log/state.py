@@ -119,6 +119,8 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A step some of whose attempts have failed: how many, the last failure, and what is done about it.
 
     `history` and `policies` (uses by name) are what was done since it began; the rest is what `StrategyChosen` said.
+    `builds`: under which code it has failed with a defect since a person last decided, the newest last; `incident`: the code of
+    the failure that on-call knows of.
     `decided`: the owner of the claim of which a person has said what became of it; `given`: what has come of it.
     `handovers`: how often what was handed over elsewhere has ended without success. `correction`: what was wrong about the last
     answer of a model that was refused. `kept`: what would undo the last attempt needs of its arguments. `began`: when the
@@ -143,6 +145,8 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     correction: str = ""
     kept: Value | None = None
     began: int = 0
+    builds: tuple[str, ...] = ()
+    incident: str = ""
 
 
 class Held(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -319,6 +323,8 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     parked: Parked | None = None
     parked_in: int = 0
     """The version of the entry that has parked it, or did so last."""
+    stood: int = 0
+    """For how many milliseconds its time has stood still, before it went on last."""
     ended: SagaEnded | None = None
     failing: dict[str, Failing] = {}
     held: dict[str, Held] = {}
@@ -366,6 +372,11 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         """Whether it starts nothing any more, because it was cancelled, has failed, has its result, or undoes what it has done."""
         is_over = self.cancel is not None or self.failure is not None or self.result is not None
         return is_over or self.undo.work is not None
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether it is parked for a defect: its time-outs do not run out then, and nothing is undone."""
+        return self.parked is not None and self.parked.at > 0
 
     @property
     def kills_workers(self) -> bool:

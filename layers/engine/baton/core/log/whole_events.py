@@ -110,26 +110,36 @@ class GaveUp(Root, frozen=True, tag="gave_up", omit_defaults=True):
 
 
 class LimitReached(Root, frozen=True, tag="limit_reached", omit_defaults=True, kw_only=True):
-    """The saga has come to the end of what it may use, and fails."""
+    """The saga has come to the end of what it may use, and fails. `stays`: it undoes nothing."""
 
     failure: Failure
+    stays: bool = False
 
 
 class Parked(Root, frozen=True, tag="parked", omit_defaults=True, kw_only=True):
-    """A person has to decide; `code` says about what. `until`: then it goes on by itself; 0: never."""
+    """A person has to decide; `code` says about what. `until`: then it goes on by itself; 0: never.
+
+    `at`, of a defect: since when the saga's time stands still; `build`: the code that it has failed with, if that is known.
+    """
 
     code: str
     message: str
     node: str = ""
     until: int = 0
+    at: int = 0
+    build: str = ""
 
 
 class Resumed(Root, frozen=True, tag="resumed", omit_defaults=True, kw_only=True):
-    """A person let a parked saga try again, or its time has come. `budget`: so much it may spend from now on."""
+    """A person let a parked saga try again, or its time has come. `budget`: so much it may spend from now on.
+
+    `build`: code was deployed under which the steps that are parked for a defect have not failed yet: these are tried again.
+    """
 
     by: str
     at: int
     budget: int = 0
+    build: str = ""
 
 
 class SagaEnded(Root, frozen=True, tag="saga_ended", omit_defaults=True, kw_only=True):

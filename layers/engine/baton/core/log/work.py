@@ -32,6 +32,10 @@ class Wait(Work, frozen=True, omit_defaults=True, tag="wait"):
     def due(self) -> int | None:
         return self.until
 
+    def postponed(self, later: int) -> Self:
+        """A time that is waited for comes when it comes; what a signal comes too late for does not."""
+        return replace(self, until=self.until + later) if self.until is not None and self.signal else self
+
 
 class Question(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="question"):
     """For a person's answer, until it expires."""
@@ -47,6 +51,9 @@ class Question(Work, msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
         """One that has not changed since the cut stays as it is; else there is as much time to everything as there was at the cut."""
         if before is not None and before.ask == self.ask:
             return self
+        return self.postponed(later)
+
+    def postponed(self, later: int) -> Self:
         return replace(self, ask=self.ask.postponed(later))
 
 
@@ -80,6 +87,9 @@ class Callback(Work, frozen=True, omit_defaults=True, kw_only=True, tag="callbac
         if is_ending or not isinstance(before, type(self)) or before.id != self.id:
             return None
         return before
+
+    def postponed(self, later: int) -> Self:
+        return replace(self, until=self.until + later, heard_at=self.heard_at + later)
 
 
 def responses_left(

@@ -217,6 +217,10 @@ class Kind:
         """Whether the failure of this item is what it gives, so that its node goes on."""
         return False
 
+    def tolerates(self, node: Node, work: Open | None) -> bool:
+        """Whether a node with this open work goes on if one more of its items fails."""
+        return False
+
     def instead(self, item: str, output: Any) -> Any:
         """The output of a step as this kind reads it, where a person has given it."""
         return output

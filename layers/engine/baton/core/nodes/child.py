@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.expressions.durations import lasting
+from baton.core.failures.codes import CHILD_FAILED, class_of
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.folding.signal_folds import call_off
@@ -40,7 +41,7 @@ class ChildKind(Kind):
         child = f"{desk.state.origin.saga}.{desk.state.lineage.branch}.{slot}{again}"
         if len(child) > LONGEST_ID:
             text = f"its id would have {len(child)} characters, more than {LONGEST_ID}: children and loops lie too deep"
-            return Failed(ev.Failure("child_failed", text, at.node.name))
+            return Failed(ev.Failure(CHILD_FAILED, text, at.node.name))
         given, passed = self.given(at, desk, {} if failing is None else failing.arguments)
         return Opened(
             ev.ChildOpened(
@@ -98,6 +99,8 @@ class ChildKind(Kind):
         )
 
     def says(self, event: ev.Moving) -> tuple[str, str]:
+        if isinstance(event, ev.ChildOverdue) and event.until:
+            return "", f"its time has stood still: it is over at {iso(event.until)}"
         return "", "its time is over: the child is stopped and undoes what it has done"
 
 
@@ -122,6 +125,14 @@ def _failed(at: Activation, work: Child) -> Failed:
     if why and why.code != work.status:
         cause = f"{why.code}: {cause}"
     text = f"the child saga {work.saga} ended {work.status}: {cause}"
-    errors = (ev.Blamed(why.code, why.message[:LONGEST_MESSAGE], why.node),) if why else ()
-    failure = replace(ev.failed_with("child_failed", text, at.node.name), errors=errors)
+    errors = (_blamed(why),) if why else ()
+    failure = replace(ev.failed_with(CHILD_FAILED, text, at.node.name), errors=errors)
     return Failed(failure, is_attempt=is_attempt)
+
+
+def _blamed(why: ev.Failure) -> ev.Blamed:
+    """The failure that a child has ended with. Its class is that of the one that began it, however deep below."""
+    first = why.errors[0] if why.code == CHILD_FAILED and why.errors else why
+    return ev.Blamed(
+        why.code, why.message[:LONGEST_MESSAGE], why.node, kind=first.kind or class_of(first.code)
+    )

@@ -48,6 +48,11 @@ class MapKind(Kind):
     def keeps_failure(self, item: str) -> bool:
         return bool(item)
 
+    def tolerates(self, node: Node, work: Open | None) -> bool:
+        assert isinstance(work, Map), "nothing else is opened here"
+        each, failed = _each(node), work.lost + len(work.failures) + 1
+        return work.is_late or (each.tells_all and not _has_failed(each, work, _Tally(failed=failed)))
+
     def begin(self, at: Activation, desk: Desk) -> Next | None:
         given, each = desk.value(at), _each(at.node)
         if not isinstance(given.v, list):
@@ -257,8 +262,7 @@ def _result(item: str, value: ev.Value, work: Map, desk: Desk, at: Activation) -
     failure = work.failures.get(item)
     if failure is None:
         return {"index": int(item), "status": SUCCEEDED, "output": desk.content(at, value)}
-    error = {"code": failure.code, "message": failure.message}
-    return {"index": int(item), "status": FAILED, "error": error}
+    return {"index": int(item), "status": FAILED, "error": failure.of_an_item()}
 
 
 def _by(pair: tuple[str, Any]) -> int:

@@ -87,7 +87,7 @@ def _done(attempt: Attempt, chosen: ev.StrategyChosen) -> str:
     """What was done about it, why not something else, and how a question was answered."""
     text = _words(chosen)
     if chosen.policy:
-        text += f", by the policy `{chosen.policy}`"
+        text += f", by the policy `{chosen.policy}`" + (f": {chosen.message}" if chosen.message else "")
     if chosen.why:
         text += f" ({'; '.join(chosen.why)})"
     answer = attempt.answers.get(chosen.ask.id) if chosen.ask is not None else None

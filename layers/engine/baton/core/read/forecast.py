@@ -6,12 +6,13 @@ core/decide/failure_handling.py. Failover policies are not foretold: which of th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from baton.core.decide.program import Program
-from baton.core.failures.codes import PERMANENT, class_of
+from baton.core.failures.codes import CLASSES, PERMANENT, class_of
 from baton.core.failures.policy import ASK, PolicyEntry
-from baton.core.failures.strategies.base import Strategy
+from baton.core.failures.strategies.base import History, LadderStep, Situation, Strategy
 from baton.core.failures.strategies.ladder import entry_of, is_said, ladder_of
 from baton.core.failures.strategies.registry import of
 from baton.core.graph.graph import Catch, Node
@@ -51,6 +52,47 @@ def foretold(program: Program, *, handled: bool = False, last: str = "") -> dict
             if len(nodes) == MOST:
                 break
     return {"steps": steps if is_said or len(nodes) == MOST else "", "nodes": nodes}
+
+
+def by_class(program: Program) -> dict[str, Any]:
+    """How often a task is tried, over how long, and whether the saga undoes what it has done in the end: by class of failure.
+
+    As `foretold`: `steps` of a task without rules of its own, `nodes` of each that does something else. Each maps a class to
+    `attempts`, the milliseconds that their pauses last (`over_ms`), and `undone`. Codes of the failure matrix may have other numbers.
+    """
+    tasks = [node for node in program.graph.nodes if node.tool and program.kinds[node.kind].has_attempts]
+    usual = _classes(program, Node(name="", kind=""))
+    nodes = {node.name: found for node in tasks if (found := _classes(program, node)) != usual}
+    is_said = len(nodes) < len(tasks) or len(nodes) > MOST
+    return {"steps": usual if is_said else {}, "nodes": dict(list(nodes.items())[:MOST])}
+
+
+def _classes(program: Program, node: Node) -> dict[str, dict[str, Any]]:
+    is_foreseen = node.name in program.index.can_fail
+    found = {}
+    for kind in CLASSES:
+        rules = (program.graph.failures, node.failures)
+        is_caught = any(rule.condition is None for rule in _catches(node, _OWN, kind))
+        entry = entry_of(_OWN, kind, node.domain, rules, is_handled=is_foreseen or is_caught)
+        pauses = list(_pauses(entry))
+        is_undone = not (is_foreseen or is_caught) and _undoes(program, node, _OWN, kind)
+        found[kind] = {"attempts": len(pauses) + 1, "over_ms": sum(pauses), "undone": is_undone}
+    return found
+
+
+def _pauses(entry: PolicyEntry) -> Iterator[int]:
+    """Those before each attempt but the first, where nothing else is done about the failure before."""
+    history, now = History(), 1
+    for name in ladder_of(entry, _OWN)[:1]:
+        while of(name).repeats and isinstance(
+            step := of(name).next(_situation(entry, history, now)), LadderStep
+        ):
+            yield step.delay_ms
+            history, now = of(name).recorded(history, step, now), now + step.delay_ms
+
+
+def _situation(entry: PolicyEntry, history: History, now: int) -> Situation:
+    return Situation(entry=entry, history=history, code=_OWN, now=now)
 
 
 def _words(program: Program, node: Node, *, handled: bool, last: str) -> str:

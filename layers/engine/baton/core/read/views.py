@@ -165,6 +165,8 @@ def _parked(state: State) -> dict[str, Any] | None:
         "message": parked.message,
         "node": parked.node or None,
         "until": time_view(parked.until),
+        "stands_still_since": time_view(parked.at),
+        "build": parked.build or None,
     }
 
 

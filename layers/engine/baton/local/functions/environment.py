@@ -7,12 +7,31 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 from baton.local.aws.ministack import CREDENTIALS, REGION
 from baton.local.functions.model_keys import meant_for
 from baton.local.template.declared import Function
+
+BUILD = "BATON_BUILD"
+
+
+def build_of(layers: Iterable[Path]) -> str:
+    """What tells the code of layers from any other, as their versions do on AWS: when a file of them was last changed."""
+    return str(max((_changed(layer) for layer in layers), default=0) // 1_000_000)
+
+
+def _changed(folder: Path) -> int:
+    newest = 0
+    with os.scandir(folder) as found:
+        for one in found:
+            if one.is_dir(follow_symlinks=False):
+                newest = max(newest, 0 if one.name == "__pycache__" else _changed(Path(one.path)))
+            else:
+                newest = max(newest, one.stat(follow_symlinks=False).st_mtime_ns)
+    return newest
 
 
 def aws_environment(endpoint: str, lambda_endpoint: str) -> dict[str, str]:
@@ -46,5 +65,6 @@ def of_process(function: Function, aws: Mapping[str, str], extra: Mapping[str, s
         "LAMBDA_TASK_ROOT": str(function.code),
         "_HANDLER": function.handler,
         **function.environment,
+        **({BUILD: build_of(function.deployed)} if BUILD in function.environment else {}),
         **meant_for(function.environment, extra),
     }

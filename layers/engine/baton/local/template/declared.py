@@ -15,7 +15,7 @@ from baton.local.template.filter_pattern import Filters
 
 @dataclass(frozen=True)
 class Function:
-    """`reserved` is the reserved concurrency; `retries` and `event_age_s` are for `Event` invocations."""
+    """`reserved` is the reserved concurrency; `retries` and `event_age_s` are for `Event` invocations. `deployed`: all layers there are."""
 
     logical_id: str
     name: str
@@ -31,6 +31,7 @@ class Function:
     retries: int = 2
     event_age_s: int = 6 * 3600
     on_failure_url: str = ""
+    deployed: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,7 @@ class Stack:
             handler=text(properties["Handler"]),
             code=self._code(logical_id, "Code"),
             layers=tuple(layers),
+            deployed=tuple(self._layers.values()),
             timeout_s=int(properties.get("Timeout", 3)),
             memory_mb=int(properties.get("MemorySize", 128)),
             runtime=runtime,

@@ -54,8 +54,10 @@ class LogWriter:
     async def put(
         self, lease: Lease, history: History, entry: ev.Entry, rows: Sequence[Row], after: State | None = None
     ) -> bool:
-        """Put an entry that is made already."""
+        """Put an entry that is made already. Raises `Superseded` also where a read that has failed since had found a newer holder."""
         self.check_lease(lease)
+        if history.state.epoch > lease.epoch:
+            raise Superseded
         appended = await history.append(entry, rows, after)
         if appended:
             if history.watched:

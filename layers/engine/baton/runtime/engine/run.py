@@ -100,7 +100,7 @@ class Run(Struct):
             self.history.state,
             self.outcomes[:size],
             now,
-            {*self.attempts.slots, *busy} if busy else self.attempts.slots,
+            {*self.attempts.busy, *busy} if busy else self.attempts.busy,
             Found(self.blobs, self.answers, self.absent, self.looked, self.entries),
             bounds,
             together=together,

@@ -33,7 +33,7 @@ class History:
     `tail_bytes` is the size of the log behind the newest snapshot, at `snapshot`. Of earlier states it keeps
     those that were asked for, and the one that it began with. `watched`: until when a viewer watches, as the last append has
     found out. `unanswered`: an append whose outcome a fault has left
-    unknown.
+    unknown. `owes_death`: the log may lack the death of the worker that had the saga before.
     """
 
     def __init__(self, log: Log, blobs: Blobs, call: StoreRetrier, ref: SagaRef) -> None:
@@ -45,6 +45,7 @@ class History:
         self.snapshot = 0
         self.tail_bytes = 0
         self.watched = 0
+        self.owes_death = False
         self.unanswered: tuple[Entry, Sequence[Row]] | None = None
         self._past: dict[int, State] = {}
 

@@ -12,11 +12,13 @@ from typing import Any
 from msgspec import Struct
 
 from baton.core.limits import Limits
+from baton.core.log.folding.inbox import owed
 from baton.core.log.folding.rest import Pace, is_quiet
 from baton.core.log.state import State
 from baton.core.log.status import Turns, group_of, status_of
 from baton.errors import CorruptLog, EngineFault
 from baton.ports import (
+    PARKED,
     SWEEP,
     TIMER,
     WORK,
@@ -82,12 +84,18 @@ def _has_yielded(head: Head) -> bool:
 
 def _rested_until(head: Head, version: int, now: int) -> int | None:
     """When a saga is due, where no more is known of it than what its inbox says."""
-    if head.owner or version > head.folded or _has_yielded(head):
+    if head.owner or version > head.folded or _has_yielded(head) or head.lane == PARKED:
         return None
     return head.due_at if head.due_at is not None and head.due_at > now else None
 
 
 NO_SAGA, NOTHING_NEW, WAKE_LEFT, HELD, EXPIRED = "no-saga", "nothing-new", "wake-left", "held", "expired"
+
+
+def _has_ended_anew(before: Head, state: State, status: str) -> bool:
+    """Whether a saga that was over has gone on, and is over again: in one invocation, so that its group was never another."""
+    is_another = status != before.status or state.lineage.branch != before.branch
+    return state.ended is not None and is_another
 
 
 class Leases:
@@ -155,6 +163,10 @@ class Leases:
 
     async def _news(self, head: Head, message: Message, now: int) -> str:
         """`NEWS` for a worker that takes the lease, or `NOTHING`; empty when the head has to be read again."""
+        if message.build:
+            # For a worker of that code alone, and once: the saga is somewhere else in the index when it was tried.
+            is_for_this = message.build == self._limits.build and head.due_at == message.due
+            return NEWS if is_for_this and head.lane == PARKED else NOTHING
         early = self._early_by(head, message, now)
         if early is None:
             return NOTHING
@@ -206,7 +218,7 @@ class Leases:
         await history.save_snapshot(self._limits, self._clock.now())
         now, state = self._clock.now(), history.state
         status = status_of(state, turns)
-        group = group_of(status)
+        group, before = group_of(status), lease.before
         is_calm = is_quiet(state, status)
         if now < state.origin.ends_by:
             due = min(due or state.origin.ends_by, state.origin.ends_by)
@@ -220,7 +232,7 @@ class Leases:
             folded=state.version,
             status=status,
             group=group,
-            group_at=now if group != lease.before.group else None,
+            group_at=now if group != before.group or _has_ended_anew(before, state, status) else None,
             branch=state.lineage.branch,
             snapshot=history.snapshot,
             due_at=due_at,
@@ -231,7 +243,7 @@ class Leases:
             inbox=lease.inbox if is_heard else None,
             wake=wake,
             clear_start=state.version > 0,
-            models=state.money.models if state.money.models != lease.before.models else None,
+            models=state.money.models if state.money.models != before.models else None,
             labels=state.origin.labels,
         )
         return await self._call(self._log.release, lease.ref, lease.owner, lease.epoch, plan)
@@ -248,6 +260,10 @@ class Leases:
             return now, WORK, Wake(v=state.version)
         if state.ended is not None:
             return None, WORK, None
+        if state.stands_still and self._limits.build and not owed(state):
+            # Nothing but other code or a person changes anything. How far away it is tells when it was last tried, also where
+            # the end of its days comes before that.
+            return now + self._limits.parked_look_ms, PARKED, None
         pace = Pace.of(self._limits, is_quiet=is_calm)
         sweep, wake = pace.next(state.last_at, now), None
         if due is not None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from baton.core.conditions.schema import violations
+from baton.core.effects.operations import API, NOT_LISTED, OPERATION, refusal
 from baton.core.failures import quoted
 from baton.core.log.agents import call_digest
 from baton.core.models import messages as said
@@ -57,6 +58,8 @@ def _call(call: ModelCall, offered: Offered) -> dict[str, Any]:
         arguments = said.parsed(call.arguments or "{}")
     except ValueError as error:
         return _refused(call, tool, "input_invalid", f"the arguments are no JSON: {error}{_written(call)}")
+    if isinstance(arguments, dict) and (why := _unlisted(tool, arguments, offered)):
+        return _refused(call, tool, NOT_LISTED, why)
     problems = violations(parameters, arguments)
     if not isinstance(arguments, dict) or problems:
         told = (
@@ -66,6 +69,13 @@ def _call(call: ModelCall, offered: Offered) -> dict[str, Any]:
         told += "" if isinstance(arguments, dict) else _written(call)
         return _refused(call, tool, "input_invalid", told)
     return {"tool": tool, "arguments": arguments}
+
+
+def _unlisted(tool: str, arguments: Mapping[str, Any], offered: Offered) -> str:
+    """Why an operation of an API cannot be called; empty for one that can, and for other tools."""
+    if tool not in offered.listing or API not in arguments or OPERATION not in arguments:
+        return ""
+    return refusal(offered.operations, arguments[API], arguments[OPERATION])
 
 
 def _repeating(call: dict[str, Any], made: Mapping[str, str]) -> dict[str, Any]:

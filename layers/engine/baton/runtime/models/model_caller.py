@@ -124,7 +124,7 @@ class ModelCaller:
         transcript = Transcript(self._context, self._values, origin, told)
         written = await transcript.content(work.given)
         given = as_priced({**written, **changed}, written["model"])
-        tools = self._memory.offered(self._step.node.arguments["tools"])
+        tools = self._memory.offered(self._step.node.arguments)
         talk, share = await transcript.read(work, given, tools.names), int(changed.get(SHARE, 0))
         summary = Summary(asking, self._context.clock, written, given["model"], changed.get(SUMMARISE))
         if share:
@@ -149,7 +149,7 @@ class ModelCaller:
         answer = await asking.collect(handed, given, self._context.clock.now())
         segments = work.segments if response.segments is None else response.segments
         made = await transcript.made(segments) if answer.calls else {}
-        tools = self._memory.offered(self._step.node.arguments["tools"]) if answer.calls else NO_TOOLS
+        tools = self._memory.offered(self._step.node.arguments) if answer.calls else NO_TOOLS
         return self._turned(answer, tools, made, response.segments, response.summary, response.no_summary)
 
     def _turned(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
+from baton.core.effects.operations import OPERATIONS, Operations, keeps_list
+from baton.core.effects.operations import offered as told_of
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.models import messages as said
 from baton.ports import StepFailure
@@ -18,13 +21,16 @@ class Offered(msgspec.Struct, frozen=True):
     """The tools of an agent as a model is told of them.
 
     `names` are those on the wire, `tools` what is called by them, each with the schema of its parameters as JSON; `json` is all
-    that is offered.
+    that is offered; `operations` are those of APIs that may be called, by the
+    tools of `listing`.
     """
 
     names: dict[str, str]
     offers: tuple[ToolOffer, ...] = ()
     tools: dict[str, tuple[str, bytes]] = {}
     json: msgspec.Raw = msgspec.Raw(b"[]")
+    operations: Operations = {}
+    listing: frozenset[str] = frozenset()
 
 
 class ModelMemory:
@@ -33,29 +39,32 @@ class ModelMemory:
     def __init__(self, specs: Mapping[str, ToolSpec]) -> None:
         self.told: defaultdict[tuple[str, str], Told] = defaultdict(Told)
         self._specs = specs
-        self._offered: dict[tuple[str, ...], Offered] = {}
+        self._offered: dict[bytes, Offered] = {}
 
-    def offered(self, tools: Sequence[str]) -> Offered:
-        """Raises `StepFailure` for a tool that this deployment does not have."""
-        key = tuple(tools)
+    def offered(self, arguments: Mapping[str, Any]) -> Offered:
+        """What a turn offers by its arguments in the graph. Raises `StepFailure` for a tool that this deployment does not have."""
+        key = msgspec.json.encode(arguments)
         if (known := self._offered.get(key)) is None:
-            names = said.wire_names(key)
-            offers = tuple(self._offer(tool, name) for tool, name in names.items())
+            operations = arguments.get(OPERATIONS, {})
+            names = said.wire_names(arguments["tools"])
+            offers = tuple(self._offer(tool, name, operations) for tool, name in names.items())
             called = {
                 one.name: (tool, msgspec.json.encode(one.parameters))
                 for tool, one in zip(names, offers, strict=True)
             }
+            listing = frozenset(tool for tool in names if keeps_list(self._specs[tool]))
             encoded = msgspec.Raw(msgspec.json.encode(offers))
-            known = self._offered[key] = Offered(names, offers, called, encoded)
+            known = self._offered[key] = Offered(names, offers, called, encoded, operations, listing)
         return known
 
-    def _offer(self, tool: str, name: str) -> ToolOffer:
+    def _offer(self, tool: str, name: str, operations: Operations) -> ToolOffer:
         spec = self._specs.get(tool)
         if spec is None:
             raise StepFailure(
                 "tool_missing", f"this deployment has no tool `{tool}`, which the agent may call"
             )
-        return ToolOffer(name=name, description=spec.description, parameters=spec.parameters)
+        description, parameters = told_of(spec, operations)
+        return ToolOffer(name=name, description=description, parameters=dict(parameters))
 
 
 NO_TOOLS = Offered({})

@@ -11,6 +11,7 @@ from typing import Any
 
 from baton.core.conditions.schema import violations
 from baton.core.effects.keys import canonical
+from baton.core.effects.operations import OPERATIONS, Operations, offered
 from baton.core.effects.toolspec import Merits, ToolSpec
 from baton.core.failures import quoted
 from baton.core.failures.alternatives import misfit_of_result, score
@@ -53,21 +54,22 @@ def asking(given: Mapping[str, Any], specs: Specs) -> list[said.Message]:
             "gives": own.result if own is not None else {},
         },
         "failure": given["failure"],
-        "tools": [_offer(specs, tool) for tool in given["tools"]],
+        "tools": [_offer(specs, tool, given.get(OPERATIONS, {})) for tool in given["tools"]],
         "alternatives": given["alternatives"],
         "steps": given["steps"],
     }
     return said.opening({"instructions": _INSTRUCTIONS, "prompt": prompt})
 
 
-def _offer(specs: Specs, tool: str) -> dict[str, Any]:
+def _offer(specs: Specs, tool: str, operations: Operations) -> dict[str, Any]:
     spec = specs.get(tool)
     if spec is None:
         raise StepFailure("tool_missing", f"this deployment has no tool `{tool}`, which a model may plan")
+    description, parameters = offered(spec, operations)
     return {
         "tool": tool,
-        "description": spec.description,
-        "parameters": spec.parameters,
+        "description": description,
+        "parameters": parameters,
         "gives": spec.result,
     }
 
@@ -108,7 +110,7 @@ def _problems(steps: Sequence[Mapping[str, Any]], given: Mapping[str, Any], spec
         if tool not in given["tools"] or tool not in specs:
             yield f"`{tool}` is none of the tools that may be called: {', '.join(given['tools'])}"
             continue
-        yield from _wrong(specs[tool], arguments, number)
+        yield from _wrong(specs[tool], arguments, number, given.get(OPERATIONS, {}))
     first, last = steps[0], specs.get(steps[-1]["tool"])
     own = specs.get(given["tool"])
     if last is not None and own is not None and (why := misfit_of_result(last, own)):
@@ -125,13 +127,16 @@ def _as_told(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
         return None
 
 
-def _wrong(spec: ToolSpec, arguments: Mapping[str, Any], number: int) -> Iterator[str]:
+def _wrong(
+    spec: ToolSpec, arguments: Mapping[str, Any], number: int, operations: Operations
+) -> Iterator[str]:
     """What is wrong with the arguments of a call, apart from what is taken from other steps."""
     taken = dict(_references(arguments, ""))
     for place, other in taken.items():
         if not 0 <= other < number:
             yield f"`{spec.name}` at {place}: step {other} does not come before step {number}"
-    for one in violations(spec.parameters, arguments):
+    _, parameters = offered(spec, operations)
+    for one in violations(parameters, arguments):
         if not any(one.path == place or one.path.startswith(f"{place}/") for place in taken):
             yield f"`{spec.name}` at {one.path or '/'}: {one.message}"
 

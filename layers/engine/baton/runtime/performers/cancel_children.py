@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.commands import CancelChildren, Decision, StartHandler
 from baton.core.decide.parking import recorded
+from baton.core.limits import Limits
 from baton.core.log.events import CancelRequested, Event, Failure, SagaEnded
 from baton.core.log.opened import Child
 from baton.core.log.state import Signal, State, node_of
@@ -16,6 +17,8 @@ from baton.ports import Head, SagaRef, Wake
 from baton.runtime.engine.parts import Parts
 from baton.runtime.engine.run import Run
 from baton.runtime.log.history import History
+
+OVERDUE = "its time is over"
 
 
 class ChildCanceller:
@@ -85,10 +88,12 @@ class ChildCanceller:
         undo: bool = False,
         heard: bool = False,
         why: str = "its parent ended",
-    ) -> None:
+    ) -> int:
         """One that does not exist yet is started first: a frozen invocation may still be about to start it, and then
         finds it there and cancelled. One that is called `off` by a signal has time for its running steps, and says what was done.
         One that has ended is set going to `undo` what it has done, unless that is done where it is `heard` of.
+
+        One that is out of time, and whose time has stood still, is not asked: the end of its time, else 0.
         """
         ref = SagaRef(parent.tenant, child.saga)
         head = await self._p.call(self._p.log.read_head, ref)
@@ -96,18 +101,30 @@ class ChildCanceller:
             try:
                 await self._p.children.start(parent, ref, state, slot, child)
             except UserError:
-                return  # it can never start
+                return 0  # it can never start
             head = await self._p.call(self._p.log.read_head, ref)
-        if head is not None:
-            await self._ask(parent, ref, head, off, undo=undo, why=why)
-            if undo and not heard:
-                from baton.runtime.performers.undo_children import take_back  # few sagas undo anything
+        if head is None:
+            return 0
+        late = child if why == OVERDUE else None
+        if until := await self._ask(parent, ref, head, off, undo=undo, why=why, late=late):
+            return until
+        if undo and not heard:
+            from baton.runtime.performers.undo_children import take_back  # few sagas undo anything
 
-                await take_back(self._p, ref, str(parent), f"undo/{parent.id}/{state.lineage.branch}")
+            await take_back(self._p, ref, str(parent), f"undo/{parent.id}/{state.lineage.branch}")
+        return 0
 
     async def _ask(
-        self, parent: SagaRef, ref: SagaRef, head: Head, off: Signal | None, *, undo: bool, why: str
-    ) -> None:
+        self,
+        parent: SagaRef,
+        ref: SagaRef,
+        head: Head,
+        off: Signal | None,
+        *,
+        undo: bool,
+        why: str,
+        late: Child | None,
+    ) -> int:
         history = History(self._p.log, self._p.blobs, self._p.call, ref)
         await history.load(head)
         if history.state.version == 0:
@@ -115,6 +132,8 @@ class ChildCanceller:
             await history.catch_up()
         while history.state.ended is None and not _is_asked(history.state, undo=undo):
             now = self._p.clock.now()
+            if late is not None and (until := _end_of(late, history.state, now, self._p.limits)):
+                return until
             request = CancelRequested(reason=why, by=str(parent), at=now, grace_ms=0, undo=undo)
             if off is not None:
                 said, grace_ms = f"the signal `{off.name}` called it off", self._p.limits.called_off_grace_ms
@@ -124,6 +143,18 @@ class ChildCanceller:
             )
             if not await history.append(entry, wake=Wake(v=entry.version)):
                 await history.catch_up()
+        return 0
+
+
+def _end_of(late: Child, child: State, now: int, limits: Limits) -> int:
+    """When the time of a child is over that was parked for a defect meanwhile; 0: it is over."""
+    standing = now - child.parked.at if child.parked is not None and child.stands_still else 0
+    more = child.stood + standing - late.stood
+    if more <= 0:
+        return 0
+    # The longer it stands still, the more seldom it is looked at.
+    pace = max(limits.sweep_shortest_ms, min(standing, limits.parked_look_ms)) if standing else 0
+    return max(late.until + more, now + pace)
 
 
 def _is_asked(child: State, *, undo: bool) -> bool:

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
 from baton.core.decide.commands import TendChildren
-from baton.core.log.events import ChildReported, Failure
+from baton.core.log.events import ChildOverdue, ChildReported, Failure
 from baton.core.log.folding.signal_folds import call_off
 from baton.core.log.opened import Child
-from baton.core.log.state import State, node_of
+from baton.core.log.records import About
+from baton.core.log.state import State, item_of, node_of
 from baton.errors import UserError
 from baton.ports import SagaRef
 from baton.runtime.engine.log_writer import LogWriter
 from baton.runtime.engine.parts import Parts
 from baton.runtime.engine.run import Run
 from baton.runtime.log.history import History
-from baton.runtime.performers.cancel_children import ChildCanceller
+from baton.runtime.performers.cancel_children import OVERDUE, ChildCanceller
 
 GOLDEN_RATIO = (
     0.618034  # of beginnings that are so far apart each next one is in the widest gap between the others
@@ -30,8 +31,7 @@ GOLDEN_RATIO = (
 
 _NO_ROOM = "no room"
 _WAITS = "waits"
-OVERDUE = "its time is over"
-Answer: TypeAlias = ChildReported | bool | str | None
+Answer: TypeAlias = ChildReported | ChildOverdue | bool | str | None
 
 
 class ChildTender:
@@ -121,6 +121,11 @@ class ChildTender:
 
         reports = [one for one in found if isinstance(one, ChildReported)]
         told = bool(reports)
+        if later := [one for one in found if isinstance(one, About)]:
+            while not await self._writer.append(run.lease, run.history, later):
+                if await self._writer.catch_up(run):
+                    break
+            told = True
         while reports := [report for report in reports if is_news(run.history.state, report)]:
             part = cut(reports, self._p.limits.entry_bytes)
             appended = await self._writer.append(run.lease, run.history, part)
@@ -135,7 +140,13 @@ class ChildTender:
             await self._canceller.cancel(parent, state, slot, child, off)
         elif child.overdue:
             undo = not run.program.nodes[node_of(slot)[0]].stays
-            await self._canceller.cancel(parent, state, slot, child, undo=undo, heard=True, why=OVERDUE)
+            until = await self._canceller.cancel(
+                parent, state, slot, child, undo=undo, heard=True, why=OVERDUE
+            )
+            if until:
+                name, iteration = node_of(slot)
+                place: dict[str, Any] = {"node": name, "iteration": iteration, "item": item_of(slot)}
+                return ChildOverdue(at=self._p.clock.now(), until=until, **place)
         ref = SagaRef(parent.tenant, child.saga)
         head = await self._p.call(self._p.log.read_head, ref)
         if head is None:

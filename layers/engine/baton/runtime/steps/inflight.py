@@ -44,7 +44,7 @@ class InFlight:
     """Running attempts by slot.
 
     `_full`: tools that had no room in this process, with when to ask again and the pause before that. `_fault`: the fault that
-    kept the engine from finishing one. `_cancelled`: attempts that were cancelled here, or ended by such a fault, whose costs
+    kept the engine from finishing one. `_unknown`: slots where such a fault has ended an attempt that may have acted, which the log does not know yet. `_cancelled`: attempts that were cancelled here, or ended by such a fault, whose costs
     the log may still lack. A tool may take its time to end, so that one stays there until its costs were given out as an outcome.
 
     An attempt is cancelled because its invocation ends (`cut_off`), because of a fault (`rescue`), because the saga was told to
@@ -65,12 +65,18 @@ class InFlight:
         self._full: dict[str, tuple[int, int]] = {}
         self._ask_again: int | None = None
         self._fault: BaseException | None = None
+        self._unknown: set[str] = set()
         self._alarm = Alarm()
         self._woken: asyncio.Future[None] | None = None
 
     @property
     def slots(self) -> KeysView[str]:
         return self._running.keys()
+
+    @property
+    def busy(self) -> Collection[str]:
+        """The slots that a decision must not take for free: those that run, and those where a fault has ended what may have acted."""
+        return {*self._running, *self._unknown} if self._unknown else self._running.keys()
 
     @property
     def unpaid(self) -> list[str]:
@@ -149,6 +155,7 @@ class InFlight:
                 continue
             if fault is not None:
                 self._fault = self._fault or fault
+                self._unknown.add(step.slot)
                 self._cancelled.append(one)  # what it has spent is spent
                 continue
             outcome = one.task.result()
@@ -190,6 +197,7 @@ class InFlight:
         await self._interrupt(self._cancelled)
         finished = self.collect(state)
         gone, self._cancelled = self._cancelled, []
+        self._unknown.clear()
         stopped = [replace(self._outcome_of(one), why=FAULT, halt=None) for one in gone if _may_matter(one)]
         return [*stopped, *finished]
 

@@ -34,9 +34,13 @@ class Faults:
         """Give the lease back after a fault, or else say in the log that it will run out without a death.
 
         A store may refuse what its indexes show, and append all the same: an entry is in none. Nothing is said where the log has not
-        been read, or lacks the death of the holder before: that would be taken for told.
+        been read. Where it lacks the death of the holder before, neither is done, or that death would be taken for told: the lease runs
+        out, and the next worker tells of this one's in its place.
         """
-        may_say = lease is not None and history is not None and _has_told(lease, history)
+        if history is not None and history.owes_death:
+            logger.warning("the death before is left to the next worker", extra={"saga": ref.id})
+            return
+        may_say = history is not None and history.state.version > 0
         now, end = self._p.clock.now(), self._p.invocation.deadline - self._p.limits.answer_ms // 2
         soon = now + (end - now) // 2 if may_say else end
         if await self._p.leases.give_up(ref, pause, soon) or lease is None or history is None or not may_say:
@@ -83,8 +87,3 @@ class Faults:
                 size = len(run.outcomes)
         except Exception:  # whatever it is, the fault before it is the one to be told of
             logger.warning("not rescued", exc_info=True, extra={"saga": run.lease.ref.id})
-
-
-def _has_told(lease: Lease, history: History) -> bool:
-    """Whether the log is known, and has the death of the holder before, if there was one."""
-    return history.state.version > 0 and (lease.dead is None or history.state.epoch == lease.epoch)

@@ -26,20 +26,23 @@ class Loader:
 
     async def load(self, lease: Lease, history: History) -> Program:
         """Fold the log, and return the program that the saga runs. Raises `Superseded`."""
+        history.owes_death = lease.dead is not None
         entries = await history.load(lease.before)
         if history.state.version == 0:
             await self._p.starter.put_entry_one(lease.before)
             entries = await history.catch_up()
         if history.state.epoch > lease.epoch:
             raise Superseded
+        history.owes_death = lease.dead is not None and not _gave_up(lease.dead, entries)
         program = await self._p.catalog.program(lease.ref.tenant, history.state.origin.graph)
         self._p.durations.learn(history.state.origin.graph, entries)
-        if lease.dead is not None and not _gave_up(lease.dead, entries):
+        if lease.dead is not None and history.owes_death:
             # Before the entry: a worker that stood still meanwhile learns from the entry that it is too late.
             dead = lease.dead
             holders = (dead.owner, *_silent_deaths(dead, entries))
             left = await self._p.ledger.revived(history.state, program.graph, dead.until, holders)
             await self._record_death(lease, history, left)
+            history.owes_death = False
         await self._check_money(lease, history, program)
         return program
 

@@ -7,6 +7,7 @@ starts no step.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -26,6 +27,7 @@ from baton.core.decide.decide import Advance
 from baton.core.decide.outcomes import refused
 from baton.core.log import events as ev
 from baton.core.log.folding.inbox import before_the_end
+from baton.core.log.state import Failing
 from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
 from baton.ports import Message, SagaRef
 from baton.runtime.engine.log_writer import LogWriter, Superseded
@@ -192,7 +194,7 @@ class Runner:
             slim = run.teller.with_news(await self._p.slim(run.history.state.origin, events))
             # The state after the entry is known where it holds the very events that were decided.
             after = advance.state if slim is advance.events else None
-            open_before = run.history.state.open
+            open_before, failing_before = run.history.state.open, run.history.state.failing
             run.sent = advance.taken
             try:
                 appended = not slim or await self._log.append(
@@ -210,13 +212,23 @@ class Runner:
                 stopped = frozenset()
                 continue
             run.outcomes = run.outcomes[advance.taken :]
-            if open_before:
+            if open_before or failing_before:
                 await self._responses.left(run, open_before, slim)
+                await self._mended(run, failing_before)
             # The decision was made for the state after the events of `advance`, and holds if the entry had just those.
             if not (run.teller.noted(slim) or advance.more or decision.acts_first):
                 return decision
             if advance.more and not run.outcomes and self._deadline.is_spent(self._p.clock.now()):
                 return _CUT_SHORT
+
+    async def _mended(self, run: Run, before: Mapping[str, Failing]) -> None:
+        """What is over now, of what has failed: where people know of a defect that other code has mended, their incident is over."""
+        failing = run.history.state.failing
+        slots = [slot for slot, one in before.items() if one.incident and not one.ask and slot not in failing]
+        if slots and run.history.state.failure is None:
+            from baton.runtime.worker.mended import resolve  # few deploys mend anything
+
+            await resolve(self._p, run, slots)
 
     async def _advance(self, run: Run, together: bool, stopped: frozenset[str]) -> Advance:
         """Decide by what is in memory; `stopped` slots count as running. What the decision lacks (values, answers of conditions) is

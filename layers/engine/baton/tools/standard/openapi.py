@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from pydantic import Field
 
+from baton.core.effects.keys import LISTED
+from baton.core.effects.operations import NOT_LISTED, Operations, refusal
+from baton.core.tracing import is_chosen_by_model
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import HttpAnswer
 from baton.tools.define import Registry, tool
@@ -31,6 +34,13 @@ _HIDDEN: Final = "[redacted]"
 
 Api = Annotated[str, Field(description="Name of an API of this deployment.")]
 OperationId = Annotated[str, Field(max_length=300, description="`operationId` of the API's description.")]
+Listed = Annotated[
+    dict[str, list[str]] | None,
+    Field(
+        description="The operations that may be called, by API: what the arguments name has to be among them.",
+        json_schema_extra={LISTED: True},
+    ),
+]
 Parameters = Annotated[
     dict[str, Any],
     Field(
@@ -50,6 +60,7 @@ def declare(registry: Registry, services: Services) -> None:
         context: StepContext,
         parameters: Parameters | None = None,
         body: Body = None,
+        operations: Listed = None,
     ) -> Answered:
         """Call an operation of an API by its id, and give the answer.
 
@@ -57,10 +68,21 @@ def declare(registry: Registry, services: Services) -> None:
         than GET and HEAD carry `Idempotency-Key`, the same for every attempt of the step. A status of 400 and above is
         the step's failure. No redirect is followed.
         """
+        _check(api, operation, operations, context)
         named = _named(services, api)
         found = await described.operation(named, operation, context)
         asked = await services.stored(_request, named, operation, found, parameters or {}, body)
         return await _answer(services, context, named, found, asked)
+
+
+def _check(api: str, operation: str, listed: Operations | None, context: StepContext) -> None:
+    """Raises `StepFailure` for what is not listed; where a model chooses, nothing is that no list has."""
+    if listed is None:
+        if not is_chosen_by_model(context.item):
+            return
+        listed = {}
+    if why := refusal(listed, api, operation):
+        raise StepFailure(NOT_LISTED, why, happened=False)
 
 
 def _named(services: Services, name: str) -> NamedApi:

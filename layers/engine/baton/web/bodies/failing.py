@@ -177,6 +177,12 @@ class ParkedAs(Answer):
     message: str
     node: str | None
     until: Time | None = Field(description="Then it goes on by itself; null: a person has to decide.")
+    stands_still_since: Time | None = Field(
+        description="It is parked for a defect since then, and its time stands still; null: for something else."
+    )
+    build: str | None = Field(
+        description="The code that the defect has come with: the saga goes on by itself with other code."
+    )
 
 
 class Reaction(Answer):

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from baton.core.documents.compile import rules
 from baton.core.documents.compile.analysis.handling import rules_of, strange_names
+from baton.core.documents.compile.analysis.source import may_run
 from baton.core.documents.compile.checks.expressions import Place, check_path, differ, first_of, types
 from baton.core.documents.compile.checks.roots import root_hint
 from baton.core.documents.compile.tools import allows, exists, known, takes
 from baton.core.documents.parts.escalation import escalation_problems
+from baton.core.effects.operations import choice_problems, list_problems
 from baton.core.effects.toolspec import ONCE
 from baton.core.expressions import ExpressionError, expressions_in
 from baton.core.expressions.durations import lasting
@@ -44,7 +46,10 @@ def check(source: Source) -> Iterator[Problem]:
     for place, policy, names in source.policies:
         yield from _policy(source, place, policy, names)
     if source.model.replan is not None:
-        yield from allows(source, "/replan/tools", source.model.replan.tools)
+        patterns = source.model.replan.tools
+        yield from allows(source, "/replan/tools", patterns)
+        specs = [spec for name, spec in sorted(source.allowed.items()) if may_run(name, patterns)]
+        yield from list_problems("/replan", specs, source.model.replan.operations)
 
 
 def named_tools(
@@ -76,6 +81,11 @@ def _rules(
         for index, hint in enumerate(change.hints or ()):
             if (below := f"/{code}/hints/{index}") not in strange:
                 yield from _hint(source, place + below, hint, names)
+                if hint in source.tools:
+                    for name in names:
+                        yield from choice_problems(
+                            source.tools[hint], source.nodes[name].with_, f"/nodes/{name}/with"
+                        )
         for index, hook in enumerate(change.before_retry or ()):
             if (below := f"/{code}/before_retry/{index}") not in strange:
                 yield from _hook(source, place + below, hook, names)
@@ -228,6 +238,8 @@ def _given(source: Source, place: str, policy: PolicyModel, names: Sequence[str]
         if spec is not None and spec.name not in known_well:
             known_well.add(spec.name)
             found += takes(source, spec, then.with_, f"{place}/then/with")
+        if spec is not None:
+            found += choice_problems(spec, {**node.with_, **then.with_}, f"{place}/then/with")
         for key in spec.parameters.get("required", ()) if spec is not None and then.tool is not None else ():
             if key not in then.with_ and key not in node.with_:
                 message = f"`{then.tool}` needs `{key}`, which `{name}` has not"

@@ -15,6 +15,7 @@ from baton.core.documents.nodes.node_model import NodeModel
 from baton.core.documents.parts.compensate import NONE
 from baton.core.documents.parts.replan import ReplanModel
 from baton.core.effects.grants import SEARCH
+from baton.core.effects.operations import choice_problems
 from baton.core.effects.risk import DEFAULT_RULES, Rules
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import Graph
@@ -110,6 +111,7 @@ class _Compiler:
 
     def fits(self, place: str, given: Mapping[str, Any], spec: ToolSpec) -> Iterator[Problem]:
         yield from tools.takes(self._source, spec, given, place)
+        yield from choice_problems(spec, given, place)
         yield from tools.needs(spec.name, spec.parameters, given, place)
 
     def stand_ins(self, name: str) -> set[str]:
@@ -128,6 +130,7 @@ class _Compiler:
     def takes(self, name: str, spec: ToolSpec) -> Iterator[Problem]:
         given, place = self._source.nodes[name].with_, f"/nodes/{name}"
         yield from tools.takes(self._source, spec, given, f"{place}/with")
+        yield from choice_problems(spec, given, f"{place}/with")
         yield from tools.needs(spec.name, spec.parameters, given, place)
 
     def fails_with(self, place: str, code: str) -> Iterator[Problem]:

@@ -29,7 +29,10 @@ def check(source: Source) -> Iterator[Problem]:
     """The rules of the document and of each node."""
     yield from _level(source, "", source.model, source.tasks)
     for name, node in source.nodes.items():
-        yield from _level(source, f"/nodes/{name}", node, (name,) if source.tool(name) else ())
+        # A child may have failed with any code, and rules of its node are asked about that.
+        is_tried = not source.kinds[name].starts(node)
+        names = (name,) if source.tool(name) else ()
+        yield from _level(source, f"/nodes/{name}", node, names, is_tried=is_tried)
         for index, rule in enumerate(node.catch):
             at = "" if len(node.catch) == 1 else f"/{index}"
             place = f"/nodes/{name}/catch{at}/code"
@@ -40,17 +43,22 @@ def check(source: Source) -> Iterator[Problem]:
 
 
 def _level(
-    source: Source, at: str, said: NodeModel | WorkflowModel, names: Sequence[str]
+    source: Source,
+    at: str,
+    said: NodeModel | WorkflowModel,
+    names: Sequence[str],
+    *,
+    is_tried: bool = True,
 ) -> Iterator[Problem]:
     if said.retry is not None:
-        problems = list(_retry(f"{at}/retry", said.retry))
+        problems = list(_retry(f"{at}/retry", said.retry, is_tried=is_tried))
         change = rules_of(said.retry, {})[ANY]
         yield from problems or _idle(source, f"{at}/retry", ANY, change, names, is_whole=True)
     for code, reaction in said.on_failure.items():
         place = f"{at}/on_failure/{code}"
-        problems = list(strange_code(place, code, (*CLASSES, ANY)))
+        problems = list(strange_code(place, code, (*CLASSES, ANY), is_tried=is_tried))
         if reaction.retry is not None:
-            problems += _retry(f"{place}/retry", reaction.retry)
+            problems += _retry(f"{place}/retry", reaction.retry, is_tried=is_tried)
         change = rules_of(None, {code: reaction})[code]
         yield from problems or _idle(source, place, code, change, names)
 
@@ -58,9 +66,9 @@ def _level(
 # ---- codes -----------------------------------------------------------------------------------------------------
 
 
-def _retry(place: str, retry: RetryModel) -> Iterator[Problem]:
-    yield from _codes(f"{place}/on", retry.on or (), CLASSES)
-    yield from _codes(f"{place}/never", retry.never or (), CLASSES)
+def _retry(place: str, retry: RetryModel, *, is_tried: bool) -> Iterator[Problem]:
+    yield from _codes(f"{place}/on", retry.on or (), CLASSES, is_tried=is_tried)
+    yield from _codes(f"{place}/never", retry.never or (), CLASSES, is_tried=is_tried)
 
 
 def _codes(

@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from baton.core.documents.nodes.base import COMPENSATE, FAILING, MAP, Compiler, Words
-from baton.core.documents.nodes.calls import call_of
+from baton.core.documents.nodes.calls import call_of, listed
 from baton.core.documents.nodes.model import SAID, WORDS, AsksModel
 from baton.core.documents.nodes.undone import only_none
-from baton.core.documents.parts.fields import Given, Model, NodeName, ToolPatterns, between, counted
+from baton.core.documents.parts.fields import (
+    OPERATIONS_SAY,
+    Given,
+    Model,
+    NodeName,
+    Operations,
+    ToolPatterns,
+    between,
+    counted,
+)
 from baton.core.documents.parts.models import (
     Asking,
     ModelName,
@@ -21,6 +30,7 @@ from baton.core.documents.parts.models import (
     shorter_turns,
     step_of,
 )
+from baton.core.effects.operations import list_problems
 from baton.core.graph.graph import AgentParts, Node
 from baton.core.models.tool import model_tool
 from baton.errors import Problem
@@ -39,6 +49,7 @@ class AgentModel(Asking):
     tools: ToolPatterns = Field(
         default_factory=list, description="The tools that it may call; `*` stands for any text."
     )
+    operations: Operations = Field(default_factory=dict, description=OPERATIONS_SAY)
     signal: Annotated[NodeName | None, Given] = Field(
         default=None,
         description="Signals of this name are messages of its user: it hears them with its next turn, and has another turn for "
@@ -96,6 +107,7 @@ class Agent(AsksModel):
         keys={
             "model": "name llm",
             "tools": "functions allowed_tools",
+            "operations": "endpoints apis allowed_operations operation_ids",
             "turns": "max_turns iterations max_iterations steps max_steps",
             "calls": "max_calls max_tool_calls",
             "tokens": "max_total_tokens token_limit token_budget",
@@ -113,7 +125,9 @@ class Agent(AsksModel):
     def check(self, compiler: Compiler, name: str, node: NodeModel) -> Iterator[Problem]:
         """An agent chooses its tools itself: all that it may call have to be allowed."""
         yield from super().check(compiler, name, node)
-        yield from compiler.allows(f"/nodes/{name}/agent/tools", self.of(node).tools)
+        agent: AgentModel = self.of(node)
+        yield from compiler.allows(f"/nodes/{name}/agent/tools", agent.tools)
+        yield from list_problems(f"/nodes/{name}/agent", compiler.matching(agent.tools), agent.operations)
         yield from only_none(
             f"/nodes/{name}/{COMPENSATE}", node.compensate, "each call is undone as its tool says"
         )
@@ -131,11 +145,13 @@ class Agent(AsksModel):
             turn=Node(
                 name=name,
                 kind=self.kind,
-                arguments={"tools": [spec.name for spec in specs]},
+                arguments={"tools": [spec.name for spec in specs], **listed(agent.operations)},
                 breaker=node.breaker or "",
                 **{key: value for key, value in step.items() if key != "failover"},
             ),
-            calls=tuple(call_of(compiler, self.kind, name, spec, agent.tools) for spec in specs),
+            calls=tuple(
+                call_of(compiler, self.kind, name, spec, agent.tools, agent.operations) for spec in specs
+            ),
             turns=agent.turns,
             calls_in_a_turn=agent.calls_in_a_turn,
             calls_in_all=agent.calls,

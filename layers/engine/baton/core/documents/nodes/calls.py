@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from baton.core.documents.nodes.undone import undos
 from baton.core.effects.approvals import Approval
+from baton.core.effects.operations import OPERATIONS, Operations, keeps_list
 from baton.core.graph.graph import Node
 
 if TYPE_CHECKING:
@@ -15,13 +16,19 @@ if TYPE_CHECKING:
 
 
 def call_of(
-    compiler: Compiler, kind: str, name: str, spec: ToolSpec, tools: Sequence[str], **more: Any
+    compiler: Compiler,
+    kind: str,
+    name: str,
+    spec: ToolSpec,
+    tools: Sequence[str],
+    operations: Operations,
+    **more: Any,
 ) -> Node:
     """As if a node of the document called it. `arguments` are not the model's to say."""
     asks = Approval(by_tool=spec.requires_approval, risk=spec.risk) if spec.may_ask else None
     said: dict[str, Any] = {
         "tool": spec.name,
-        "arguments": compiler.among(spec, tools) or None,
+        "arguments": (listed(operations) if keeps_list(spec) else compiler.among(spec, tools)) or None,
         "tool_version": spec.version,
         "schema_hash": spec.schema_hash,
         "effect": spec.effect,
@@ -35,3 +42,8 @@ def call_of(
         compiler, kind, name, spec, others=[way.tool for way in said["ways"] if way.tool and not way.first]
     )
     return Node(name=name, kind=kind, **{**said, **more})
+
+
+def listed(operations: Operations) -> dict[str, Any]:
+    """The argument that says which operations may be called, where some are listed."""
+    return {OPERATIONS: {api: list(ids) for api, ids in operations.items()}} if operations else {}

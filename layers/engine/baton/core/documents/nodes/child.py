@@ -14,7 +14,7 @@ from baton.core.documents.parts.fields import Given, WorkflowReference
 from baton.core.documents.parts.many import MOST_CHILDREN
 from baton.core.effects.toolspec import PURE, ToolSpec
 from baton.core.failures.codes import ENGINE
-from baton.core.failures.matrix import REPLAN
+from baton.core.failures.matrix import REPLAN, RETRY
 from baton.core.graph.inner import inner_name
 from baton.errors import Problem
 
@@ -161,6 +161,7 @@ def _rules(place: str, on_failure: Mapping[str, ReactionModel]) -> Iterator[Prob
             if getattr(reaction, field):
                 message = f"`{field}` is for the call of a tool, and a child workflow is none"
                 yield Problem(f"{place}/{code}/{field}", message, "leave it out")
-        if REPLAN in (reaction.ladder or ()):
+        said = reaction.ladder or ()
+        if said in (RETRY, REPLAN) if isinstance(said, str) else REPLAN in said:
             message = "nothing else does the work of a child workflow"
             yield Problem(f"{place}/{code}/ladder", message, "let `catch` lead to what is done in its place")

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from baton.core.documents.nodes.calls import call_of
+from baton.core.documents.nodes.calls import call_of, listed
 from baton.core.documents.parts.replan import PERSON, ReplanModel
 from baton.core.effects.approvals import Approval
+from baton.core.effects.operations import list_problems
 from baton.core.effects.toolspec import PURE
 from baton.core.failures.alternatives import misfit_of_result
 from baton.core.failures.policy import ANY, FAIL, Change
@@ -28,8 +29,9 @@ CORRECTIONS = 3
 def replan_problems(compiler: Compiler, place: str, replan: ReplanModel, own: ToolSpec) -> Iterator[Problem]:
     """At a node whose tool is `own`."""
     problems = list(compiler.allows(f"{place}/tools", replan.tools))
-    yield from problems
     specs = compiler.matching(replan.tools)
+    problems += list_problems(place, specs, replan.operations)
+    yield from problems
     reasons = [why for spec in specs if (why := misfit_of_result(spec, own))]
     if not problems and len(reasons) == len(specs):
         why = f": {reasons[0]}" if reasons else ""
@@ -69,6 +71,7 @@ def replan_parts(
             **{key: value for key, value in said.items() if value is not None},
             "tool": own.name,
             "tools": names,
+            **listed(replan.operations),
             "alternatives": replan.alternatives,
             "steps": replan.steps,
         },
@@ -77,7 +80,7 @@ def replan_parts(
     )
     calls = []
     for spec in specs:
-        call = call_of(compiler, kind, name, spec, replan.tools, failures={ANY: rule})
+        call = call_of(compiler, kind, name, spec, replan.tools, replan.operations, failures={ANY: rule})
         # A registered alternative is no way around the list.
         ways = tuple(way for way in call.ways if not way.tool or way.tool in names)
         asks = call.approval if spec.effect == PURE else _asks(spec, own, approval)

@@ -10,7 +10,15 @@ import re
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    create_model,
+    model_validator,
+)
 
 from baton.core.documents.parts.escalation import EscalationModel
 from baton.core.documents.parts.failing_schema import (
@@ -116,6 +124,7 @@ _Codes = Annotated[list[Code], BeforeValidator(_many)]
 # The strategies that there are when a document is read.
 _Strategy = Annotated[str, BeforeValidator(lambda value: one_of(*STRATEGIES).func(value))]
 _LadderWord = Annotated[str, BeforeValidator(lambda value: one_of(*STRATEGIES, ASK, FAIL).func(value))]
+_LADDER = TypeAdapter(list[_LadderWord])
 _Domain = Annotated[str, one_of(*DOMAINS)]
 Class = Annotated[str, one_of(*CLASSES)]
 _Day = Annotated[str, one_of(*DAYS)]
@@ -183,19 +192,20 @@ class RetryModel(Model):
 # ---- on_failure ------------------------------------------------------------------------------------------------
 
 
-def _ladder(value: Any) -> Any:
-    """One strategy stands for itself and those above it; `ask` or `fail` alone, for what comes after the retries."""
-    if isinstance(value, str) and value in STRATEGIES:
-        names = list(STRATEGIES)
-        return names[names.index(value) :]
+def _ladder(value: Any) -> str | list[str]:
+    """One word, or a list of strategies. What a word stands for is compile/analysis/handling.py's."""
+    names = _LADDER.validate_python(_many(value))
+    return _each_once(_steps(names)) if isinstance(value, list) else names[0]
+
+
+def _steps(value: list[str]) -> list[str]:
+    """The strategies of a list, in which `ask` and `fail` may stand, too."""
     if value == []:
         raise refuse("name at least one strategy")
-    if isinstance(value, list):
-        if FAIL in value[:-1]:
-            raise refuse(f"`{FAIL}` comes last: nothing is done after it")
-        asks = next(name for name, strategy in STRATEGIES.items() if strategy.asks == STARTER)
-        value = [asks if name == ASK else name for name in value if name != FAIL]
-    return _each_once(_many(value))
+    if FAIL in value[:-1]:
+        raise refuse(f"`{FAIL}` comes last: nothing is done after it")
+    asks = next(name for name, strategy in STRATEGIES.items() if strategy.asks == STARTER)
+    return [asks if name == ASK else name for name in value if name != FAIL]
 
 
 @lru_cache(maxsize=8)
@@ -224,7 +234,7 @@ class ReactionModel(Model):
     short: ClassVar[str] = "ladder"
 
     class_: Annotated[Class | None, Given] = Field(default=None, alias="class")
-    ladder: Annotated[list[_LadderWord] | None, BeforeValidator(_ladder), Given] = None
+    ladder: Annotated[str | list[str] | None, BeforeValidator(_ladder), Given] = None
     at_most: Annotated[dict[str, int] | None, BeforeValidator(_times), Given] = None
     retry: Annotated[RetryModel | None, Given] = None
     hints: Annotated[_Names | None, Given] = None

@@ -265,7 +265,10 @@ def _policy(strategies: Iterable[Strategy]) -> _Schema:
                 "description": "What is done.",
                 "anyOf": [_enum(_alone(strategies)), _ref("failoverAction")],
             },
-            "message": {"description": "What a person is told.", "type": "string"},
+            "message": {
+                "description": "What the saga's user is told when it is taken, or the text of the question that it asks.",
+                "type": "string",
+            },
             "at_most": _count(1, MOST_TIMES, "How often it is used for one step.", default=1),
         },
         ("name", "then"),

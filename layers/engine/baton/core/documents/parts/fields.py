@@ -15,6 +15,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     StringConstraints,
     WithJsonSchema,
     model_validator,
@@ -28,6 +29,8 @@ from baton.core.expressions.durations import parse_duration, parse_time
 from baton.core.expressions.spelling import nearest
 
 MAX_NODES = 10_000
+API_NAME = "^[a-z][a-z0-9_]{0,31}$"
+MOST_OPERATIONS = 500
 DEFINED = "x-defined"
 NO_VALUE = "there is no value here; write one"
 # The largest number that a limit can be, of whatever it counts: a million dollars in millionths.
@@ -38,6 +41,7 @@ TIME_PATTERN = (
     r"(?:\.[0-9]{1,9})?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])$"
 )
 _TIME = re.compile(TIME_PATTERN)
+_API = re.compile(API_NAME)
 _EXPRESSION = re.compile(rf"[{SPACE}]*\$\{{([^}}]*)\}}[{SPACE}]*")
 
 
@@ -127,6 +131,26 @@ Targets = Annotated[_Names, BeforeValidator(_each_once), BeforeValidator(_some),
 Allowed = Annotated[_Names, BeforeValidator(_each_once), defined("allowed")]
 ToolPatterns = Annotated[
     _Names, BeforeValidator(_each_once), BeforeValidator(_no_text_of_many), defined("toolPatterns")
+]
+
+
+def _apis(value: Any) -> Any:
+    for name in value if isinstance(value, dict) else ():
+        if not isinstance(name, str) or not _API.fullmatch(name):
+            raise refuse(
+                f"`{shown(name)}` is no name of an API", "write it as `OpenApis` has it, such as `shop`"
+            )
+    return value
+
+
+OPERATIONS_SAY = "The operations of APIs that `std.openapi` may call: by the name of the API, their ids."
+Operations = Annotated[
+    dict[
+        str, Annotated[_Names, BeforeValidator(_each_once), Field(min_length=1, max_length=MOST_OPERATIONS)]
+    ],
+    BeforeValidator(_apis),
+    Field(max_length=MOST_OPERATIONS),
+    defined("operations"),
 ]
 
 

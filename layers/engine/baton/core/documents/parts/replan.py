@@ -10,9 +10,11 @@ from typing import Annotated
 from pydantic import Field
 
 from baton.core.documents.parts.fields import (
+    OPERATIONS_SAY,
     Duration,
     Given,
     Model,
+    Operations,
     ToolPatterns,
     between,
     counted,
@@ -32,6 +34,7 @@ class ReplanModel(Model):
 
     model: ModelName = Field(description="The model that is asked.")
     tools: ToolPatterns = Field(description="The tools that it may call.")
+    operations: Operations = Field(default_factory=dict, description=OPERATIONS_SAY)
     alternatives: Annotated[int, between(1, MOST_ALTERNATIVES), counted(1, MOST_ALTERNATIVES)] = Field(
         default=3, description="The most that it suggests."
     )

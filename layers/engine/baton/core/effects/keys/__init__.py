@@ -7,7 +7,7 @@ says so.
 from __future__ import annotations
 
 from baton.core.effects.keys.author import Key, check_rule
-from baton.core.effects.keys.canonical import canonical, relevant
+from baton.core.effects.keys.canonical import LISTED, canonical, relevant
 from baton.core.effects.keys.rules import (
     IN_PROGRESS,
     NODE,
@@ -26,6 +26,7 @@ from baton.core.effects.keys.rules import (
 
 __all__ = [
     "IN_PROGRESS",
+    "LISTED",
     "NODE",
     "REFUSE",
     "SAGA",

@@ -22,6 +22,8 @@ _HALF_DAY = re.compile(
 )
 _MOMENT = re.compile(rf"(?P<day>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})(?:T|\s+){_TIME}\s*{_ZONE}", re.IGNORECASE)
 _HOURS = 24
+LISTED = "x-baton-list"
+"""In the schema of a parameter: it says what may be called, and not what is done."""
 
 
 def canonical(value: Any) -> Any:
@@ -112,14 +114,15 @@ def _zone(zone: str | None) -> str:
 
 
 def relevant(arguments: Any, schema: Mapping[str, Any]) -> Any:
-    """The arguments without those that equal the defaults of the tool's schema: leaving these out changes nothing."""
+    """The arguments without those that change nothing: what equals the default of the tool's schema, and a list of what may be called."""
     if not isinstance(arguments, dict):
         return arguments
     known = schema.get("properties", {})
     return {
         name: value
         for name, value in arguments.items()
-        if "default" not in known.get(name, {}) or not _same(value, known[name]["default"])
+        if not (of := known.get(name, {}))
+        or (LISTED not in of and ("default" not in of or not _same(value, of["default"])))
     }
 
 

@@ -6,12 +6,12 @@ core/failures/matrix.py; each strategy's file says what it does and when it can.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.failures.codes import class_of
+from baton.core.failures.codes import PERMANENT, class_of
 from baton.core.failures.matrix import DEFAULTS, GENERAL, LAST, MATRIX
 from baton.core.failures.policy import ANY, ASK, FAIL, Change, PolicyEntry, Rules
 from baton.core.failures.retry import changed
@@ -27,6 +27,7 @@ def entry_of(
     *,
     is_handled: bool = False,
     last: str = ASK,
+    is_defect: bool = False,
 ) -> PolicyEntry:
     """What is done about a failure: the defaults, and over them the rules, each list more important than the last.
 
@@ -34,7 +35,10 @@ def entry_of(
     the graph itself goes on from a failure (`is_handled`), the defaults keep only the strategies that ask no person
     and undo nothing; a document's own ladder stays as it is. `last`, a word of `LAST`, is what the deployment
     does in place of a question that the defaults ask.
+
+    A rule for `any` failure never has one tried again that is `permanent`. Of a defect, rules count that name its code.
     """
+    rules = [_naming(code, level) for level in rules] if is_defect else rules
     class_ = next((change.kind for change in _in_turn(code, class_, reversed(rules)) if change.kind), class_)
     entry = DEFAULTS[class_]
     for change in _changes(code, class_, (GENERAL, MATRIX.get(domain, {}))):
@@ -46,9 +50,11 @@ def entry_of(
     return laid_over(entry, code, class_, rules)
 
 
-def laid_over(entry: PolicyEntry, code: str, class_: str, rules: Sequence[Rules]) -> PolicyEntry:
-    """The entry with what rules change of it."""
-    for change in _changes(code, class_, rules):
+def laid_over(
+    entry: PolicyEntry, code: str, class_: str, rules: Sequence[Rules], general: Collection[str] = (ANY,)
+) -> PolicyEntry:
+    """The entry with what rules change of it. `general`: the names under which a rule is for all failures."""
+    for change in _changes(code, class_, rules, general):
         entry = merge(entry, change)
     return entry
 
@@ -85,11 +91,23 @@ def severity_of(code: str, class_: str) -> str:
     return entry_of(code, class_ or class_of(code)).severity
 
 
-def _changes(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[Change]:
+def _naming(code: str, rules: Rules) -> Rules:
+    """Those that name the code, in themselves or in the `on` of their retries."""
+    found = {code: rules[code]} if code in rules else {}
+    for name, change in rules.items():
+        if name != code and change.retry is not None and code in (change.retry.on or ()):
+            return {ANY: Change(retry=change.retry), **found}
+    return found
+
+
+def _changes(
+    code: str, kind: str, rules: Iterable[Rules], general: Collection[str] = (ANY,)
+) -> Iterator[Change]:
     for level in rules:
         for name in (ANY, kind, code):
             if name in level:
-                yield level[name]
+                is_final = kind == PERMANENT and name in general
+                yield _never_again(level[name], general) if is_final else level[name]
 
 
 def _in_turn(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[Change]:
@@ -97,7 +115,17 @@ def _in_turn(code: str, kind: str, rules: Iterable[Rules]) -> Iterator[Change]:
     for level in rules:
         for name in (code, kind, ANY):
             if name in level:
-                yield level[name]
+                yield _never_again(level[name]) if name == ANY and kind == PERMANENT else level[name]
+
+
+def _never_again(change: Change, general: Collection[str] = (ANY,)) -> Change:
+    """What a rule for all failures says of a permanent one: it stays permanent, and is not tried again."""
+    ladder, retry = change.ladder, change.retry
+    if ladder is not None:
+        ladder = tuple(name for name in ladder if not of(name).repeats)
+    if retry is not None and retry.on:
+        retry = replace(retry, on=tuple(name for name in retry.on if name not in general))
+    return replace(change, kind=None, ladder=ladder, retry=retry)
 
 
 # ---- the walk -----------------------------------------------------------------------------------------------------

@@ -44,6 +44,8 @@ from baton.core.log.state import (
 from baton.core.log.undos import is_undo
 from baton.core.models.tool import REFUSED
 
+BUILDS_REMEMBERED = 8
+
 
 def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
@@ -70,6 +72,8 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         correction=correction,
         kept=e.kept,
         began=_began(before, e) if is_undo(slot) else 0,
+        builds=() if before is None else before.builds,
+        incident="" if before is None else before.incident,
     )
     return replace(
         with_models(pay(state, slot, e.cost), slot, e.usage, e.assumed),
@@ -112,6 +116,9 @@ def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
         ask=e.ask,
         look=e.look,
     )
+    if e.build:
+        builds = (*(one for one in failing.builds if one != e.build), e.build)[-BUILDS_REMEMBERED:]
+        failing = replace(failing, builds=builds, incident=e.code)
     after = replace(state, failing={**state.failing, slot: failing})
     return after if e.ask is None else inbox.opened(after, e.ask)
 
@@ -158,6 +165,8 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
         decided=failing.failure.claim if is_doubt else "",
         given=e.output,
         began=0,
+        builds=(),
+        incident="",
     )
     if not e.by and e.action != EXPIRED:
         state = _closed_by_itself(state, e)
@@ -260,14 +269,18 @@ def asked_anew(state: State, now: int) -> State:
     return inbox.opened_anew(replace(state, outbox=replace(state.outbox, due=(*state.outbox.due, *anew))))
 
 
-def decided(state: State) -> State:
-    """Incidents are over: their steps are tried again."""
+def decided(state: State, build: str = "") -> State:
+    """Incidents are over: their steps are tried again. `build`: only those that are defects and have not failed under this code."""
     if not state.failing:
         return state
     from baton.core.failures.strategies.ladder import after_decision
     from baton.core.failures.strategies.registry import of
 
-    over = [slot for slot, failing in state.failing.items() if of(failing.strategy).parks]
+    over = [
+        slot
+        for slot, failing in state.failing.items()
+        if of(failing.strategy).parks and (not build or may_be_mended(failing, build))
+    ]
     if not over:
         return state
     state = forget_answers(state, over)
@@ -275,8 +288,15 @@ def decided(state: State) -> State:
     for slot in over:
         history = after_decision(again[slot].history)
         again[slot] = replace(again[slot], history=history, ask=None, strategy="")
+        if not build:
+            again[slot] = replace(again[slot], builds=(), incident="")
         state = useful(state, slot)
     return replace(state, failing=again)
+
+
+def may_be_mended(failing: Failing, build: str) -> bool:
+    """Whether a step waits for other code than it has failed with, and this may be it."""
+    return bool(failing.ask is not None and failing.builds and build and build not in failing.builds)
 
 
 def forget_answers(state: State, slots: Collection[str]) -> State:

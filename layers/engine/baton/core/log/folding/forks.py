@@ -13,8 +13,9 @@ from baton.core.log import events as ev
 from baton.core.log.folding.callbacks import completions_of
 from baton.core.log.folding.failure_folds import asked_anew, decided
 from baton.core.log.folding.signal_folds import call_off
+from baton.core.log.folding.standstill import with_time
 from baton.core.log.folding.workflow_limits import cut_back
-from baton.core.log.state import FORK_KEY, Failing, Lineage, Segment, State
+from baton.core.log.state import FORK_KEY, Lineage, Segment, State
 from baton.core.log.undos import Undoable
 from baton.errors import CorruptLog
 
@@ -69,7 +70,7 @@ def fork_to(before: State, at_cut: State, entry: ev.Entry, fork: ev.Forked) -> S
         begun=dict.fromkeys(at_cut.begun, fork.at),
         money=before.money,
         used=cut_back(before, at_cut, fork.at),
-        failing={slot: _with_time(failing, later) for slot, failing in at_cut.failing.items()},
+        failing={slot: with_time(failing, later) for slot, failing in at_cut.failing.items()},
         outbox=before.outbox,
         keys={**at_cut.keys, **forks, **{key: before.keys[key] for key in said}},
         signals=(*at_cut.signals, *(one for one in said.values() if one not in at_cut.signals)),
@@ -147,14 +148,6 @@ def _to_undo(before: State, entry: ev.Entry, fork: ev.Forked) -> State:
         recovery=replace(before.recovery, consecutive_crashes=0, interruptions={}),
         keys={**before.keys, **forks},
     )
-
-
-def _with_time(failing: Failing, later: int) -> Failing:
-    """The person asked has as much time left as at the cut, and so have the retries."""
-    history = failing.history
-    if history.since:
-        failing = replace(failing, history=replace(history, since=history.since + later))
-    return failing if failing.ask is None else replace(failing, ask=failing.ask.postponed(later))
 
 
 def lineage_to(state: State) -> tuple[Segment, ...]:

@@ -51,6 +51,9 @@ def child_overdue(state: State, e: ev.ChildOverdue) -> State:
     work = state.children.get(slot)
     if work is None or work.status:
         return state
+    if e.until:
+        after = replace(work, overdue=False, until=e.until, stood=work.stood + e.until - work.until)
+        return replace(state, open={**state.open, slot: after})
     return replace(state, open={**state.open, slot: replace(work, overdue=True)})
 
 

@@ -65,11 +65,15 @@ def abandoned(state: State, e: ev.ChildrenAbandoned) -> State:
 
 
 def limited(state: State, e: ev.LimitReached) -> State:
-    return stopped(state, failure=state.failure or e.failure)
+    undo = replace(state.undo, stays=True) if e.stays and state.failure is None else state.undo
+    return stopped(state, failure=state.failure or e.failure, undo=undo)
 
 
 def parked(state: State, e: ev.Parked) -> State:
     """A saga that stops is parked only for crashes of its workers; an older log may still park it for money."""
+    first = state.parked
+    if first is not None and first.at:  # its time stands still since then, whatever else it is parked for
+        e = replace(e, at=first.at, build=e.build or first.build)
     after = replace(state, parked=e, parked_in=state.version + 1)
     if state.is_stopping and not after.kills_workers:
         return state
@@ -78,10 +82,26 @@ def parked(state: State, e: ev.Parked) -> State:
 
 
 def resumed(state: State, e: ev.Resumed) -> State:
-    """The steps that the person on call was asked about are tried again."""
+    """The steps that the person on call was asked about are tried again; where code was deployed, those that it may have mended."""
+    if state.stands_still:
+        from baton.core.log.folding.standstill import gone_on  # few sagas have
+
+        state = gone_on(state, e.at)
+    if e.build:
+        return _tried_with(state, e.build)
     return replace(
         decided(forget_answers(state, (WHOLE,))),
         parked=None,
         recovery=replace(state.recovery, consecutive_crashes=0, interruptions={}),
         money=replace(state.money, budget=max(state.money.budget, e.budget)),
     )
+
+
+def _tried_with(state: State, build: str) -> State:
+    """Other code may have mended its defects. What else people are asked about leaves it parked."""
+    from baton.core.failures.strategies.registry import of  # few sagas have failed
+
+    after, parked = decided(state, build), state.parked
+    if parked is not None and any(of(failing.strategy).parks for failing in after.failing.values()):
+        return replace(after, parked=replace(parked, at=0, build=""))
+    return replace(after, parked=None)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from baton.core.expressions.spelling import nearest
 from baton.core.failures.failover import DAY_MIN, DAYS, Action, Match, Policy, Window
 from baton.core.failures.policy import ANY, ASK, FAIL, HINTS, HOOKS, Change, merge_changes
+from baton.core.failures.strategies.registry import STRATEGIES
 
 if TYPE_CHECKING:
     from baton.core.conditions.model import Condition
@@ -26,18 +27,32 @@ if TYPE_CHECKING:
 
 def rules_of(retry: RetryModel | None, on_failure: Mapping[str, ReactionModel]) -> dict[str, Change]:
     """The rules of a node or a document. Its `retry` holds for any failure, unless `on_failure` says otherwise."""
-    rules = {code: _change_of(reaction) for code, reaction in on_failure.items()}
+    rules = {code: _change_of(code, reaction) for code, reaction in on_failure.items()}
     if retry is not None:
         general = Change(retry=retry.change())
         rules[ANY] = merge_changes(general, rules[ANY]) if ANY in rules else general
     return rules
 
 
-def _change_of(model: ReactionModel) -> Change:
-    last = next((word for word in model.ladder or () if word in (ASK, FAIL)), None)
+def ladder_of_word(word: str) -> tuple[str, ...]:
+    """The strategies that one word stands for: its own, and those after it."""
+    if STRATEGIES[word].parks:
+        # The operator who decides about the incident can still let the saga undo what it has done.
+        return (word, *(name for name, strategy in STRATEGIES.items() if strategy.undoes))
+    names = (*STRATEGIES,)
+    return names[names.index(word) :]
+
+
+def _change_of(code: str, model: ReactionModel) -> Change:
+    said: str | Sequence[str] | None = model.ladder
+    last = None
+    if isinstance(said, str):
+        # To undo is a word for all failures. A rule that names one says what is done about it, and nothing before that.
+        is_last = said in (ASK, FAIL) or (code == ANY and STRATEGIES[said].undoes)
+        last, said = (said, None) if is_last else (None, ladder_of_word(said))
     return Change(
         kind=model.class_,
-        ladder=None if last else _tuple(model.ladder),
+        ladder=_tuple(said),
         last=last,
         retry=None if model.retry is None else model.retry.change(),
         at_most=model.at_most or None,

@@ -20,6 +20,8 @@ from baton.core.conditions.values import MEMBERSHIPS, ORDERINGS, is_number
 from baton.core.documents.compile.checks.known import follow
 from baton.core.expressions import ExpressionError, Path, lone_path, parse
 from baton.core.expressions.spelling import nearest
+from baton.core.failures.classes import code_of
+from baton.core.failures.codes import CLASSES
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ _OPERATORS = {
     "_==_": "==", "_!=_": "!=", "_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">=", "@in": "in",
 }  # fmt: skip
 _QUERY = re.compile(r"\$((?:\.[A-Za-z_][A-Za-z0-9_]*)*)")
+_FAILURE = re.compile(r"(?:last_error|join)(?:\.errors\[[0-9]+\])?\.(code|class)")
 _ANY = TYPES
 _MOST_VALUES = 100
 
@@ -78,10 +81,23 @@ def _told(operator: str, left: _Side, right: _Side) -> tuple[str, str] | None:
             return f"{other.described}, and never null", f"ask `has({other.text})` for what may be left out"
         always = "`!=` always holds" if operator == "!=" else "they are never equal"
         return f"{left.described}, and {right.described}, so that {always}", _hint(left, right)
+    if one.is_literal and one.values and (found := _FAILURE.fullmatch(other.text)) is not None:
+        meant = _meant(found[1], one.values[0])
+        return None if meant is None else (f"`{other.text}` is never {one.text}", meant)
     if not one.is_literal or not one.values or other.values is None or one.values[0] in other.values:
         return None
     texts = [value for value in other.values[:_MOST_VALUES] if isinstance(value, str)]
     return f"{other.described}, and never {one.text}", nearest(str(one.values[0]), texts)
+
+
+def _meant(field: str, value: Any) -> str | None:
+    """What to write in place of a code or a class that no failure has as it is spelled here; None where it is right."""
+    if not isinstance(value, str) or not value:
+        return None
+    code = code_of(value)
+    if field == "class" and value not in CLASSES:
+        return f'write "{code}"' if code in CLASSES else f"the classes are {', '.join(CLASSES)}"
+    return None if code == value else f'write "{code}"'
 
 
 _ORDERED = frozenset({"string", "number", "integer"})

@@ -23,6 +23,7 @@ _TEXT = {"type": "string"}
 _SAGA = {"type": "object", "properties": dict.fromkeys(SAGA_FIELDS, _TEXT)}
 _LOOP = {"type": "object", "properties": {"iteration": {"type": "integer"}}}
 _ERROR = {"properties": {"node": _TEXT, "code": _TEXT, "message": _TEXT}}
+_ERRORS = {"type": "array", "items": {"type": "object", **_ERROR}}
 _LAST_ERROR = {
     "type": ["object", "null"],
     "properties": {
@@ -32,7 +33,7 @@ _LAST_ERROR = {
         "retryable": {"type": "boolean"},
         "status": {"type": "integer"},
         "attempt": {"type": "integer"},
-        "errors": {"type": "array", "items": {"type": "object", **_ERROR}},
+        "errors": _ERRORS,
         "answer": {},
         "batch": {},
     },
@@ -130,7 +131,7 @@ def _of_items(given: Any, many: MapModel) -> dict[str, Any]:
     output = given if isinstance(given, dict) and "$ref" not in str(given) else {}
     if not many.tells_all:
         return {"type": "array", "items": output}
-    error = {"type": "object", "properties": {"code": _TEXT, "message": _TEXT}}
+    error = {"type": "object", "properties": {"code": _TEXT, "message": _TEXT, "errors": _ERRORS}}
     result = {"index": {"type": "integer"}, "status": _TEXT, "output": output, "error": error}
     rows = {"type": "array", "items": {"type": "object", "properties": result}}
     return _batch(rows, *((RUNNING,) if many.goes_on else ()))
@@ -138,14 +139,14 @@ def _of_items(given: Any, many: MapModel) -> dict[str, Any]:
 
 def _join(names: tuple[str, ...]) -> dict[str, Any]:
     outputs = {"type": "object", "properties": {name: {} for name in names}}
-    errors = {"type": "array", "items": {"type": "object", **_ERROR}}
+    error = {"type": "object", "properties": {**_ERROR["properties"], "errors": _ERRORS}}
     arrived = {"type": "array", "items": _TEXT}
     result = {
         "type": "object",
-        "properties": {"status": _TEXT, "output": {}, "error": {"type": "object", **_ERROR}},
+        "properties": {"status": _TEXT, "output": {}, "error": error},
     }
     batch = _batch({"type": "object", "properties": dict.fromkeys(names, result)})
-    inside = {"outputs": outputs, "arrived": arrived, "errors": errors, "batch": batch}
+    inside = {"outputs": outputs, "arrived": arrived, "errors": _ERRORS, "batch": batch}
     return {"type": "object", "properties": inside}
 
 

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from baton.core.documents.compile.checks.sharing import shared_keys
 from baton.core.expressions.durations import lasting
+from baton.core.failures.policy import ANY, FAIL
 from baton.core.graph.inner import name_of
 from baton.core.read.wording import listed
 
 if TYPE_CHECKING:
     from baton.core.documents.compile.analysis.source import Tools
+    from baton.core.failures.policy import Rules
     from baton.core.graph.graph import Graph
 
 MOST_NOTES = 100
@@ -43,6 +45,7 @@ def _notes_of(graph: Graph, tools: Tools, invocation_ms: int, said: Mapping[str,
     yield from shared_keys(graph, tools)
     yield from _too_long(graph, invocation_ms)
     yield from _skippable(graph)
+    yield from _left_standing(graph)
     for node in graph.work:
         if node.workflow in said:
             yield f"`{node.name}` starts `{node.workflow}`: {said[node.workflow]}"
@@ -81,6 +84,39 @@ def _skippable(graph: Graph) -> Iterator[str]:
                     f"saga goes on. To let `{node.name}` fail then, write the condition as `if` in its `catch`; to handle "
                     "the failure all the same, add a handler without `when`"
                 )
+
+
+def _left_standing(graph: Graph) -> Iterator[str]:
+    """What something undoes, and a saga that fails leaves as it is, because `on_failure: fail` says so."""
+    undone = [node.name for node in graph.nodes if node.undoes]
+    # A step that comes before all of them fails when there is nothing to undo.
+    behind = [_before(graph, name) for name in undone]
+    uncaught = [
+        node
+        for node in graph.nodes
+        if (node.work.tool or node.work.workflow)
+        and not any(rule.fits_all for rule in node.catch)
+        and not all(node.name in one for one in behind)
+    ]
+    left = f"undoes nothing when the saga fails, though something undoes {listed(undone)}: write `on_failure: rollback` to have that undone"
+    if _fails(graph.failures) and any(not node.work.failures for node in uncaught):
+        yield f"`on_failure: fail` of the document {left}"
+    if names := [node.name for node in uncaught if _fails(node.work.failures)]:
+        yield f"`on_failure: fail` of {listed(names)} {left}"
+
+
+def _before(graph: Graph, name: str) -> set[str]:
+    """The nodes that are over when this one runs, and itself: its own failure leaves nothing of it."""
+    before, found, left = {node.name: node.before for node in graph.nodes}, {name}, [name]
+    while left:
+        news = set(before[left.pop()]) - found
+        found |= news
+        left += news
+    return found
+
+
+def _fails(rules: Rules) -> bool:
+    return ANY in rules and rules[ANY].last == FAIL
 
 
 def _too_long(graph: Graph, invocation_ms: int) -> Iterator[str]:

@@ -1,0 +1,86 @@
+"""The operations of APIs that a node may call: where they are listed, whether a call is on the list, and what a model is told of it.
+
+A tool says with `LISTED` in the schema of its parameter `operations` that it keeps such a list. What it calls is in tools/standard/openapi.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from baton.core.effects.keys import LISTED
+from baton.core.effects.toolspec import ToolSpec
+from baton.core.expressions import expressions_in
+from baton.errors import Problem
+
+API, OPERATION, OPERATIONS = "api", "operation", "operations"
+NOT_LISTED: Final = "call_not_allowed"
+_SHOWN = 20
+
+Operations = Mapping[str, Sequence[str]]
+"""By the name of the API, the ids of its operations."""
+
+
+def keeps_list(spec: ToolSpec) -> bool:
+    """Whether its calls are held against a list of operations: not with an application's own tool of the same name."""
+    return LISTED in spec.parameters.get("properties", {}).get(OPERATIONS, {})
+
+
+def refusal(listed: Operations, api: Any, operation: Any) -> str:
+    """Why this operation cannot be called; empty for one that is listed."""
+    if operation in listed.get(str(api), ()):
+        return ""
+    known = [f"`{name}:{one}`" for name in sorted(listed) for one in listed[name]]
+    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    what = f"`{str(api)[:40]}:{str(operation)[:100]}` is none of the operations that may be called"
+    return f"{what}: {', '.join(known[:_SHOWN]) or 'none'}{more}"
+
+
+def offered(spec: ToolSpec, listed: Operations) -> tuple[str, Mapping[str, Any]]:
+    """Description and parameters of a tool as a model is told of them: of one with a list, the operations on it and no others."""
+    if not keeps_list(spec):
+        return spec.description, spec.parameters
+    properties = {name: of for name, of in spec.parameters["properties"].items() if name != OPERATIONS}
+    properties[API] = {**properties[API], "enum": sorted(listed)}
+    every = dict.fromkeys(one for name in sorted(listed) for one in listed[name])
+    properties[OPERATION] = {**properties[OPERATION], "enum": [*every]}
+    told = "; ".join(f"of `{name}`: {', '.join(listed[name])}" for name in sorted(listed))
+    return f"{spec.description}\n\nOperations {told}", {**spec.parameters, "properties": properties}
+
+
+def list_problems(place: str, specs: Sequence[ToolSpec], operations: Operations) -> Iterator[Problem]:
+    """Among the tools that a model may call, one that could call every operation of every API; and a list that no tool keeps."""
+    names = [spec.name for spec in specs if keeps_list(spec)]
+    if names and not operations:
+        yield Problem(
+            f"{place}/tools",
+            f"with `{names[0]}` a model could call every operation of every API of the deployment",
+            "list those that it may call, by API: `operations: {shop: [listOrders, getOrder]}`",
+        )
+    if operations and not names:
+        yield Problem(
+            f"{place}/{OPERATIONS}",
+            "none of the `tools` calls operations of APIs",
+            "add `std.openapi` to `tools`, or leave this out",
+        )
+
+
+def choice_problems(spec: ToolSpec, given: Mapping[str, Any], below: str) -> Iterator[Problem]:
+    """An operation of an API that no document names: an expression says which, and `operations` does not say among which."""
+    if not keeps_list(spec):
+        return
+    among, place = given.get(OPERATIONS), f"{below}/{OPERATIONS}"
+    open_ = [name for name in (API, OPERATION) if any(True for _ in expressions_in(given.get(name)))]
+    if any(True for _ in expressions_in(among)):
+        yield Problem(place, "the operations that may be called stand in the document", "write their ids")
+    elif open_ and not among:
+        message = f"which operation `{spec.name}` calls stands nowhere: an expression could name any operation of any API"
+        hint = "write the id, or list those that may be called: `operations: {shop: [listOrders, getOrder]}`"
+        yield Problem(f"{below}/{open_[-1]}", message, hint)
+    elif (
+        not open_
+        and isinstance(among, dict)
+        and API in given
+        and (why := refusal(among, given[API], given.get(OPERATION)))
+    ):
+        yield Problem(place, why, "add it, or leave `operations` out: the step calls one operation")

@@ -1,0 +1,28 @@
+"""Incidents that a deploy has ended: a step that had a defect has come to its end with other code, and a person need not decide.
+
+Loaded with the first such step.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+from baton.core.log.state import node_of
+from baton.errors import EngineFault
+from baton.runtime.desks.incidents import IncidentDesk
+from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.run import Run
+
+logger = logging.getLogger("baton.worker")
+BY = "deploy"
+
+
+async def resolve(parts: Parts, run: Run, slots: Collection[str]) -> None:
+    """Resolve the incidents of these steps. One that cannot be, stays open: an operator resolves it."""
+    desk = IncidentDesk(parts.context.store.notice_record, parts.call, parts.clock, run.lease.ref.tenant, BY)
+    try:
+        for node in {node_of(slot)[0]: None for slot in slots}:
+            await desk.resolve_all(run.lease.ref.id, node)
+    except EngineFault:
+        logger.warning("an incident is left open", exc_info=True, extra={"saga": run.lease.ref.id})

@@ -1,0 +1,64 @@
+"""Deploys under sagas that are parked for a defect: each is tried once with each code, in time, whatever dies meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from baton.runtime.reconcile import MENDED_A_MINUTE
+from tests.kit import mending_bugs
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, NO_ANSWER
+from tests.kit.mending import MENDED, ONCE, TOLD, many, mending
+
+pytestmark = pytest.mark.simulation
+
+SEEDS = range(6)
+BUGS: tuple[tuple[Callable[[], Any], str], ...] = (
+    (mending_bugs.a_worker_of_any_code_takes_the_message, MENDED),
+    (mending_bugs.what_is_parked_during_a_deploy_is_left, MENDED),
+    (mending_bugs.a_step_is_tried_with_any_other_code, ONCE),
+    (mending_bugs.each_failure_opens_an_incident, TOLD),
+)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_each_saga_is_tried_once_with_each_code_and_goes_on_with_the_one_that_mends(seed: int) -> None:
+    assert mending(seed)[0] == []
+
+
+@pytest.mark.parametrize("fate", [CRASH_BEFORE, CRASH_AFTER, NO_ANSWER])
+def test_whatever_dies_at_a_write(fate: str) -> None:
+    _, plan = mending(0)
+    found = {
+        number: broken
+        for number in range(1, len(plan.writes) + 1, 5)
+        if (broken := mending(0, at={number: fate})[0])
+    }
+    assert found == {}
+
+
+def test_whatever_message_is_lost() -> None:
+    _, plan = mending(0)
+    for number in range(1, plan.messages + 1, 3):
+        assert mending(0, at_messages={number: "lost"})[0] == []
+
+
+def test_ten_thousand_sagas_and_a_deploy_that_mends_nothing() -> None:
+    crowd = many(10_000, minutes=60)
+    assert len(crowd.tried) == 10_000
+    twice = [ref for ref, times in crowd.taken.items() if times > 1]
+    assert max(crowd.taken.values()) <= 2, (
+        "once more, because a worker of the code before may have been the one"
+    )
+    assert len(twice) <= 16 * MENDED_A_MINUTE
+    assert max(crowd.minutes) <= MENDED_A_MINUTE
+    assert len(crowd.minutes) <= (10_000 + len(twice)) // MENDED_A_MINUTE + 5
+
+
+@pytest.mark.parametrize(("bug", "oracle"), BUGS, ids=lambda one: getattr(one, "__name__", ""))
+def test_a_planted_bug_is_found(bug: Callable[[], Any], oracle: str) -> None:
+    with bug():
+        found = [text for seed in SEEDS for text in mending(seed)[0]]
+    assert any(text.startswith(f"{oracle}: ") for text in found), bug.__doc__
