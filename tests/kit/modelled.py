@@ -10,7 +10,7 @@ from tests.kit.elsewhere import handed
 from tests.kit.forgetting import forgets
 from tests.kit.mapping import HASTY, OF_MAPS
 from tests.kit.replanning import chosen, replans
-from tests.kit.thinking import ponders, thinks, watched
+from tests.kit.thinking import ponders, surveys, thinks, watched
 from tests.kit.ticked import ticked
 
 MODELLED: Mapping[str, Any] = {
@@ -19,6 +19,7 @@ MODELLED: Mapping[str, Any] = {
     "ponders": ponders,
     "forgets": forgets,
     "watched": watched,
+    "surveys": surveys,
     "replans": replans,
     "chosen": chosen,
     "called-off": called_off,

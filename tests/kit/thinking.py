@@ -54,6 +54,17 @@ nodes:
   after: {tool: work, after: think, with: {n: 5}}
 output: '${ctx.think.output.heard}'
 """
+SURVEYS = """
+name: surveys
+nodes:
+  ask:
+    map: {over: [1, 2, 3, 4], concurrency: 3}
+    model: {name: m, prompt: 'n ${item}'}
+    timeout: 20s
+    output_schema: {type: object}
+  after: {tool: work, after: ask, with: {n: 5}}
+output: '${ctx.ask.output}'
+"""
 _LAST = by_turn(
     asks_for(("add", {"numbers": [1, 2]}), ("work", {"n": 1}), ("take_table", {"table": "agent"})),
     asks_for(("fails_as_told", {"n": 9, "fails": ["bad_request"]}), ("work", {"n": 2}), ("work", {"n": 1})),
@@ -270,6 +281,18 @@ def quiet_s(world: World, saga: str) -> float:
     return asyncio.get_running_loop().time() - max(ends, default=0)
 
 
+async def surveys(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
+    """A model that is asked about each item of a list, and is wrong about one of them until it is told."""
+
+    def script(request: ModelRequest, _: int) -> ModelAnswer:
+        (about,) = (one["content"] for one in request.messages if not is_corrected(one))
+        is_told = len(request.messages) > 1
+        return says(json.dumps({"of": about}) if is_told or about != "n 2" else "two")
+
+    world.models = Scripted(script)
+    return await attended(world, await start(world, SURVEYS, {}, "surveys"), patiently)
+
+
 async def watched(world: World, start: Callable[..., Awaitable[str]], patiently: Callable[..., Any]) -> str:
     """The same, with two viewers."""
 
@@ -313,6 +336,8 @@ def of_requests(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
         if is_of_a_summary(one.request):
             continue
         owner, _, item = slot.partition("#")
+        if item.isdecimal():  # one of many is asked about apart
+            owner = slot
         number = item[1:] if item[1:].isdecimal() else "0"  # a plan is no turn
         said = [message for message in one.request.messages if not is_corrected(message)]
         known = talks[saga, owner].setdefault(int(number), [said])

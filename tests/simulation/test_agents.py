@@ -51,6 +51,18 @@ def test_a_model_that_fails_or_dies_with_its_worker_changes_nothing(fate: str) -
         assert found.broken == (), f"{fate} at read {number}"
 
 
+def test_a_model_that_is_asked_about_each_item_of_a_list_and_fails_or_dies_changes_nothing() -> None:
+    assert len(answers("surveys")) == 5, "four items, and one answer that is corrected"
+    for fate in OF_ANSWERS:
+        for number in answers("surveys")[:: 1 if IS_ALL else 2]:
+            found = trial(Schedule("surveys", 0, faults=(("read", number, fate),)))
+            assert found.broken == (), f"{fate} at read {number}"
+    for number in range(1, len(undisturbed(SCENARIOS["surveys"]).writes) + 1, 1 if IS_ALL else 3):
+        for fate in (CRASH_BEFORE, CRASH_AFTER):
+            found = trial(Schedule("surveys", 0, faults=(("write", number, fate),)))
+            assert found.broken == (), f"{fate} at write {number}"
+
+
 def test_a_request_is_lost_with_its_worker_again_and_again_and_each_is_counted() -> None:
     first, *_ = answers()
     twice = tuple(("read", number, CRASH_AFTER) for number in answers())
