@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from baton.core.failures.shapes import REDACTED, is_secret
+
 _WORD = r"""[^\s"'`,;|&<>()\[\]]"""
 # Between two arguments: spaces, or `', '` of a list.
 _NEXT = r"""(?:[ \t]{1,4}|["'],[ ]{0,4}["'])"""
@@ -96,3 +98,26 @@ def is_card(text: str) -> bool:
         return False
     digits = [int(digit) for digit in reversed(number)]
     return (sum(digits[::2]) + sum(sum(divmod(2 * digit, 10)) for digit in digits[1::2])) % 10 == 0
+
+
+# What is said before the name of it: `'x' is too long … schema['properties']['password']`, `assert 'x' == 'y' (password)`.
+_JUDGED = re.compile(r"""(?<!\w)(["'])([^"'\r\n]{1,400}+)\1(?= (?:is|was|does|has)\b)""")
+_KEYS = re.compile(r"\['([\w.-]{1,60}+)'\]")
+_ASSERTED = re.compile(r"^[^\r\n]*?\bassert\b[^\r\n]*+$", re.MULTILINE)
+_TEXT = re.compile(r"""(["'])([^"'\r\n]{1,400}+)\1""")
+_BRACKETED = re.compile(r"\(([\w.-]{1,60}+)\)")
+
+
+def without_judged(text: str) -> str:
+    """Without the values that a schema or an assertion judges whose name it says afterwards."""
+    if "Failed validating" in text and any(is_secret(key) for key in _KEYS.findall(text)):
+        text = _JUDGED.sub(lambda match: f"{match[1]}{REDACTED}{match[1]}", text)
+    if "assert" not in text:
+        return text
+    return _ASSERTED.sub(_asserted, text)
+
+
+def _asserted(match: re.Match[str]) -> str:
+    if not any(is_secret(name) for name in _BRACKETED.findall(match[0])):
+        return match[0]
+    return _TEXT.sub(lambda quoted: f"{quoted[1]}{REDACTED}{quoted[1]}", match[0])

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from baton.core.failures.disguises import undisguised
-from baton.core.failures.said import CARD, FIELD, INPUT, PLACES, is_card
+from baton.core.failures.said import CARD, FIELD, INPUT, PLACES, is_card, without_judged
 from baton.core.failures.shapes import PAIRS, PROSE, REDACTED, SHAPES, STEM, is_secret
 
 _PEM_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -22,11 +22,12 @@ _PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _MOST_USERINFO = 512
 _LAYERS = 3  # of encodings, one around the other
 
-_NAME = re.compile(r"[A-Za-z0-9_][\w.\-]*+")
-# From a name to its value: `=`, `: `, `" : "`, `', '` of a pair, `\": \"` inside of another text, `>` of a tag.
+_NAME = re.compile(r"\w[\w.\-]*+")
+# From a name to its value: `=`, `: `, `" : "`, `', '` of a pair, `\": \"` inside of another text, `>` of a tag; with marks of
+# emphasis around it, as in `**Password:** x`.
 _TO_VALUE = re.compile(
-    r"""(?P<close>\\{0,4}["'`][\])]?)?+\s{0,4}+
-        (?: (?: =>|-{1,3}>|~>|[→⇒]|:=|!?={1,3}|:{1,2} ) \s{0,8}+
+    r"""(?P<close>\\{0,4}["'`][\])]?)?+[*_~]{0,3}+\s{0,4}+
+        (?: (?: =>|-{1,3}>|~>|[→⇒]|:=|!?={1,3}|[:：﹕]{1,2}|＝ ) (?: [*_~]{1,3}+(?=[\s`"']) )?+ \s{0,8}+
           | (?(close) [,;]\s{0,4}+(?=[bru]?\\{0,4}["'\[]) | (?!) )
         )
         (?P<prefix>[bru]{1,2}(?=\\{0,4}["']))?+""",
@@ -35,6 +36,15 @@ _TO_VALUE = re.compile(
 # `{"name": "db_password", "value": "…"}` and `<add key="password" value="…"/>`.
 _BESIDE = re.compile(
     r"""\\{0,4}["']\s{0,4}+,?\s{0,4}+\\{0,4}["']?(?i:value)\\{0,4}["']?\s{0,4}+[:=]\s{0,4}+"""
+)
+# `name: db_password` and `value: …` in the next line; a cell of a table behind that of its name.
+_BELOW = re.compile(r"[ \t]{0,4}+\r?\n[ \t]{0,40}+(?:- )?(?i:value)[ \t]{0,4}+[:=][ \t]{0,4}+")
+_CELL = re.compile(r"\s{0,4}+</[A-Za-z]{1,20}>\s{0,40}+<[A-Za-z]{1,20}(?:\s[^<>]{0,100})?>\s{0,8}+(?=[^\s<])")
+_CDATA = re.compile(r"\s{0,8}+<!\[CDATA\[")
+# What a validator has got, said behind the name: `password: expected a string of 20, got 'x'`.
+_GOT = re.compile(
+    r"[^\r\n\"'`]{0,80}?\b(?:got|received|given|actual|found|was|value|input)\b:?\s{1,2}(?=[\"'`])",
+    re.IGNORECASE,
 )
 _SAID = re.compile(r"""\s{1,4}+(?:(?:is|was|are)\s{1,4}+)?(?=\\{0,4}["'`])|\s{1,4}+(?:is|was)\s{1,4}+""")
 # A word with letters and digits, alone or in brackets, behind a word for passwords: `password [hunter2] was refused`.
@@ -110,7 +120,7 @@ def _masked(text: str) -> str:
     text = _shapes().sub(REDACTED, text)
     text = _without_userinfo(text)
     text = _without_said(text)
-    text = _without_named(text)
+    text = without_judged(_without_named(text))
     text = _SCHEME.sub(_credentials, text)
     text = _USER.sub(lambda match: match[0].replace(match[1], REDACTED), text)
     text = _LOGIN.sub(f"{REDACTED}@", text)
@@ -241,7 +251,7 @@ def _without_named(text: str) -> str:
         if (
             begin == last[1] + 1
             and text[last[1]] == " "
-            and (text[last[0] : last[1]].lower(), word.lower()) in PAIRS
+            and (text[last[0] : last[1]].lower(), word.lower().strip("_")) in PAIRS
         ):
             word, begin = text[last[0] : at].rstrip(".-"), last[0]
         span = _value_of(text, word, begin, begin + len(word))
@@ -267,8 +277,10 @@ def _value_of(text: str, word: str, begin: int, end: int) -> tuple[int, int] | N
     """Where the value of a name begins and ends; None when it is no secret, or has none."""
     if not is_secret(word):
         return _value_of_key(text, word, end)
-    if beside := _BESIDE.match(text, end):
+    if beside := _BESIDE.match(text, end) or _BELOW.match(text, end):
         return _span(text, beside.end())
+    if cell := _CELL.match(text, end):
+        return cell.end(), _until(text, "<", cell.end())
     if to_value := _TO_VALUE.match(text, end):
         start = to_value.end()
         if _QUOTE.match(text, start):
@@ -283,6 +295,8 @@ def _value_of(text: str, word: str, begin: int, end: int) -> tuple[int, int] | N
             return start, _end_of_line(text, begin, start)
         return _span(text, start) if to_value[0].strip().endswith(("=", "=>")) else _unless_prose(text, start)
     if text[begin - 1 : begin] in {"<", ":"} and (tag := _TAG.match(text, end)):
+        if cdata := _CDATA.match(text, tag.end()):
+            return cdata.end(), _until(text, "]]>", cdata.end())
         return tag.end(), _until(text, "<", tag.end())
     return _value_said(text, word, begin, end)
 
@@ -301,7 +315,10 @@ def _value_said(text: str, word: str, begin: int, end: int) -> tuple[int, int] |
 def _unless_prose(text: str, begin: int) -> tuple[int, int] | None:
     """What begins here, unless it is a word of a sentence about secrets: `the password is required`."""
     start, end = _span(text, begin)
-    return None if text[start:end].strip("\"'`.,;:!?()").lower() in PROSE else (start, end)
+    if text[start:end].strip("\"'`.,;:!?()").lower() not in PROSE:
+        return start, end
+    got = _GOT.match(text, end)
+    return _span(text, got.end()) if got else None
 
 
 def _value_of_key(text: str, word: str, end: int) -> tuple[int, int] | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from baton.runtime.desks.letter_desk import MOST_REDRIVEN
 from baton.runtime.engine.request import SAGA_ID
-from baton.web.bodies.reading import Body
+from baton.web.bodies.reading import Body, Plainly
 
 _MAX_REASON = 500
 
@@ -39,10 +41,10 @@ class RedriveAllBody(_Matching):
 class DiscardAllBody(_Matching):
     """Which pending dead letters are discarded, chosen as for redriving, and why."""
 
-    why: str = Field(min_length=1, max_length=_MAX_REASON)
+    why: Annotated[str, Plainly] = Field(min_length=1, max_length=_MAX_REASON)
 
 
 class DiscardBody(Body):
     """Why a dead letter is not to be redriven."""
 
-    reason: str = Field(min_length=1, max_length=_MAX_REASON)
+    reason: Annotated[str, Plainly] = Field(min_length=1, max_length=_MAX_REASON)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import UNSET
 from pydantic import (
     Field,
@@ -9,7 +11,7 @@ from pydantic import (
 )
 
 from baton.core.log.answers import ACTIONS, APPROVE, DONE, MAX_COMMENT, REJECT, SUBMIT, Answer
-from baton.web.bodies.reading import Body
+from baton.web.bodies.reading import Body, Plainly
 
 
 class RemindBody(Body):
@@ -46,7 +48,9 @@ class AnswerBody(RemindBody):
     )
     output: JsonValue = Field(None, description="With `use`: what takes the place of the step's output.")
     data: JsonValue = Field(None, description="With `submit`: the data that fit the question's `schema`.")
-    comment: str = Field("", max_length=MAX_COMMENT, description="What the person has to say besides.")
+    comment: Annotated[str, Plainly] = Field(
+        "", max_length=MAX_COMMENT, description="What the person has to say besides."
+    )
 
     def answer(self) -> Answer:
         given = {name: getattr(self, name) for name in ("output", "data") if name in self.model_fields_set}
@@ -65,7 +69,9 @@ class ConfirmBody(Body):
     )
     action: str = Field(min_length=1, max_length=64, description="One of the question's `options`.")
     data: JsonValue = Field(None, description="With `submit`: the data that fit the question's `schema`.")
-    comment: str = Field("", max_length=MAX_COMMENT, description="What the person has to say besides.")
+    comment: Annotated[str, Plainly] = Field(
+        "", max_length=MAX_COMMENT, description="What the person has to say besides."
+    )
 
     def answer(self) -> Answer:
         data = self.data if "data" in self.model_fields_set else UNSET

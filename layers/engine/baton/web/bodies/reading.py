@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     ValidationError,
@@ -19,6 +20,7 @@ from pydantic import (
 from baton.core.documents.text import parse_document
 from baton.core.expressions import escape
 from baton.core.expressions.spelling import nearest
+from baton.core.failures import sanitised
 from baton.errors import InvalidInput, Problem, TooLarge, UserError
 
 MAX_KEY = 255
@@ -36,6 +38,10 @@ _PLAIN_WORDS = {
     "string_too_long": "has at most {max_length} characters; this one has {length}",
     "greater_than_equal": "must be at least {ge}",
 }
+
+
+Plainly = AfterValidator(sanitised)
+"""Of words of people that are kept: without the secrets in them."""
 
 
 class Body(BaseModel):

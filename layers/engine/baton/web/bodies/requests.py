@@ -25,7 +25,7 @@ from baton.core.log.folding.callbacks import FAILURE, HEARTBEAT, SUCCESS, Said
 from baton.core.log.records import Failure, failed_with
 from baton.core.money import MOST_USD, amount_of, micro_dollars
 from baton.core.outside.cloudevents import LONGEST_KEY
-from baton.web.bodies.reading import Body, whole
+from baton.web.bodies.reading import Body, Plainly, whole
 
 _DOLLARS = r"^(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?$"
 
@@ -103,7 +103,7 @@ class IntentionBody(Body):
 class CancelBody(Body):
     """Graceful lets running steps finish for `grace_s`; forced does not."""
 
-    reason: str = Field("", max_length=500)
+    reason: Annotated[str, Plainly] = Field("", max_length=500)
     mode: Literal["graceful", "forced"] = "graceful"
     grace_s: Annotated[int, BeforeValidator(_grace), WithJsonSchema(_GRACE_SCHEMA)] = Field(
         30_000, description="Seconds, or a duration such as 500ms or 10m."
@@ -237,4 +237,4 @@ class ForkBody(Body):
     """Where to go on from, in a new branch."""
 
     version: Annotated[int, BeforeValidator(whole)] = Field(ge=1, description="A version of the log.")
-    reason: str = Field("", max_length=500)
+    reason: Annotated[str, Plainly] = Field("", max_length=500)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from baton.web.bodies.reading import Body, whole
+from baton.web.bodies.reading import Body, Plainly, whole
 
 _TO_SCHEMA: dict[str, Any] = {
     "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "minLength": 1, "maxLength": 200}]
@@ -31,7 +31,7 @@ class RollbackBody(Body):
         "loop's node, `NODE@ROUND` is one round; the node alone is its last.",
     )
     version: Annotated[int, BeforeValidator(whole)] = Field(0, ge=0, description="As `to`, of a version.")
-    reason: str = Field("", max_length=500)
+    reason: Annotated[str, Plainly] = Field("", max_length=500)
     parallel: bool = Field(False, description="Steps are undone side by side.")
     dry_run: bool = Field(False, description="Nothing is done; the answer says what would be.")
 
