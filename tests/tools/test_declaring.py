@@ -8,18 +8,21 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import pytest
 from pydantic import BaseModel, Field
 
 import baton
 from baton import Context, StepFailure, builder
+from baton.core.conditions.schema import violations
 from baton.core.effects.toolspec import ToolSpec
 from baton.ports import StepContext
+from baton.tools.calls import bind, plain
 from baton.tools.define import REGISTRY, Registry, Tool, ToolError, tool
 from baton.tools.standard.loading import load_app
 
@@ -393,3 +396,30 @@ def test_the_codes_of_errors_are_checked(raises: Any, why: str) -> None:
 
         @tool("t.find", raises=raises, registry=Registry())
         def find() -> None: ...
+
+
+def test_decimals_stay_exact_in_both_directions_and_their_schema_is_one_that_the_engine_takes(
+    registry: Registry,
+) -> None:
+    @tool("add", registry=registry)
+    async def add(price: Decimal, rates: dict[str, Decimal]) -> Decimal:
+        return price + rates["tax"]
+
+    schema = registry["add"].spec.parameters
+    assert violations(schema, {"price": "1.10", "rates": {"tax": 0.2}}) == ()
+    assert violations(schema, {"price": "1,10", "rates": {"tax": 0.2}}) != ()
+    given = bind(registry["add"], {"price": "0.10", "rates": {"tax": "0.20"}}, cast("Any", None))
+    assert given["price"] + given["rates"]["tax"] == Decimal("0.30")
+    assert plain(registry["add"], Decimal("0.30")) == "0.30"
+
+
+def test_two_keys_that_are_one_text_in_json_are_refused_with_their_place(registry: Registry) -> None:
+    @tool("odd", registry=registry)
+    async def odd() -> Any:
+        return {}
+
+    with pytest.raises(StepFailure, match="one text in JSON: `/rows/0/1`"):
+        plain(registry["odd"], {"rows": [{1: "a", "1": "b"}]})
+    assert plain(registry["odd"], {"rows": ({1: "a", "2": "b"}, [3])}) == {
+        "rows": [{"1": "a", "2": "b"}, [3]]
+    }

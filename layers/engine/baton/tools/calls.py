@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 from pydantic import ValidationError
+from pydantic_core import to_jsonable_python
 
 from baton.core.failures import LONGEST, sanitised
 from baton.core.failures.codes import CODES
@@ -58,6 +59,7 @@ def plain(tool: Tool, value: Any) -> Any:
     """The value as JSON types. What the log would change without a word (NaN) or choke on is refused."""
     try:
         valid = tool.result.validator.validate_python(value)
+        check_keys(valid)
         result = tool.result.serializer.to_python(valid, mode="json")
         if _may_hide_nan(_encode(result)):
             _without_nan(tool.result.dump_python(valid))
@@ -67,6 +69,22 @@ def plain(tool: Tool, value: Any) -> Any:
     except Exception as error:  # a type's own code runs in there
         raise not_json(tool.spec.name, error) from error
     return result
+
+
+def check_keys(value: Any, place: str = "") -> None:
+    """Raises `ValueError` for two keys of an object that are one text in JSON, such as `1` and `"1"`: one of them would be lost."""
+    if isinstance(value, dict):
+        if not set(map(type, value)) <= {str}:
+            texts = [next(iter(to_jsonable_python({key: None}))) for key in value]
+            if twice := sorted({one for one in texts if texts.count(one) > 1}):
+                raise ValueError(f"two keys of an object are one text in JSON: `{place}/{twice[0]}`")
+        for key, one in value.items():
+            if isinstance(one, (dict, list, tuple)):
+                check_keys(one, f"{place}/{key}")
+    elif isinstance(value, (list, tuple)):
+        for index, one in enumerate(value):
+            if isinstance(one, (dict, list, tuple)):
+                check_keys(one, f"{place}/{index}")
 
 
 def not_json(tool: str, error: BaseException) -> StepFailure:

@@ -39,6 +39,7 @@ from baton.core.failures.classes import code_of
 from baton.core.failures.codes import CODE_PATTERN
 from baton.ports import StepContext, StepFailure
 from baton.tools.abilities import NAME, Abilities
+from baton.tools.schemas import JsonSchemas
 
 F = TypeVar("F", bound=Callable[..., Any])
 _is_code = re.compile(CODE_PATTERN).fullmatch
@@ -328,7 +329,10 @@ def _shape(name: str, fields: Mapping[str, Any], returns: Any) -> _Shape:
         warnings.filterwarnings("ignore", "Field name .* shadows an attribute", UserWarning)
         parameters = create_model(f"{name} parameters", __config__=ConfigDict(extra="forbid"), **fields)
     result = TypeAdapter(returns)
-    takes, gives = parameters.model_json_schema(), result.json_schema(mode="serialization")
+    takes, gives = (
+        parameters.model_json_schema(schema_generator=JsonSchemas),
+        result.json_schema(mode="serialization", schema_generator=JsonSchemas),
+    )
     _SHAPES[name] = _Shape(fields, returns, parameters, result, takes, gives)
     return _SHAPES[name]
 
