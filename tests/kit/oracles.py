@@ -31,6 +31,7 @@ from baton.core.log.events import (
     QuestionClaimed,
     QuestionClosed,
     QuestionOpened,
+    Resumed,
     Revived,
     SagaEnded,
     SagaStarted,
@@ -44,6 +45,7 @@ from baton.core.log.folding.signal_folds import fingerprint
 from baton.core.log.state import ANSWER, slot_of
 from baton.core.money import micro_dollars
 from baton.ports import Account, SagaRef
+from baton.runtime.money.shared_holds import PREFIX
 from baton.runtime.people.question_rows import PLACES_DAY
 from tests.kit.again import undone_and_done_again
 from tests.kit.asking import of_questions
@@ -308,11 +310,17 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
     most += micro_dollars([one.most for one in silent])
     left = {account: world.budgets.expire(account, FOREVER).sums for account in world.budgets.spent()}
     accounts = world.budgets.spent()  # with what is spent because its holder is dead
+    granted = max((event.budget for event in events if isinstance(event, Resumed)), default=0)
     for account, sums in left.items():
-        spent = accounts[account]
+        spent, is_shared = accounts[account], account.user.startswith(PREFIX)
         if sums.reserved or sums.open:
             yield f"{account} is held for ever: {sums}"
         limit = micro_dollars([Decimal(world.limits.user_day_budget_usd)])
+        if is_shared:
+            del accounts[account]  # what its sagas spend is on their user's day, too
+            limit = max(micro_dollars([Decimal(world.limits.saga_budget_usd)]), granted)
+            if not limit:
+                continue
         if world.keeps_to_what_it_declares and spent > limit + most:
             yield f"{account} has spent {spent}, the limit is {limit}, and the dead can have spent {most}"
     yield from of_tenants_days(world, most)

@@ -7,13 +7,15 @@ from decimal import Decimal
 
 from baton.core.money import micro_dollars
 from baton.ports import Account
+from baton.runtime.money.shared_holds import PREFIX
 from tests.kit.world import TENANT, World
 
 
 def of_tenants_days(world: World, most: int) -> Iterator[str]:
     """A tenant's account is the sum of what its users have drawn, which covers what they have spent."""
     limit = micro_dollars([Decimal(world.limits.tenant_day_budget_usd)])
-    users = [(account, world.budgets.read(account)) for account in world.budgets.spent()]
+    accounts = [account for account in world.budgets.spent() if not account.user.startswith(PREFIX)]
+    users = [(account, world.budgets.read(account)) for account in accounts]
     for day in sorted({account.day for account, _ in users}) if limit else ():
         mine = [sums for account, sums in users if account.day == day]
         tenant = world.budgets.read(Account(TENANT, "", day))
