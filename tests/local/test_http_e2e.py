@@ -185,3 +185,32 @@ def test_an_event_on_a_bus_comes_to_the_targets_of_its_rule_and_lies_with_the_de
         await until(lambda: all(f"bus orders: {line}" in log.read_text() for line in lines))
 
     play(scenario)
+
+
+def test_no_web_page_reaches_the_servers_of_a_run(play: Callable[[Scenario], None]) -> None:
+    async def scenario(run: LocalRun) -> None:
+        control = run.aws_environment["AWS_ENDPOINT_URL_LAMBDA"]
+        invoke = f"{control}/2015-03-31/functions/ApiFunction/invocations"
+        strange = {"origin": "https://evil.example", "content-type": "text/plain"}
+        key = run.aws_environment["AWS_ACCESS_KEY_ID"]
+        signed = {
+            "authorization": f"AWS4-HMAC-SHA256 Credential={key}/20260101/us-east-1/lambda/aws4_request"
+        }
+        put = {"x-amz-target": "DynamoDB_20120810.ListTables", "content-type": "application/x-amz-json-1.0"}
+        before = len(run.invocations)
+        async with httpx.AsyncClient(trust_env=False) as http:
+            for headers in (strange, {}, {"content-type": "text/plain"}, {**signed, "origin": "null"}):
+                assert (await http.post(invoke, content=b"{}", headers=headers)).status_code == 403
+            assert (await http.post(f"{run.url}/sagas", headers={"host": "evil.example"})).status_code == 403
+            assert (await http.post(f"{run.url}/sagas", headers=strange)).status_code == 403
+            for headers in (strange, {"host": "evil.example"}, {"sec-fetch-site": "cross-site"}):
+                answer = await http.post(run.endpoint, content=b"{}", headers={**put, **headers})
+                assert answer.status_code == 403, answer.text
+            preflight = {"origin": "https://evil.example", "access-control-request-method": "POST"}
+            assert (await http.options(run.endpoint, headers=preflight)).status_code == 403
+            answer = await http.post(run.endpoint, content=b"{}", headers={**put, **signed})
+            assert answer.status_code == 200
+            assert "access-control-allow-origin" not in answer.headers
+        assert len(run.invocations) == before
+
+    play(scenario)

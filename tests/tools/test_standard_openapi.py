@@ -96,15 +96,15 @@ def test_neither_do_two_of_them_together(server: Outside) -> None:
 @pytest.mark.parametrize(
     ("parameter", "value", "query"),
     [
-        ({"style": "form", "explode": False}, ["a", "b"], "p=a%2Cb"),
+        ({"style": "form", "explode": False}, ["a", "b"], "p=a,b"),
         ({"style": "pipeDelimited", "explode": False}, [1, 2], "p=1%7C2"),
         (
             {"style": "deepObject", "explode": True},
             {"k": "v", "l": [1, 2]},
             "p%5Bk%5D=v&p%5Bl%5D=1&p%5Bl%5D=2",
         ),
-        ({"explode": True}, {"k": True, "l": None}, "k=true&l=null"),
-        ({"explode": False}, {"k": 1.5}, "p=k%2C1.5"),
+        ({"explode": True}, {"k": True, "l": None}, "k=true"),
+        ({"explode": False}, {"k": 1.5}, "p=k,1.5"),
         ({"content": {"application/json": {"schema": {}}}}, {"k": [1]}, "p=%7B%22k%22%3A%5B1%5D%7D"),
     ],
 )
@@ -136,7 +136,7 @@ def test_one_name_in_two_places_is_told_apart(server: Outside) -> None:
 @pytest.mark.parametrize(
     ("kind", "body", "sent"),
     [
-        ("application/x-www-form-urlencoded", {"a": "b c", "n": [1, True]}, b"a=b+c&n=1&n=true"),
+        ("application/x-www-form-urlencoded", {"a": "b c", "n": [1, True]}, b"a=b%20c&n=1&n=true"),
         ("text/plain", "hello", b"hello"),
         ("application/merge-patch+json", {"a": None}, b'{"a":null}'),
     ],

@@ -27,6 +27,7 @@ from baton.local.aws.ministack import MiniStack
 from baton.local.functions import lambda_api
 from baton.local.functions.environment import aws_environment
 from baton.local.functions.lambdas import Lambdas
+from baton.local.functions.local_key import local_key
 from baton.local.http.gateway import Gateway
 from baton.local.http.sign_in import CLIENT_SECRET, SignIn
 from baton.local.http.tokens import AUDIENCE, LIFETIME_S, TokenIssuer
@@ -36,6 +37,7 @@ from baton.local.processes.process import Children
 from baton.local.processes.records import InvocationRecord, ProcessInfo
 from baton.local.processes.servers import HttpServer
 from baton.local.processes.tasks import Tasks, settled
+from baton.local.processes.visitors import guarded
 from baton.local.sources.destination import failure_queue
 from baton.local.sources.event_bus import buses_of
 from baton.local.sources.schedule import machine_starter, run_schedule, starter_of
@@ -120,6 +122,7 @@ class LocalRun:
         self._data = None if data is None else Path(data).resolve()
         name = f"run-{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
         self.run_dir = (run_dir or self._template_path.parent / ".baton" / name).resolve()
+        self._key_folder = self.run_dir.parent if run_dir is None else self.run_dir
         self.url = self.endpoint = ""
         self.aws_environment, self.physical, self.parameters = {}, {}, {}
         self._signs_in = signs_in
@@ -224,7 +227,8 @@ class LocalRun:
         http_api = read_http_api(declared, resolver)
         self.physical = resolver.references()
 
-        self.aws_environment = aws_environment(self.endpoint, servers.address(control))
+        key = await asyncio.to_thread(local_key, self._key_folder)
+        self.aws_environment = aws_environment(self.endpoint, servers.address(control), key)
         self._lambdas = Lambdas(
             declared.functions,
             children,
@@ -236,7 +240,7 @@ class LocalRun:
             retry_delays_s=self._retry_delays_s,
         )
         stack.push_async_callback(self._lambdas.close)
-        routes = [*lambda_api.routes(self._lambdas), *self._issuer.pages(), *self._sign_in.pages()]
+        routes = [*lambda_api.routes(self._lambdas, key), *self._issuer.pages(), *self._sign_in.pages()]
         await self._serve(stack, control, Starlette(routes=routes))
         if http_api is not None:
             await self._serve(stack, api, Gateway(http_api, _API_ID, self._lambdas))
@@ -260,7 +264,8 @@ class LocalRun:
         return load(self._template_path, {**self._given, **_trusted(issuer_url)})
 
     async def _serve(self, stack: contextlib.AsyncExitStack, listener: socket.socket, app: Any) -> None:
-        server = HttpServer(listener, app)
+        port = listener.getsockname()[1]
+        server = HttpServer(listener, guarded(app, port, programs_only=False))
         stack.push_async_callback(server.stop)
         await server.start()
 

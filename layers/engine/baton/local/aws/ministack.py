@@ -64,7 +64,7 @@ class MiniStack:
     async def _start_on(self, port: int) -> bool:
         with self.log.open("ab", buffering=0) as log:
             process = self._process = await self._children.start(
-                "ministack",
+                "baton.local.aws.guarded_ministack",
                 name="baton-aws",
                 environment=self._environment(port),
                 folder=self._folder,

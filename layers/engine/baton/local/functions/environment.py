@@ -34,10 +34,11 @@ def _changed(folder: Path) -> int:
     return newest
 
 
-def aws_environment(endpoint: str, lambda_endpoint: str) -> dict[str, str]:
-    """What makes any boto3 client talk to this local run."""
+def aws_environment(endpoint: str, lambda_endpoint: str, key: str) -> dict[str, str]:
+    """What makes any boto3 client talk to this local run. key: its access key id, without which no function is invoked."""
     return {
         **CREDENTIALS,
+        "AWS_ACCESS_KEY_ID": key,
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_ENDPOINT_URL_LAMBDA": lambda_endpoint,
         "AWS_REGION": REGION,

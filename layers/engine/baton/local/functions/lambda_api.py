@@ -13,15 +13,25 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from baton.local.functions.lambdas import Lambdas
+from baton.local.functions.local_key import FILE, is_signed_by
 from baton.local.functions.pool import Pool, Throttled
 from baton.local.processes.problems import LocalRunError
+from baton.local.processes.visitors import is_simple
 
 _SYNC_LIMIT = 6 * 1024 * 1024
 _EVENT_LIMIT = 1024 * 1024
 
 
-def routes(lambdas: Lambdas) -> list[Route]:
+def routes(lambdas: Lambdas, key: str) -> list[Route]:
+    """key: the access key id of those who may invoke."""
+
     async def invoke(request: Request) -> Response:
+        headers = request.headers
+        if headers.get("origin") or is_simple(headers.get("content-type", "")):
+            return _refuse(403, "AccessDeniedException", "no web page may invoke a function")
+        if not is_signed_by(headers.get("authorization", ""), key):
+            why = f"sign with the access key id in `.baton/{FILE}`: AWS_ACCESS_KEY_ID=$(cat .baton/{FILE})"
+            return _refuse(403, "UnrecognizedClientException", why)
         try:
             pool = lambdas.find(unquote(request.path_params["name"]))
         except LocalRunError as error:

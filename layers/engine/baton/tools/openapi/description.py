@@ -19,7 +19,7 @@ from baton.tools.openapi.schemas import DescriptionError, Schemas, resolved
 METHODS: Final = ("get", "head", "post", "put", "patch", "delete")
 # How a value is written, by where it stands. The first of each is meant where none is said.
 _STYLES: Final[Mapping[str, tuple[str, ...]]] = {
-    "path": ("simple",),
+    "path": ("simple", "label", "matrix"),
     "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
     "header": ("simple",),
     "cookie": ("form",),
@@ -50,7 +50,10 @@ class Scheme(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """`schema` is that of `{"parameters": {…}, "body": …}`; `body_type` is empty where there is no body."""
+    """`schema` is that of `{"parameters": {…}, "body": …}`; `body_type` is empty where there is no body.
+
+    `encoding`: by the field of a form, its style and whether it is exploded.
+    """
 
     method: str
     path: str
@@ -60,6 +63,7 @@ class Operation(NamedTuple):
     schema: Mapping[str, Any]
     scheme: Scheme | None
     is_scheme_optional: bool
+    encoding: Mapping[str, tuple[str, bool]]
 
 
 class Description:
@@ -88,12 +92,14 @@ class Description:
         return hinted(f"there is no operation `{name[:100]}`", nearest(name, self._places) or has)
 
     def _operations(self) -> Iterator[tuple[str, tuple[str, str]]]:
-        """Method and path of each operation that has an id."""
+        """Method and path of each operation, by its id; by `GET /orders/{id}` of one that has none."""
         for path, item in _objects(self._document.get("paths")):
             for method in METHODS:
-                one = _object(resolved(self._document, item).get(method))
-                if isinstance(one.get("operationId"), str):
-                    yield one["operationId"], (method, path)
+                one = resolved(self._document, item).get(method)
+                if isinstance(one, dict):
+                    own = one.get("operationId")
+                    name = own if isinstance(own, str) and own else f"{method.upper()} {path}"
+                    yield name, (method, path)
 
     def _read(self, method: str, path: str) -> Operation:
         item = resolved(self._document, self._document["paths"][path])
@@ -109,7 +115,7 @@ class Description:
         properties: dict[str, Any] = {"parameters": schema}
         needed = ["parameters"]
         body = resolved(self._document, one.get("requestBody", {}))
-        body_type, body_schema = _body(body)
+        body_type, body_schema, encoding = _body(body)
         if body_type:
             properties["body"] = schemas.of(body_schema)
             needed += ["body"] * (body.get("required") is True)
@@ -124,6 +130,7 @@ class Description:
             schema={**whole, "additionalProperties": False, "$defs": schemas.definitions()},
             scheme=scheme,
             is_scheme_optional=is_optional,
+            encoding=encoding,
         )
 
     def _parameters(
@@ -221,20 +228,30 @@ def _parameter(key: str, name: str, place: str, said: Mapping[str, Any]) -> tupl
     return Parameter(key, name, place, style, is_exploded, False), said.get("schema", {})
 
 
-def _body(said: Mapping[str, Any]) -> tuple[str, Any]:
-    """The type that a body is sent as, and its schema. JSON if there is a choice."""
+def _body(said: Mapping[str, Any]) -> tuple[str, Any, dict[str, tuple[str, bool]]]:
+    """The type that a body is sent as, its schema, and how fields of a form are written. JSON if there is a choice."""
     kinds = dict(_objects(said.get("content")))
     if not kinds:
-        return "", {}
+        return "", {}, {}
     for kind, media in kinds.items():
         if is_json(kind) or kind == "*/*":
-            return "application/json" if "*" in kind else kind, media.get("schema", {})
+            return "application/json" if "*" in kind else kind, media.get("schema", {}), {}
     for kind, media in kinds.items():
         if kind.partition(";")[0] in (_FORM, "text/plain"):
-            return kind, media.get("schema", {})
+            return kind, media.get("schema", {}), dict(_encodings(media))
     raise DescriptionError(
         f"a body is of the type `{next(iter(kinds))[:60]}`; JSON, forms and plain text can be sent"
     )
+
+
+def _encodings(media: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, bool]]]:
+    """Those that say a style; without one, a field is text, a list of texts, or JSON."""
+    for name, one in _objects(media.get("encoding")):
+        if "style" in one or "explode" in one:
+            style = one.get("style", "form")
+            if style not in _STYLES["query"]:
+                raise DescriptionError(f"the field `{name[:100]}` has a style which is not known here")
+            yield name, (style, one.get("explode", style == "form") is True)
 
 
 def is_json(kind: str) -> bool:

@@ -18,12 +18,13 @@ from baton.core.expressions import escape
 from baton.errors import Problem
 from baton.tools.openapi.description import Operation, Parameter, Scheme, is_json
 
-_BETWEEN: Final[Mapping[str, str]] = {"spaceDelimited": " ", "pipeDelimited": "|"}
+_BETWEEN: Final[Mapping[str, str]] = {"spaceDelimited": "%20", "pipeDelimited": "%7C"}
 _IN_PATHS: Final = "/:@!$&'()*+,;=-._~%{}"  # of a description's own text
 _SECRET: Final = 6
 _STEPS: Final = re.compile(r"[/\\]")
 
 Pairs = list[tuple[str, str]]
+"""Names and values, encoded: what stands between values stays as the style has it."""
 
 
 class Request(NamedTuple):
@@ -78,7 +79,7 @@ def _lost_ways(operation: Operation, given: Mapping[str, Any]) -> Iterator[Probl
     """Values that would make another path of the path. A server may decode what is encoded here."""
     for parameter in operation.parameters:
         if parameter.place == "path":
-            written = _joined(parameter, given[parameter.key])
+            written = _joined(parameter, _given(parameter, given))
             if not written or not {".", ".."}.isdisjoint(_STEPS.split(written)):
                 yield Problem(
                     f"/parameters/{escape(parameter.key)}",
@@ -94,19 +95,21 @@ def request(operation: Operation, parameters: Mapping[str, Any], body: Any) -> R
     for parameter in operation.parameters:
         if parameter.key not in parameters:
             continue
-        value = parameters[parameter.key]
+        value = _given(parameter, parameters)
+        if value is None and not parameter.is_json:
+            continue  # no style has a way to write it: it is left out
         if parameter.place == "header":
             headers[parameter.name.lower()] = _joined(parameter, value)
         elif parameter.place != "path":
             (query if parameter.place == "query" else cookies).extend(_pairs(parameter, value))
     if cookies:
-        headers["cookie"] = "; ".join(f"{quote(name)}={quote(value)}" for name, value in cookies)
-    asked = urlencode(query, quote_via=quote)
+        headers["cookie"] = "; ".join(f"{name}={value}" for name, value in cookies)
+    asked = _query(query)
     headers["accept"] = "application/json"
     written = b""
     if body is not None:
         headers["content-type"] = operation.body_type
-        written = _body(operation.body_type, body)
+        written = _body(operation, body)
     url = f"{operation.server}{_path(operation, parameters)}{'?' if asked else ''}{asked}"
     return Request(operation.method, url, headers, written)
 
@@ -116,21 +119,51 @@ def _path(operation: Operation, given: Mapping[str, Any]) -> str:
     for parameter in operation.parameters:
         if parameter.place == "path":
             slot = quote(f"{{{parameter.name}}}", safe=_IN_PATHS)
-            path = path.replace(slot, quote(_joined(parameter, given[parameter.key]), safe=""))
+            path = path.replace(slot, _expanded(parameter, _given(parameter, given)))
     return path
 
 
-def _body(kind: str, body: Any) -> bytes:
+def _body(operation: Operation, body: Any) -> bytes:
+    kind = operation.body_type
     if is_json(kind):
         return msgspec.json.encode(body)
     if kind.startswith("text/plain"):
         return _text(body).encode(errors="replace")
-    fields = body if isinstance(body, dict) else {}
-    return urlencode([pair for name, value in fields.items() for pair in _repeated(name, value)]).encode()
+    pairs = Pairs()
+    for name, value in body.items() if isinstance(body, dict) else ():
+        if value is None:
+            continue
+        if name in operation.encoding:
+            style, is_exploded = operation.encoding[name]
+            pairs += _styled(name, _without_null(value), style, is_exploded)
+        else:
+            kept = [one for one in value if one is not None] if isinstance(value, list) else value
+            pairs += _repeated(name, kept)
+    return _query(pairs).encode()
+
+
+def _query(pairs: Pairs) -> str:
+    return "&".join(f"{name}={value}" for name, value in pairs)
+
+
+def _given(parameter: Parameter, given: Mapping[str, Any]) -> Any:
+    value = given[parameter.key]
+    return value if parameter.is_json else _without_null(value)
+
+
+def _without_null(value: Any) -> Any:
+    """Lists and objects without the nulls in them, which no style has a way to write."""
+    if isinstance(value, list):
+        return [_without_null(one) for one in value if one is not None]
+    if isinstance(value, dict):
+        return {name: _without_null(one) for name, one in value.items() if one is not None}
+    return value
 
 
 def _joined(parameter: Parameter, value: Any) -> str:
-    """One text, as in `simple`."""
+    """One text, as in `simple`; nothing is encoded."""
+    if value is None and not parameter.is_json:
+        return ""
     if parameter.is_json:
         return _json(value)
     if isinstance(value, list):
@@ -141,23 +174,65 @@ def _joined(parameter: Parameter, value: Any) -> str:
     return _text(value)
 
 
+def _expanded(parameter: Parameter, value: Any) -> str:
+    """A part of a path: `simple`, `label` or `matrix`."""
+    if parameter.is_json:
+        return _encoded_text(_json(value))
+    first, name = {"label": ".", "matrix": ";"}.get(parameter.style, ""), _encoded_text(parameter.name)
+    between = first if first and parameter.is_exploded else ","
+    own = f"{name}=" if parameter.style == "matrix" else ""
+    if isinstance(value, list):
+        own_each = own if parameter.is_exploded else ""
+        parts = [f"{own_each}{_encoded_text(_text(one))}" for one in value]
+    elif isinstance(value, dict):
+        sign = "=" if parameter.is_exploded else ","
+        parts = [f"{_encoded_text(key)}{sign}{_encoded_text(_text(one))}" for key, one in value.items()]
+    else:
+        return f"{first}{own}{_encoded_text(_text(value))}"
+    return f"{first}{'' if parameter.is_exploded else own}{between.join(parts)}"
+
+
 def _pairs(parameter: Parameter, value: Any) -> Pairs:
-    """Names and values, as in `form`."""
-    name = parameter.name
-    if parameter.is_json or not isinstance(value, list | dict):
-        return [(name, _json(value) if parameter.is_json else _text(value))]
-    if parameter.style == "deepObject" and isinstance(value, dict):
-        return [pair for key, one in value.items() for pair in _repeated(f"{name}[{key}]", one)]
-    if parameter.is_exploded and isinstance(value, dict):
-        return [(key, _text(one)) for key, one in value.items()]
-    if parameter.is_exploded:
+    """Names and values of a query or of cookies."""
+    if parameter.is_json:
+        return [(_encoded_text(parameter.name), _encoded_text(_json(value)))]
+    return _styled(parameter.name, value, parameter.style, parameter.is_exploded)
+
+
+def _styled(name: str, value: Any, style: str, is_exploded: bool) -> Pairs:
+    if not isinstance(value, list | dict):
+        return _repeated(name, value)
+    if style == "deepObject":
+        return _deep(name, value)
+    if is_exploded and isinstance(value, dict):
+        return [(_encoded_text(key), _encoded_text(_text(one))) for key, one in value.items()]
+    if is_exploded:
         return _repeated(name, value)
     flat = value if isinstance(value, list) else [one for pair in value.items() for one in pair]
-    return [(name, _BETWEEN.get(parameter.style, ",").join(map(_text, flat)))]
+    between = _BETWEEN.get(style, ",")
+    return [(_encoded_text(name), between.join(_encoded_text(_text(one)) for one in flat))] if flat else []
+
+
+def _deep(name: str, value: Any, *, is_first: bool = True) -> Pairs:
+    """`name[key]=…`, as deep as it is. Lists of a field have its name, other lists have numbers, as services read them that take more than
+    OpenAPI says.
+    """
+    if isinstance(value, dict):
+        return [pair for key, one in value.items() for pair in _deep(f"{name}[{key}]", one, is_first=False)]
+    if isinstance(value, list) and (is_first or any(isinstance(one, list | dict) for one in value)):
+        return [
+            pair for index, one in enumerate(value) for pair in _deep(f"{name}[{index}]", one, is_first=False)
+        ]
+    return _repeated(name, value)
 
 
 def _repeated(name: str, value: Any) -> Pairs:
-    return [(name, _text(one)) for one in (value if isinstance(value, list) else [value])]
+    values = value if isinstance(value, list) else [value]
+    return [(_encoded_text(name), _encoded_text(_text(one))) for one in values]
+
+
+def _encoded_text(text: str) -> str:
+    return quote(text, safe="")
 
 
 def _text(value: Any) -> str:
