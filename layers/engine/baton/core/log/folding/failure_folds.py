@@ -70,6 +70,8 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         correction=correction,
         kept=e.kept,
         began=_began(before, e) if is_undo(slot) else 0,
+        acted=e.acted,
+        key=e.key,
     )
     return replace(
         with_models(pay(state, slot, e.cost), slot, e.usage, e.assumed),
@@ -158,6 +160,7 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
         decided=failing.failure.claim if is_doubt else "",
         given=e.output,
         began=0,
+        acted=failing.acted and not is_doubt,
     )
     if not e.by and e.action != EXPIRED:
         state = _closed_by_itself(state, e)
