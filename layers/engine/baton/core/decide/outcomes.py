@@ -260,7 +260,7 @@ def _failed(
     if is_undo(slot) and failure.code != UNKNOWN_OUTCOME and failure.says_nothing:
         yield ev.NoticeDue(notice=_unsure(state, slot, failure, outcome.ended_at))
     elif is_undo(slot) and failure.code != UNKNOWN_OUTCOME:
-        from baton.core.decide.undo_ways import refused_notice  # few inverses fail
+        from baton.core.decide.undo_doubts import refused_notice  # few inverses fail
 
         if (told := refused_notice(state, slot, failure, outcome.ended_at)) is not None:
             yield ev.NoticeDue(notice=told)

@@ -17,7 +17,6 @@ from baton.core.decide.context import LackingError
 from baton.core.decide.ending import fail
 from baton.core.decide.retries import may_try_again, next_attempt
 from baton.core.decide.scheduling import follow
-from baton.core.decide.undo_ways import way_of
 from baton.core.expressions import ExpressionError, compile_template, lone_path
 from baton.core.failures.policy import ANY
 from baton.core.graph.graph import Node, Undo
@@ -104,7 +103,7 @@ def _next(
         done = None if first.child else _event(builder, first.version, first.index)
         by = child if done is None else _done_by(done)
         doubt = undo_doubts.why(done)
-        way = way_of(builder.program, done, _entry(builder, first.version).at) if doubt else {}
+        way = undo_doubts.way_of(builder.program, done, _entry(builder, first.version).at) if doubt else {}
         return ev.UndoStepBegan(
             node=name,
             iteration=iteration,
@@ -143,7 +142,10 @@ def _next(
         slot = slot_of(event.node, event.iteration, event.item)
         if not left and version <= state.undo.redone.get(slot, -1):
             return ev.UndoPassed(item=event.item, **by, **place, redone=True)
-        item, way = undo_item(event.item, version if left else 0), way_of(builder.program, event, entry.at)
+        item, way = (
+            undo_item(event.item, version if left else 0),
+            undo_doubts.way_of(builder.program, event, entry.at),
+        )
         return ev.UndoStepBegan(item=item, at=builder.now, **by, **place, doubt=doubt, **way)
     if getattr(event, "lasting", False) or not _can_undo(builder, event):
         node = builder.program.nodes.get(event.node)
