@@ -57,6 +57,7 @@ def test_a_node_says_that_it_was_undone_and_the_way_has_the_undoing() -> None:
 def test_what_could_not_be_undone_says_why_and_a_second_rollback_ends_it() -> None:
     saga = rolled_back()
     saga.go(failed("c#undo", "gone", "permanent"))
+    saga.note_told()
     saga.go(done("a#undo"))
     assert "; could not be undone: gone: it broke" in why(saga, "c")
     assert (told(saga)["end"] or "").count("1 step could not be undone") == 1

@@ -89,6 +89,7 @@ def test_what_fails_to_be_undone_stands_and_is_taken_up_again() -> None:
     saga = two()
     saga.go(failed("d"))
     saga.go(failed("c#undo", "gone", "permanent"))
+    saga.note_told()
     saga.go(done("a#undo"))
     end = saga.state.ended
     assert end is not None
@@ -108,6 +109,7 @@ def test_a_fork_keeps_what_was_undone_and_does_it_under_another_key() -> None:
     saga = two()
     saga.go(failed("d"))
     saga.go(failed("c#undo", "gone", "permanent"))
+    saga.note_told()
     saga.go(done("a#undo"))
     saga.put(ev.Forked(cut=1, branch=1, by="ada", at=saga.now))
     saga.go()

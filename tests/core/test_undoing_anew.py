@@ -113,6 +113,8 @@ def test_what_could_not_be_undone_is_tried_once_after_a_fork_to_before_it_was_tr
     saga.go(failed("c"))
     saga.go(done("b#undo"))
     saga.go(failed("a#undo", "closed", "permanent"))
+    saga.note_told()
+    saga.go()
     assert status_of(saga.state) == "rollback_failed"
     saga.put(ev.Forked(cut=2, branch=1, by="ada", at=saga.now))
     assert (saga.state.undo.head, saga.state.undo.failed) == (2, ())

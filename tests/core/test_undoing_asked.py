@@ -129,6 +129,7 @@ def test_an_inverse_that_fails_after_the_answer_is_told_as_any_and_asked_about_a
     saga = in_doubt()
     say(saga, "b#undo", "use", output=None)
     saga.go(failed("b#undo", "gone", "permanent"))
+    saga.note_told()
     saga.go(done("a#undo"))
     assert (report(saga).fails, report(saga).doubts, report(saga).failed[0].code) == (1, 0, "gone")
     saga.put(ev.Forked(cut=saga.state.version, branch=1, by="ada", at=saga.now, undo=True, key="k"))
@@ -310,6 +311,7 @@ def test_what_could_not_be_undone_is_set_aside_where_there_is_much_of_it_and_tak
     for number in reversed(range(300)):
         assert ready(saga.decision) == [f"a@{number}#undo"]
         saga.go(failed(f"a@{number}#undo", "gone", "permanent"))
+        saga.note_told()
         assert len(saga.state.undo.failed) <= 120
     assert (report(saga).fails, len(report(saga).failed), saga.state.undo.is_crowded) == (300, 20, True)
     assert len(encode_state(saga.state)) < 40_000
@@ -333,4 +335,5 @@ def test_of_more_slots_than_are_kept_it_is_known_that_not_all_are() -> None:
     saga.go(failed("z"))
     for number in reversed(range(510)):
         saga.go(failed(f"a@{number}#undo", "gone", "permanent"))
+        saga.note_told()
     assert (len(saga.state.undo.standing), saga.state.undo.crowded) == (500, True)

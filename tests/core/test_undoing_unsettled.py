@@ -36,9 +36,17 @@ def test_a_step_that_may_have_acted_in_a_dead_invocation_is_called_again_and_the
     assert (end.status, end.undone.done) == ("rolled_back", 1)
 
 
-def test_such_a_step_that_is_refused_when_it_is_called_again_has_nothing_to_undo() -> None:
+def test_such_a_step_whose_second_call_is_refused_is_in_doubt() -> None:
     saga = after_a_death()
     saga.go(failed("a", kind="permanent"))
+    assert asked(saga) == ["a#undo"]
+
+
+def test_such_a_step_of_which_its_tool_says_that_it_has_not_happened_has_nothing_to_undo() -> None:
+    saga = after_a_death()
+    last = failed("a", kind="permanent")
+    assert last.failure is not None
+    saga.go(replace(last, failure=replace(last.failure, refused=True)))
     assert saga.state.ended is not None
     assert (saga.state.ended.status, saga.state.undo.can) == ("failed", 0)
 

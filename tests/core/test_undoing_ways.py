@@ -85,6 +85,7 @@ def test_an_inverse_that_fails_again_is_told_again() -> None:
     saga = two()
     saga.go(failed("d"))
     saga.go(failed("c#undo", "closed", "permanent"))
+    saga.note_told()
     saga.go(done("a#undo"))
     for branch in (1, 2):
         fork = ev.Forked(cut=saga.state.version, branch=branch, by="ada", at=saga.now, undo=True)
@@ -92,6 +93,7 @@ def test_an_inverse_that_fails_again_is_told_again() -> None:
         saga.go()
         assert ready(saga.decision) == ["c#undo"]
         saga.go(failed("c#undo", "closed", "permanent"))
+        saga.note_told()
     assert saga.state.undo.standing == {"c": 1}
     shown = undo_view(saga.state, saga.program)
     assert shown is not None

@@ -245,3 +245,35 @@ def test_a_header_is_text_or_a_number(headers: Any, text: str) -> None:
     error: Any = RuntimeError("busy")
     error.headers = headers
     assert evidence_of(error).retry_after == text
+
+
+class _Http:
+    """Exceptions by their names, as libraries have them."""
+
+    @staticmethod
+    def error(module: str, name: str) -> Exception:
+        made: type[Exception] = type(name, (Exception,), {"__module__": module})
+        return made("broken")
+
+
+@pytest.mark.parametrize(
+    ("error", "is_unsent"),
+    [
+        (ConnectionRefusedError(), True),
+        (ConnectionResetError(), False),
+        (TimeoutError(), False),
+        (_Http.error("httpx", "ConnectError"), True),
+        (_Http.error("httpx", "ReadTimeout"), False),
+        (_Http.error("socket", "gaierror"), True),
+    ],
+)
+def test_a_connection_that_did_not_come_about_has_sent_nothing(error: Exception, is_unsent: bool) -> None:
+    assert evidence_of(error).unsent is is_unsent
+
+
+def test_a_refused_connection_behind_one_that_broke_says_nothing() -> None:
+    refused, wrapper = ConnectionRefusedError(), _Http.error("openai", "APIConnectionError")
+    wrapper.__cause__ = refused
+    assert evidence_of(wrapper).unsent
+    refused.__context__ = ConnectionResetError()
+    assert not evidence_of(wrapper).unsent

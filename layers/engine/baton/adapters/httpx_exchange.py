@@ -83,8 +83,9 @@ class HttpxClient:
             # Without its text, which quotes addresses and headers.
             raise StepFailure("bad_request", f"{host}: this is no request that HTTP knows") from error
         except httpx.TransportError as error:
-            code = evidence_of(error).verdict().code
-            raise StepFailure(code, f"{host}: {str(error) or type(error).__name__}") from error
+            found = evidence_of(error)
+            what = f"{host}: {str(error) or type(error).__name__}"
+            raise StepFailure(found.verdict().code, what, unsent=found.unsent) from error
 
     async def aclose(self) -> None:
         """Ends this loop's connections; the next request opens new ones."""

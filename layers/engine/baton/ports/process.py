@@ -146,6 +146,7 @@ class StepFailure(Exception):
     `kind` is one of the classes of core/failures/codes.py, where more is known than the code says; `status` that of an
     HTTP answer; `retry_after` the text of its header of that name. `happened`: whether what the tool does outside
     may have happened all the same, where that is known; it matters to a tool with `effect="once"`, and to one that something undoes.
+    `False` is said of all calls with this key. `unsent`: this very call has not been sent, and nothing is said of those before it.
     """
 
     def __init__(
@@ -157,6 +158,7 @@ class StepFailure(Exception):
         status: int = 0,
         retry_after: str = "",
         happened: bool | None = None,
+        unsent: bool = False,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -164,7 +166,8 @@ class StepFailure(Exception):
         self.kind = kind
         self.status = status
         self.retry_after = retry_after
-        self.happened = happened
+        self.happened = False if unsent and happened is None else happened
+        self.unsent = unsent
 
 
 class NoRoom(Exception):

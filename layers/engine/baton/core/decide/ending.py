@@ -38,10 +38,10 @@ def fail(
     )
     context = builder.context(at.slot)
     settled = stopped(context, failure).on(failed)
-    if failing is not None and may_have_acted(at.node, failing.failure):
+    if failing is not None and (failing.acted or may_have_acted(at.node, failing.failure)):
         # The last attempt may have happened, whatever the step has failed with since.
         doubtful = replace(settled, failure=replace(failure, doubt=True, tool=failing.failure.tool))
-        settled = in_doubt(builder.program, builder.state, at.node, doubtful, failing.kept)
+        settled = in_doubt(builder.program, builder.state, at.node, doubtful, failing.kept, failing.key)
     if at.node.each is not None and (builder.state.undo.is_left or builder.state.children):
         from baton.core.decide.failure_handling import stays  # few maps fail
 

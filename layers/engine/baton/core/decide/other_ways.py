@@ -25,7 +25,7 @@ def left(context: EvaluationContext, failing: Failing, instead: str, now: int) -
     tool = failing.failure.tool or tool_asked_about(node, failing)
     if is_undo(slot) or tool == instead or (slot, tool) in state.undo.ways:
         return
-    if not leaves_unknown(node, tool, failing.failure):
+    if not failing.acted and not leaves_unknown(node, tool, failing.failure):
         return
     if program.undoes:
         yield link(context, tool, instead)

@@ -14,7 +14,13 @@ from baton.core.decide.program import Program
 from baton.core.decide.settlement import RouteError
 from baton.core.decide.transitions import check_output, done, stopped
 from baton.core.decide.undo_links import in_doubt, linked
-from baton.core.decide.unknown_outcomes import doubt_notice, may_stand, takes_back
+from baton.core.decide.unknown_outcomes import (
+    doubt_notice,
+    has_acted_before,
+    may_have_acted,
+    may_stand,
+    takes_back,
+)
 from baton.core.effects.approvals import Request
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE
@@ -42,7 +48,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     `assumed`: how much of the cost is the most that a request to a model can have cost.
     `why` it came no further, where it was not cut off (core/log/step_events.py): then only its cost counts, and `halt`, if the saga
     has to be parked. `usage`: what models have read and written. `request`: what a person has to approve before the step can go on. `notices`: what is to be sent besides.
-    `digest` names the call, where a model may plan an equal one. `kept`: the arguments that are needed to undo it; `done_by`: which
+    `digest` names the call, where a model may plan an equal one. `kept`: the arguments that are needed to undo it; `key`: its idempotency key, likewise; `done_by`: which
     other one has done it before: another `STEP` of the saga, or another `SAGA`. `held`: the circuit breaker that the step waits for.
     """
 
@@ -74,6 +80,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     kept: ev.Value | None = None
     done_by: str = ""
     held: Held | None = None
+    key: str = ""
 
 
 def refused(outcome: Outcome, why: str) -> Outcome:
@@ -177,7 +184,7 @@ def settle(program: Program, state: State, outcome: Outcome, found: Found = NOTH
             succeeded = ev.StepSucceeded(
                 **ran, recorded=outcome.recorded, output=outcome.output, digest=outcome.digest
             )
-            succeeded = linked(program, state, node, succeeded, outcome.kept, outcome.done_by)
+            succeeded = linked(program, state, node, succeeded, outcome.kept, outcome.done_by, outcome.key)
             began, cost = outcome.started_at, outcome.cost
             yield done(context, outcome.ended_at, cost, began=began, has_schema=False).on(succeeded)
             return
@@ -245,25 +252,37 @@ def _failed(
             failure, code=UNKNOWN_OUTCOME, kind=class_of(UNKNOWN_OUTCOME), message=text[:2_000], doubt=False
         )
     before = failing or Failing(attempts=0, failure=failure)
-    failing = replace(before, attempts=outcome.attempt, failure=failure, ask=None, kept=outcome.kept)
+    node = context.program.node_at(state, slot)
+    # A refusal says that this call has done nothing, and nothing of those before it; the word of the tool itself is about all of them.
+    acted = has_acted_before(node, state, slot) and not failure.refused
+    of_before = acted and failing is not None and not may_have_acted(node, failure)
+    kept, key = (before.kept, before.key) if of_before else (outcome.kept, outcome.key)
+    failing = replace(
+        before, attempts=outcome.attempt, failure=failure, ask=None, kept=kept, key=key, acted=acted
+    )
     # A saga that ends anyway is not held up.
     is_over = state.is_stopping and not is_undo(slot)
     handling = [] if is_over else _handling(context, failing, outcome)
-    node, undoes = context.program.node_at(state, slot), takes_back(state)
+    undoes = takes_back(state)
     is_news = before.attempts == 0 or not before.failure.doubt
     if handling or (is_over and failure.doubt and undoes and node.undo and is_news):
         # Where the saga undoes what it has done, `verify` looks first.
-        yield ev.AttemptFailed(failure=failure, kept=outcome.kept, **ran)
+        yield ev.AttemptFailed(failure=failure, kept=kept, key=key, acted=acted, **ran)
         yield from handling
         return
     failed = stopped(context, failure).on(ev.StepFailed(failure=failure, **ran))
-    failed = in_doubt(context.program, state, node, failed, outcome.kept)
+    failed = in_doubt(context.program, state, node, failed, kept, key, acted=acted)
     is_asked = failed.prior is not None and undoes
     if not is_asked and (failure.doubt or (is_over and failure.code == UNKNOWN_OUTCOME)):
         # Only where the saga ends anyway: otherwise `verify` looks first, or a person is asked.
         yield ev.NoticeDue(notice=doubt_notice(state, slot, outcome.ended_at))
     if is_undo(slot) and failure.code != UNKNOWN_OUTCOME and failure.says_nothing:
         yield ev.NoticeDue(notice=_unsure(state, slot, failure, outcome.ended_at))
+    elif is_undo(slot) and failure.code != UNKNOWN_OUTCOME:
+        from baton.core.decide.undo_doubts import refused_notice  # few inverses fail
+
+        if (told := refused_notice(state, slot, failure, outcome.ended_at)) is not None:
+            yield ev.NoticeDue(notice=told)
     may_undo = failed.prior is not None or _may_undo(state)
     is_end = not is_over and not failed.is_result
     yield replace(failed, stays=True) if may_undo and is_end and _stays(context, failure) else failed
@@ -296,7 +315,11 @@ def _handed_over(
     """
     at = activation(program, state, outcome.slot)
     kind, callback = program.kinds[at.node.kind], callback_of(state, outcome.slot)
-    more: dict[str, Any] = {"recorded": outcome.recorded, "skew_ms": program.skew_ms}
+    more: dict[str, Any] = {
+        "recorded": outcome.recorded,
+        "skew_ms": program.skew_ms,
+        **({"key": outcome.key} if outcome.key and outcome.response is None else {}),
+    }
     if outcome.response is not None:  # whatever has become of the callback, the provider has it
         return kind.returned(at, callback, {**ran, **more, "response": outcome.response})
     if outcome.handed != callback:

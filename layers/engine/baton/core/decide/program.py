@@ -17,6 +17,7 @@ from baton.core.failures.failover import Policy, named
 from baton.core.graph.graph import Graph, Loop, Node
 from baton.core.graph.index import GraphIndex
 from baton.core.graph.inner import name_of
+from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import caps_of
 from baton.core.log.lost import unrescued
@@ -36,7 +37,7 @@ class Program:
 
     kinds: what its nodes do. most_hops: nodes that may run where they go round in circles; 0: any number. skew_ms: how far
     apart the clocks of two processes may be. graphs: the named graphs of its document, where it is one of them itself.
-    build: what tells the deployed code from any other; empty where that is not known.
+    build: what tells the deployed code from any other; empty where that is not known. timeout_ms: of an attempt whose node names none.
     """
 
     def __init__(
@@ -47,11 +48,13 @@ class Program:
         skew_ms: int = 0,
         graphs: Mapping[str, Graph] | None = None,
         build: str = "",
+        timeout_ms: int = Limits().step_timeout_ms,
     ) -> None:
         self.graph = graph
         self.graphs = graph.graphs if graphs is None else graphs
         self.kinds = kinds
-        self.most_hops, self.skew_ms, self.build = most_hops, skew_ms, build
+        self.most_hops, self.skew_ms, self.timeout_ms = most_hops, skew_ms, timeout_ms
+        self.build = build
         self.index = GraphIndex(graph)
         self.caps = caps_of(graph)
         self.ends = frozenset(node.name for node in graph.nodes if kinds[node.kind].ends)

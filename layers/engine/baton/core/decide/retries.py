@@ -213,7 +213,9 @@ def _give_up(builder: DecisionBuilder, at: Activation, failing: Failing) -> None
     )
     context = builder.context(at.slot)
     failed = stopped(context, failing.failure).on(failed)
-    failed = in_doubt(builder.program, builder.state, at.node, failed, failing.kept)
+    failed = in_doubt(
+        builder.program, builder.state, at.node, failed, failing.kept, failing.key, acted=failing.acted
+    )
     may_undo = failed.prior is not None or builder.state.undo.is_left or builder.state.children
     if may_undo and not failed.is_result:
         from baton.core.decide.failure_handling import stays

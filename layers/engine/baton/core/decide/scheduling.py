@@ -265,6 +265,7 @@ def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> Non
         failure=None if said.failure is None else replace(said.failure, node=at.node.name),
         callback=said.callback,
         kept=_kept(builder, at, failing) if at.node.undo else None,
+        key=getattr(builder.state.open.get(at.slot), "key", "") if at.node.undo else "",
     )
     if said.tool and failing is not None:  # what a model has put in its place is done
         from baton.core.decide.other_ways import left  # few steps have another way

@@ -77,6 +77,7 @@ def link(context: EvaluationContext, tool: str, instead: str = "") -> ev.StepSto
         prior=state.undo.head if is_undone else None,
         kept=kept_of(context, node, tool, failing) if is_undone else None,
         instead=instead,
+        key="" if failing is None or not is_undone else failing.key,
     )
 
 

@@ -23,6 +23,7 @@ def linked(
     succeeded: ev.StepSucceeded,
     kept: ev.Value | None,
     done_by: str,
+    key: str = "",
 ) -> ev.StepSucceeded:
     """With its place in the list. What a model has put in its place is there by its own calls."""
     slot, tool = _slot(succeeded), succeeded.tool
@@ -34,15 +35,28 @@ def linked(
         return succeeded  # it is undone where it was done
     undo = None if done_by == SAGA or node.stays else node.undo.get(tool)
     return replace(
-        succeeded, prior=state.undo.head, lasting=undo is None, kept=None if undo is None else kept
+        succeeded,
+        prior=state.undo.head,
+        lasting=undo is None,
+        kept=None if undo is None else kept,
+        key=key if undo is not None and undo.keyed else "",
     )
 
 
 def in_doubt(
-    program: Program, state: State, node: Node, failed: ev.StepFailed, kept: ev.Value | None
+    program: Program,
+    state: State,
+    node: Node,
+    failed: ev.StepFailed,
+    kept: ev.Value | None,
+    key: str = "",
+    *,
+    acted: bool = False,
 ) -> ev.StepFailed:
-    """A failure for good; with its place in the list where the step may have acted: a person is asked when an undoing comes to it."""
+    """A failure for good; with its place in the list where the step may have acted, in this attempt or (`acted`) in one before."""
     failure, slot = unanswered(node, failed.failure), _slot(failed)
+    if acted:
+        failure = replace(failure, doubt=True)
     failed = replace(failed, failure=failure)
     acting = failure.tool or failed.tool
     if not program.undoes or is_undo(slot) or acting not in node.undo or not may_have_acted(node, failure):
@@ -50,7 +64,7 @@ def in_doubt(
     if (slot, acting) in state.undo.ways:
         # It is in the list since the step went on with another tool.
         return replace(failed, failure=replace(failure, doubt=False))
-    return replace(failed, tool=acting, prior=state.undo.head, kept=kept)
+    return replace(failed, tool=acting, prior=state.undo.head, kept=kept, key=key)
 
 
 def _slot(event: ev.Settles) -> str:

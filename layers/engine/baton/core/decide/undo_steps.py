@@ -102,6 +102,8 @@ def _next(
         child: dict[str, Any] = {"child": first.child}
         done = None if first.child else _event(builder, first.version, first.index)
         by = child if done is None else _done_by(done)
+        doubt = undo_doubts.why(done)
+        way = undo_doubts.way_of(builder.program, done, _entry(builder, first.version).at) if doubt else {}
         return ev.UndoStepBegan(
             node=name,
             iteration=iteration,
@@ -111,7 +113,8 @@ def _next(
             index=first.index,
             **by,
             again=not first.child or bool(first.code),
-            doubt=undo_doubts.why(done),
+            doubt=doubt,
+            **way,
         )
     version, below = state.undo.head, state.undo.below
     if version <= work.back_to:
@@ -139,8 +142,11 @@ def _next(
         slot = slot_of(event.node, event.iteration, event.item)
         if not left and version <= state.undo.redone.get(slot, -1):
             return ev.UndoPassed(item=event.item, **by, **place, redone=True)
-        item = undo_item(event.item, version if left else 0)
-        return ev.UndoStepBegan(item=item, at=builder.now, **by, **place, doubt=doubt)
+        item, way = (
+            undo_item(event.item, version if left else 0),
+            undo_doubts.way_of(builder.program, event, entry.at),
+        )
+        return ev.UndoStepBegan(item=item, at=builder.now, **by, **place, doubt=doubt, **way)
     if getattr(event, "lasting", False) or not _can_undo(builder, event):
         node = builder.program.nodes.get(event.node)
         stands = node is not None and node.undoes
@@ -174,14 +180,14 @@ def _event(builder: DecisionBuilder, version: int, index: int) -> Any:
 def _schedule(builder: DecisionBuilder, slot: str) -> None:
     """A step that undoes another: it runs now, waits for its next attempt, or for a person. Raises `LackingError`."""
     state = builder.state
-    if slot not in builder.running and _work(builder).steps[slot].doubt:
+    if slot in builder.running:
+        return
+    if _work(builder).steps[slot].doubt:
         undo_doubts.ask(builder, _at(builder, slot))
         return
     known = len(builder.record)
-    if slot in builder.running:
-        return
-    if slot in state.held and builder.now < (until := state.held[slot].until):
-        builder.again_at(until)  # it waits for a circuit breaker, and no attempt is counted
+    if builder.now < (until := _waits_until(state, slot)):
+        builder.again_at(until)
         return
     if slot in state.failing and not may_try_again(builder, _at(builder, slot)):
         undo_doubts.tell(builder, _at(builder, slot), known)
@@ -228,6 +234,13 @@ def _schedule(builder: DecisionBuilder, slot: str) -> None:
     builder.run.append(_run(builder, at, arguments))
 
 
+def _waits_until(state: State, slot: str) -> int:
+    """Until when it is not called: while a circuit breaker is open, which counts no attempt, or a call that it takes back may be under way."""
+    work, held = state.undo.work, state.held.get(slot)
+    not_before = 0 if work is None else work.steps[slot].not_before
+    return not_before if held is None else max(held.until, not_before)
+
+
 def _at(builder: DecisionBuilder, slot: str) -> Activation:
     return activation(builder.program, builder.state, slot)
 
@@ -258,10 +271,13 @@ def _arguments(
     builder: DecisionBuilder, slot: str, found: Undo, event: Any, step: UndoStep
 ) -> dict[str, Any]:
     """An argument that is an expression for what may be missing is left out where it is. Raises `ExpressionError`, `LackingError`."""
-    if step.given is None:
-        values = {"output": event.output if event.full is None else event.full}
-    else:
-        values = {"output": step.given}
+    values: dict[str, ev.Value] = {}
+    if step.given is not None:
+        values["output"] = step.given
+    elif not step.way:
+        values["output"] = event.output if event.full is None else event.full
+    if event.key:
+        values["key"] = ev.Value(v=event.key)
     if event.kept is not None:
         values["input"] = event.kept
     context = replace(builder.context(slot), undone=values)

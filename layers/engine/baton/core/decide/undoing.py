@@ -205,11 +205,11 @@ def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
         elif (
             failing is None
             or is_left(state, slot, at.node, failing)
-            or not may_have_acted(at.node, failing.failure)
+            or not (failing.acted or may_have_acted(at.node, failing.failure))
         ):
             failure = _CUT_OFF
         else:
-            failure = failing.failure
+            failure = replace(failing.failure, doubt=failing.failure.doubt or failing.acted)
         failed = ev.StepFailed(
             node=at.node.name,
             iteration=at.iteration,
@@ -223,7 +223,8 @@ def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
             schema_hash=at.node.schema_hash,
             is_result=program.keeps_failure(slot),
         )
-        yield in_doubt(program, builder.state, at.node, failed, kept_of(builder, at, failed.tool))
+        key = "" if failing is None else failing.key
+        yield in_doubt(program, builder.state, at.node, failed, kept_of(builder, at, failed.tool), key)
 
 
 def kept_of(builder: DecisionBuilder, at: Activation, tool: str) -> ev.Value | None:

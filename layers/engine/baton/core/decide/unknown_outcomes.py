@@ -39,8 +39,8 @@ def may_stand(program: Program, state: State, slot: str, running: Collection[str
     node, failing = program.node_at(state, slot), state.failing.get(slot)
     if not node.undo:
         return False
-    # One that waits for its next attempt, or for an answer, has acted if its last one has.
-    if failing is not None and may_have_acted(node, failing.failure):
+    # One that waits for its next attempt, or for an answer, has acted if one of those before has.
+    if failing is not None and (failing.acted or may_have_acted(node, failing.failure)):
         return not is_left(state, slot, node, failing) or slot in running or _is_begun(program, state, slot)
     return slot in running or is_elsewhere(state, slot) or _is_begun(program, state, slot)
 
@@ -68,6 +68,20 @@ def may_have_acted(node: Node, failure: ev.Failure) -> bool:
     """Whether a step that has failed with this may have done something that is undone."""
     return bool(node.undo) and (
         failure.doubt or failure.code == UNKNOWN_OUTCOME or unanswered(node, failure).doubt
+    )
+
+
+def has_acted_before(node: Node, state: State, slot: str) -> bool:
+    """Whether an attempt before this one may have done something that is undone: what this one fails with says nothing of that."""
+    if not node.undo or node.effect in {PURE, ONCE}:
+        return False  # what may happen only once has its claim
+    if slot in state.recovery.possibly_running:
+        return True
+    failing = state.failing.get(slot)
+    return (
+        failing is not None
+        and (failing.acted or may_have_acted(node, failing.failure))
+        and not is_left(state, slot, node, failing)
     )
 
 

@@ -11,6 +11,8 @@ from typing import Any
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions.spelling import hinted, nearest
 
+KEY = "step_key"
+"""The parameter that gets the idempotency key of the call that is undone, unless that has a field or an argument of this name."""
 WHOLE = ("output", "input")
 """Parameters that get all that the tool has given, or got, unless that has a field of this name."""
 
@@ -61,6 +63,8 @@ def _source(name: str, acting: ToolSpec, *, is_needed: bool) -> str | None:
         return f"step.input.{name}" if name in _required(acting.parameters) else f"step.input.{name}?"
     if name in WHOLE:
         return f"step.{name}"
+    if name == KEY:
+        return "step.key"
     return f"step.output.{name}" if is_open and is_needed else None
 
 

@@ -26,7 +26,7 @@ EVENT = "event"
 """A root besides, for the rules of a document for events from outside alone: the event."""
 SAGA_FIELDS = ("id", "user", "tenant", "workflow")
 JOIN_FIELDS = ("outputs", "arrived", "errors", "batch")
-STEP_FIELDS = ("input", "output")
+STEP_FIELDS = ("input", "output", "key")
 SCHEDULE_FIELDS = ("time", "name")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -50,7 +50,7 @@ def leaves_doubt(code: str, class_: str = "", happened: bool | None = None) -> b
 
 
 def says_nothing(code: str, class_: str, status: int, *, doubt: bool, refused: bool) -> bool:
-    """Whether a call that has failed had no answer, or one that says nothing: whatever it was to do may have happened. `refused`: its tool says that it has not."""
+    """Whether a call that has failed had no answer, or one that says nothing: whatever it was to do may have happened. `refused`: it is known that it has not."""
     if refused:
         return False
     return doubt or code == "timeout" or status >= 500 or leaves_doubt(code, class_)

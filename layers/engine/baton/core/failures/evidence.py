@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from baton.core.failures.classes import Verdict, classify
-from baton.core.failures.names import EXCEPTIONS
+from baton.core.failures.names import EXCEPTIONS, SENT, UNSENT
 
 MOST_CAUSES = 8
 # Where a status and a service's own code are found: on the error, or on the response that it carries.
@@ -21,12 +21,13 @@ _CODE = ("code", "type", "sqlstate", "pgcode", "sqlite_errorname")
 
 
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Arguments of `classify`; `retry_after` is the header's text."""
+    """Arguments of `classify`; `retry_after` is the header's text. `unsent`: no connection came about, so that nothing was sent."""
 
     services: tuple[str, ...] = ()
     status: int = 0
     exceptions: tuple[str, ...] = ()
     retry_after: str = ""
+    unsent: bool = False
 
     def verdict(self, code: str = "", kind: str = "") -> Verdict:
         """The code and class of the failure."""
@@ -48,7 +49,14 @@ def evidence_of(error: BaseException) -> Evidence:
         retry_after = retry_after or _retry_after(one)
         if status or services or any(name in EXCEPTIONS for name in own):
             break
-    return Evidence(tuple(services), status, tuple(names), retry_after)
+    return Evidence(tuple(services), status, tuple(names), retry_after, _is_unsent(error))
+
+
+def _is_unsent(error: BaseException) -> bool:
+    """Whether an exception, or what has caused it, says that no connection came about, and none of them that one did."""
+    names = [set(map(_name, type(one).__mro__)) for one in _chain(error)]
+    is_sent = any(not own.isdisjoint(SENT) for own in names) or any(map(_status, _chain(error)))
+    return not is_sent and any(not own.isdisjoint(UNSENT) for own in names)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -88,6 +88,33 @@ EXCEPTIONS: Mapping[str, str] = _each(
     navigation_timeout="selenium.common.exceptions.TimeoutException",
 )
 
+# Raised before anything was sent: no connection came about. As above, and so are those that are derived from them.
+UNSENT = frozenset(
+    _each(
+        unsent="""
+        ConnectionRefusedError socket.gaierror ssl.SSLCertVerificationError
+        httpx.ConnectError httpx.ConnectTimeout httpx.PoolTimeout httpx.UnsupportedProtocol httpx.InvalidURL
+        httpcore.ConnectError httpcore.ConnectTimeout httpcore.PoolTimeout httpcore.UnsupportedProtocol
+        requests.exceptions.ConnectTimeout urllib3.exceptions.NewConnectionError urllib3.exceptions.ConnectTimeoutError
+        aiohttp.client_exceptions.ClientConnectorError aiohttp.client_exceptions.ConnectionTimeoutError
+        aiohttp.client_exceptions.InvalidURL botocore.exceptions.EndpointConnectionError
+        botocore.exceptions.ConnectTimeoutError paramiko.ssh_exception.NoValidConnectionsError"""
+    )
+)
+# Raised when something may have been sent. Where one of these is among the causes, nothing is known of what was.
+SENT = frozenset(
+    _each(
+        sent="""
+        ConnectionResetError ConnectionAbortedError BrokenPipeError
+        httpx.ReadTimeout httpx.WriteTimeout httpx.ReadError httpx.WriteError httpx.RemoteProtocolError
+        httpcore.ReadTimeout httpcore.WriteTimeout httpcore.ReadError httpcore.WriteError httpcore.RemoteProtocolError
+        requests.exceptions.ReadTimeout urllib3.exceptions.ReadTimeoutError urllib3.exceptions.ProtocolError
+        aiohttp.client_exceptions.ServerDisconnectedError aiohttp.client_exceptions.ClientPayloadError
+        aiohttp.client_exceptions.SocketTimeoutError botocore.exceptions.ReadTimeoutError
+        botocore.exceptions.ConnectionClosedError http.client.RemoteDisconnected http.client.IncompleteRead"""
+    )
+)
+
 # What a service itself says in its answer: AWS, model providers, SQLSTATE, names of the operating system's errors.
 SERVICES: Mapping[str, str] = _each(
     rate_limited="""

@@ -239,11 +239,15 @@ class Node(_Part, frozen=True, kw_only=True):
 class Undo(_Part, frozen=True, kw_only=True):
     """What takes back what a step has done: `step`, whose arguments may name the input and the output of the step that is undone.
 
-    `keeps`: the arguments of that step that are named there; None: all of them.
+    `keeps`: the arguments of that step that are named there; None: all of them. `in_doubt`: `call` where it may be called although it is not
+    known whether that step has happened; empty: a person is asked. `keyed`: it gets the
+    idempotency key of that step.
     """
 
     step: Node
     keeps: tuple[str, ...] | None = ()
+    in_doubt: str = ""
+    keyed: bool = False
 
     def needed(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """What of the arguments of the step that is undone has to be kept for it."""

@@ -13,7 +13,7 @@ from baton.core.models.usage import Usage
 
 
 class AttemptFailed(About, frozen=True, tag="attempt_failed", omit_defaults=True, kw_only=True):
-    """An attempt failed that is not the step's last word: what is done about it follows in the same entry. `kept`: the arguments that what undoes it needs, where it may have happened all the same."""
+    """An attempt failed that is not the step's last word: what is done about it follows in the same entry. `kept`: the arguments that what undoes it needs, where it may have happened all the same; `key`: its idempotency key, where that is needed, too. `acted`: an attempt before it may have acted, which it says nothing of; both are of that one then."""
 
     attempt: int
     failure: Failure
@@ -28,6 +28,8 @@ class AttemptFailed(About, frozen=True, tag="attempt_failed", omit_defaults=True
     usage: tuple[Usage, ...] = ()
     assumed: int = 0
     kept: Value | None = None
+    key: str = ""
+    acted: bool = False
 
 
 class StrategyChosen(About, frozen=True, tag="strategy_chosen", omit_defaults=True, kw_only=True):

@@ -99,7 +99,7 @@ class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=Tr
 
     It has what any event has that ends the run of a tool. `heartbeat_ms` 0: no sign of life is expected; `skew_ms`: silence is
     judged so much later, because clocks differ. `response`: a provider of models has it; the cost is then what is held, and
-    `assumed`. `usage`: what models have read and written before it was handed over.
+    `assumed`. `usage`: what models have read and written before it was handed over. `key`: as `StepSucceeded`.
     """
 
     awaits = ELSEWHERE
@@ -119,9 +119,11 @@ class CallbackOpened(Opens, frozen=True, tag="callback_opened", omit_defaults=Tr
     assumed: int = 0
     response: Response | None = None
     usage: tuple[Usage, ...] = ()
+    key: str = ""
 
     def work(self) -> Open:
         return Callback(
+            key=self.key,
             id=self.callback,
             response=self.response,
             since=self.ended_at,

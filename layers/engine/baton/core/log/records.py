@@ -95,7 +95,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a step or a saga failed: a code for programs, a message for people, the node if there is one.
 
     Of an attempt of a tool also the class, the HTTP status if there was one, which tool and attempt it was, and when.
-    `doubt`: it may have happened all the same; `refused`: the tool itself says that it has not; `claim` is the owner of the claim that it is about. `errors`:
+    `doubt`: it may have happened all the same; `refused`: the tool itself says that it has not; `unsent`: this very call was not sent; `claim` is the owner of the claim that it is about. `errors`:
     the first of the failures that a join has failed for, or that of a child. `handled`: on an edge, the nodes at which `catch` goes on from
     this failure; the edge is lost by it, and not failed. `batch`: of a map that has failed, what became of each item. `answer`: of a poll that
     has given up, the last one it got as JSON, or the beginning of it.
@@ -116,13 +116,15 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     answer: str = ""
     batch: Value | None = None
     refused: bool = False
+    unsent: bool = False
 
     @property
     def says_nothing(self) -> bool:
         """Whether the call that has failed had no answer, or one that says nothing: whatever it was to do may have happened."""
         from baton.core.failures.doubts import says_nothing  # few calls fail
 
-        return says_nothing(self.code, self.kind, self.status, doubt=self.doubt, refused=self.refused)
+        refused = self.refused or self.unsent
+        return says_nothing(self.code, self.kind, self.status, doubt=self.doubt, refused=refused)
 
     def of_an_item(self) -> dict[str, Any]:
         """As JSON, for the result of a batch; of a child with what that has failed with."""

@@ -124,7 +124,8 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     `decided`: the owner of the claim of which a person has said what became of it; `given`: what has come of it.
     `handovers`: how often what was handed over elsewhere has ended without success. `correction`: what was wrong about the last
     answer of a model that was refused. `kept`: what would undo the last attempt needs of its arguments. `began`: when the
-    first attempt of an inverse began, later by the time that it was held back.
+    first attempt of an inverse began, later by the time that it was held back. `acted`: an attempt before the last may have acted, and
+    nothing has said what came of it. `key`: as `kept`, of the last attempt that may have acted.
     """
 
     attempts: int
@@ -147,6 +148,8 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     began: int = 0
     builds: tuple[str, ...] = ()
     incident: str = ""
+    acted: bool = False
+    key: str = ""
 
 
 class Held(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

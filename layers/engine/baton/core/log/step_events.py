@@ -11,7 +11,7 @@ from baton.core.models.usage import Usage
 
 
 class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True, kw_only=True):
-    """A tool answered. `recorded`: what may happen only once had happened before, and this is what came of it. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars. `blocked_ms`, likewise: how long it held the event loop, if that was too long. `callback`, likewise: the one with which the attempt ended; `usage`: what models have read and written for it. `assumed`, likewise: how much of the cost is the most that requests to models can have cost whose answers never came. `digest` names the call, where a model may plan an equal one. `prior`, of one that an undoing comes to: the version of the entry that it comes to then; `lasting`: nothing undoes it; `kept`: the arguments that what undoes it needs."""
+    """A tool answered. `recorded`: what may happen only once had happened before, and this is what came of it. `cost`, here and wherever an attempt ends: what the tool said it spent, in micro-dollars. `blocked_ms`, likewise: how long it held the event loop, if that was too long. `callback`, likewise: the one with which the attempt ended; `usage`: what models have read and written for it. `assumed`, likewise: how much of the cost is the most that requests to models can have cost whose answers never came. `digest` names the call, where a model may plan an equal one. `prior`, of one that an undoing comes to: the version of the entry that it comes to then; `lasting`: nothing undoes it; `kept`: the arguments that what undoes it needs; `key`, likewise: its idempotency key."""
 
     attempt: int
     started_at: int
@@ -29,6 +29,7 @@ class StepSucceeded(Gives, frozen=True, tag="step_succeeded", omit_defaults=True
     prior: int | None = None
     lasting: bool = False
     kept: Value | None = None
+    key: str = ""
 
 
 class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw_only=True):
@@ -36,7 +37,7 @@ class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw
 
     With tokens to emit, a join tolerates it and the tokens carry it there; without, the saga fails with it. `by`: the key of
     the signal that brought the failure. `is_result`: of a call that a model has asked for, which is told of it; the saga goes on. `stays`: the rules for
-    the failure let the saga end without undoing what it has done. `prior` and `kept` are as those of a step that has succeeded: it may have
+    the failure let the saga end without undoing what it has done. `prior`, `kept` and `key` are as those of a step that has succeeded: it may have
     happened, and an undoing comes to it, too.
     """
 
@@ -58,6 +59,7 @@ class StepFailed(Settles, frozen=True, tag="step_failed", omit_defaults=True, kw
     stays: bool = False
     prior: int | None = None
     kept: Value | None = None
+    key: str = ""
 
 
 class StepInterrupted(About, frozen=True, tag="step_interrupted", omit_defaults=True, kw_only=True):

@@ -27,7 +27,8 @@ class UndoStepBegan(About, frozen=True, tag="undo_step_began", omit_defaults=Tru
     """A step is undone: what `tool` or `child` has done by event `index` of entry `version`. Then comes entry `next`.
 
     Of that entry, only the events before `below` are left; -1: all. `again`: its undoing had failed before. `doubt`: why it is not known
-    whether it has happened; a person is asked first. `stopped`: the child was stopped before its end, so it may have done nothing.
+    whether it has happened; a person is asked first, or (`way`) what undoes it is called in any case, not before `not_before`. `stopped`: the
+    child was stopped before its end, so it may have done nothing.
     """
 
     at: int
@@ -40,6 +41,8 @@ class UndoStepBegan(About, frozen=True, tag="undo_step_began", omit_defaults=Tru
     again: bool = False
     doubt: str = ""
     stopped: bool = False
+    way: str = ""
+    not_before: int = 0
 
 
 class ChildUndone(About, frozen=True, tag="child_undone", omit_defaults=True, kw_only=True):
@@ -85,7 +88,7 @@ class StepStopped(About, frozen=True, tag="step_stopped", omit_defaults=True, kw
     `child` was: it is asked to stop, and what it has done stays until it is undone. Or the step goes on with
     the tool `instead`, after a failure that does not say whether `tool` has done it.
 
-    `prior` and `kept` are as those of a step that has succeeded: an undoing comes to it, and asks a person, or has the child undo what it has
+    `prior`, `kept` and `key` are as those of a step that has succeeded: an undoing comes to it, and asks a person, or has the child undo what it has
     done. Without `prior`, nothing undoes it.
     """
 
@@ -97,6 +100,7 @@ class StepStopped(About, frozen=True, tag="step_stopped", omit_defaults=True, kw
     kept: Value | None = None
     child: str = ""
     instead: str = ""
+    key: str = ""
 
     @property
     def leads_on(self) -> bool:

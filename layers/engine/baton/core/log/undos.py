@@ -10,6 +10,8 @@ import msgspec
 
 from baton.core.log.records import Value
 
+CALL, ASK = "call", "ask"
+"""What is done about a step in doubt when an undoing comes to it: what undoes it is called in any case, or a person is asked."""
 UNDO = "undo"
 """The item of a node whose work is undone; of an item, `undo-ITEM`."""
 NAMED = 20
@@ -81,7 +83,8 @@ class Undone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class UndoStep(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A step that is being undone: its place in the log, the tool that has done it, or the child saga that has. `again`: it had failed before.
 
-    `doubt`: a person is asked whether it has happened; `given`: the output that the person has named. `stopped`: a child that was stopped before
+    `doubt`: a person is asked whether it has happened; `given`: the output that the person has named. `way`: what is done in
+    place of the question, and `not_before` when. `stopped`: a child that was stopped before
     its end.
     """
 
@@ -93,6 +96,8 @@ class UndoStep(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     doubt: bool = False
     given: Value | None = None
     stopped: bool = False
+    way: str = ""
+    not_before: int = 0
 
 
 class Undoing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

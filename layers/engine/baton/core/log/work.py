@@ -61,7 +61,7 @@ class Callback(Work, frozen=True, omit_defaults=True, kw_only=True, tag="callbac
     """For work elsewhere, which a tool has handed over with a token. `heartbeat_ms` 0: no sign of life is expected.
 
     `heard_at`: the last sign of life, at first the time when it was handed over. `skew_ms`: how far apart the clocks may be of
-    those who write and judge it. `response`: a provider of models has it, and is asked how it is; a callback only says that it is over.
+    those who write and judge it. `response`: a provider of models has it, and is asked how it is; a callback only says that it is over. `key`: that of the call, where what undoes it needs it.
     """
 
     id: str
@@ -71,6 +71,7 @@ class Callback(Work, frozen=True, omit_defaults=True, kw_only=True, tag="callbac
     heard_at: int = 0
     skew_ms: int = 0
     response: Response | None = None
+    key: str = ""
 
     @property
     def heartbeat_by(self) -> int | None:

@@ -136,6 +136,7 @@ class _AttemptCalls:
                 status=error.status,
                 retry_after=error.retry_after,
                 happened=False,
+                unsent=True,
             ) from error
         if not isinstance(result, dict):
             return arguments

@@ -56,7 +56,7 @@ class AttemptInput(msgspec.Struct, eq=False):
     `callback` and its `token`: where the tool only hands its work over.
     `response`: what it has handed over to a provider of models;
     `work`: what it has handed over and now looks at. `may_ask`: a person may have to approve a call of it. `given`: the
-    arguments that the tool got, where they are not the step's; `done_by`: see `Outcome`.
+    arguments that the tool got, where they are not the step's; `key`: that of the call; `done_by`: see `Outcome`.
     """
 
     state: State
@@ -74,6 +74,7 @@ class AttemptInput(msgspec.Struct, eq=False):
     work: Callback | None = None
     usage: list[Usage] = []
     given: dict[str, Any] = {}
+    key: str = ""
     done_by: str = ""
 
 

@@ -226,7 +226,12 @@ class Catalog:
             except CorruptLog as error:
                 raise MissingGraph(f"its graph cannot be had: {error}") from error
             program = self._programs[key] = program_of(
-                data, self._limits.saga_hops, self._limits.clock_skew_ms, inner, self._limits.build
+                data,
+                self._limits.saga_hops,
+                self._limits.clock_skew_ms,
+                inner,
+                self._limits.step_timeout_ms,
+                self._limits.build,
             )
             if len(self._programs) > PROGRAMS_KEPT:
                 self._programs.popitem(last=False)
@@ -239,7 +244,15 @@ def _inner(definition: Definition, graph: str) -> Definition:
     return replace(definition, name=name, graph=inner_graph(definition.graph, graph))
 
 
-def program_of(data: bytes, most_hops: int, skew_ms: int, inner: str = "", build: str = "") -> Program:
+def program_of(
+    data: bytes,
+    most_hops: int,
+    skew_ms: int,
+    inner: str = "",
+    timeout_ms: int = Limits().step_timeout_ms,
+    build: str = "",
+) -> Program:
     """The program of a graph's bytes, or of the named graph in it."""
     graph = decode_graph(data, KINDS)
-    return Program(graph.graphs[inner] if inner else graph, KINDS, most_hops, skew_ms, graph.graphs, build)
+    whole = graph.graphs[inner] if inner else graph
+    return Program(whole, KINDS, most_hops, skew_ms, graph.graphs, build, timeout_ms)

@@ -55,6 +55,7 @@ class OfClaim(StepFailure):
             status=failure.status,
             retry_after=failure.retry_after,
             happened=failure.happened,
+            unsent=failure.unsent,
         )
         self.claim = claim
 

@@ -33,7 +33,7 @@ from baton.runtime.attempts.approvals import Approved, Unapproved, check, check_
 from baton.runtime.attempts.attempt import carry_out, look, prepared, tool_called, work
 from baton.runtime.attempts.attempt_input import AttemptInput, Bill, Doubt, over
 from baton.runtime.attempts.paying import Paying, foreseen, has_no_limits
-from baton.runtime.attempts.undo_inputs import kept_of
+from baton.runtime.attempts.undo_inputs import needed
 from baton.runtime.attempts.values import Values
 from baton.runtime.invocation.alarm import Alarm
 from baton.runtime.invocation.context import InvocationContext
@@ -242,7 +242,7 @@ class Steps:
             retry_after_ms=retry_after_ms,
             usage=tuple(one.usage),
             digest=step.digest if output is not None else "",
-            kept=await kept_of(self._values, one, failure) if step.node.undo else None,
+            **(await needed(self._values, one, failure) if step.node.undo else {}),
             done_by=one.done_by,
             notices=await self._ledger.settle(one.state, step, cost),
         )
@@ -260,6 +260,7 @@ class Steps:
             failure = Failure("timeout", text, node, doubt=one.doubt.is_open)
             return None, failure, None, ()
         except StepFailure as error:
+            is_undone = one.step.undoes or bool(one.step.node.undo)
             # What a tool says may quote what it was told by others, keys and passwords among it.
             failure = Failure(
                 error.code,
@@ -269,7 +270,8 @@ class Steps:
                 status=error.status,
                 doubt=one.doubt.after(error),
                 claim=error.claim if isinstance(error, OfClaim) else "",
-                refused=error.happened is False and (one.step.undoes or bool(one.step.node.undo)),
+                refused=error.happened is False and not error.unsent and is_undone,
+                unsent=error.unsent and is_undone,
             )
             return None, failure, parse_retry_after(error.retry_after, self._clock.now()), ()
         if output is not None:
@@ -378,7 +380,7 @@ class Steps:
         """What the tool may know. Raises `StepFailure` when its idempotency key cannot be made."""
         state, step, spec = one.state, one.step, one.spec
         tool = tool_called(step)
-        key = key_for(state, step, spec, tool)
+        key = one.key = key_for(state, step, spec, tool)
         return StepContext(
             saga=state.origin.saga,
             tenant=state.origin.tenant,

@@ -164,6 +164,7 @@ def _failure(
         "status": failure.status,
         "retry_after": failure.retry_after[: wire.MAX_TEXT],
         "happened": failure.happened,
+        "unsent": failure.unsent,
         "traceback": traceback[-wire.MAX_TEXT :],
         "evidence": msgspec.to_builtins(evidence or Evidence()),
     }

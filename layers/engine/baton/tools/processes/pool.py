@@ -371,7 +371,7 @@ def _result_of(end: wire.Frame, tool: str, context: StepContext) -> Any:
         if told["traceback"]:
             report(told["traceback"], tool, context)
         cause = RaisedElsewhere(msgspec.convert(told["evidence"], Evidence))
-        more = {name: told[name] for name in ("kind", "status", "retry_after", "happened")}
+        more = {name: told[name] for name in ("kind", "status", "retry_after", "happened", "unsent")}
         raise StepFailure(told["code"], told["message"], **more) from cause
     context.rows.extend(Row(*row) for row in told["rows"])
     return told["value"]

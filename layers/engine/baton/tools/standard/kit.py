@@ -84,7 +84,7 @@ def left_ms(services: Services, context: StepContext, longest: int | None = None
     """How long an exchange may take: to the end of the step, or less. Raises `StepFailure` when there is no time left."""
     left = context.deadline_ms - services.clock.now() - EARLIER_MS
     if left <= 0:
-        raise StepFailure("timeout", "there was no time left to ask")
+        raise StepFailure("timeout", "there was no time left to ask", unsent=True)
     return left if longest is None else min(left, longest)
 
 

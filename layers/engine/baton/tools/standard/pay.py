@@ -135,7 +135,10 @@ class _Desk:
     async def pay(self, wanted: dict[str, Any]) -> Payment:
         """Raises `StepFailure`; `business_rule` for a payment that was refused, and whose reservation is released."""
         # First what there is: a service may well repeat its first answer to a key, however long ago that was true.
-        known = await self._known(self._key)
+        try:
+            known = await self._known(self._key)
+        except StepFailure as error:
+            raise _unasked(error) from error
         if any(one.status == REFUNDED for one in known):
             raise StepFailure(
                 "business_rule", f"{self._host}: this payment was made and refunded", happened=False
@@ -210,6 +213,7 @@ class _Desk:
         try:
             done = await self._reservation(f"{path}/execute", f"{self._key}-execute-{number}", "execute", {})
         except StepFailure as error:
+            # What was not sent has moved nothing, but the reservation stands.
             if not 400 <= error.status < 500 or error.status in _LATER:
                 raise _in_doubt(error) from error
             why, status = error.message, error.status
@@ -288,6 +292,18 @@ def _in_doubt(error: StepFailure, what: str = "") -> StepFailure:
         status=error.status,
         retry_after=error.retry_after,
         happened=True,
+    )
+
+
+def _unasked(error: StepFailure) -> StepFailure:
+    """This call has only looked: nothing was sent by it that could move money. Of calls before it that says nothing."""
+    return StepFailure(
+        error.code,
+        error.message,
+        kind=error.kind,
+        status=error.status,
+        retry_after=error.retry_after,
+        unsent=True,
     )
 
 

@@ -14,13 +14,14 @@ from msgspec.structs import replace
 from baton.core.documents.parts.compensate import NONE, CompensateModel
 from baton.core.effects.approvals import Approval
 from baton.core.effects.inverses import arguments_of, misfit_of_inverse
-from baton.core.effects.toolspec import ToolSpec
-from baton.core.expressions import expressions_in
+from baton.core.effects.toolspec import IDEMPOTENT, ToolSpec
+from baton.core.expressions import Path, expressions_in
 from baton.core.expressions.durations import lasting
 from baton.core.failures.policy import ANY, FAIL, Change
 from baton.core.failures.retry import RetryChange
 from baton.core.graph.graph import Node, Undo
 from baton.core.limits import LONGEST_INVOCATION_MS
+from baton.core.log.undos import CALL
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -52,6 +53,14 @@ def undo_problems(
     inverse = compiler.tools.get(model.tool or spec.undo)
     if inverse is None:
         return  # its author is told when the tools are loaded
+    if model.in_doubt == CALL and (
+        "step.output" in str(model.with_ if model.with_ is not None else arguments_of(inverse, spec))
+    ):
+        yield Problem(
+            f"{place}/in_doubt",
+            f"`{inverse.name}` needs what the step has given, and of a step in doubt that is not known",
+            "write `in_doubt: ask`, or arguments that name `step.input` and `step.key` alone",
+        )
     if model.with_ is not None:
         yield from compiler.fits(f"{place}/with", model.with_, inverse)
     elif why := misfit_of_inverse(inverse, spec):
@@ -121,7 +130,24 @@ def undo_of(
         approval=asks,
         timed=bool(inverse.key.window_ms),
     )
-    return Undo(step=step, keeps=_kept(given))
+    read = [
+        path.steps[0]
+        for _, path in expressions_in(dict(given))
+        if isinstance(path, Path) and path.root == "step"
+    ]
+    return Undo(
+        step=step, keeps=_kept(given), in_doubt=_in_doubt(acting, inverse, model, read), keyed="key" in read
+    )
+
+
+def _in_doubt(acting: ToolSpec, inverse: ToolSpec, model: CompensateModel | None, read: list[Any]) -> str:
+    """`call` where the inverse is called although it is not known whether there is something to undo."""
+    if model is not None and model.in_doubt is not None:
+        return CALL if model.in_doubt == CALL else ""
+    is_harmless = all(
+        one.effect == IDEMPOTENT and not one.cost and not one.may_ask for one in (acting, inverse)
+    )
+    return CALL if is_harmless and "key" in read and "output" not in read else ""
 
 
 def _kept(given: Mapping[str, Any]) -> tuple[str, ...] | None:

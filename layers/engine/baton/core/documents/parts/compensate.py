@@ -5,7 +5,7 @@ What it becomes in a graph is in nodes/undone.py.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -27,7 +27,7 @@ class CompensateModel(Model):
     with_: Annotated[dict[str, Value] | None, Given] = Field(
         default=None,
         alias="with",
-        description="Its arguments, in which `${step.input}` and `${step.output}` are what the node got and gave. Without it, each "
+        description="Its arguments, in which `${step.input}` and `${step.output}` are what the node got and gave, and `${step.key}` its idempotency key. Without it, each "
         "parameter gets the field of the same name of the output, else of the input.",
     )
     retry: Retry = Field(
@@ -36,6 +36,11 @@ class CompensateModel(Model):
     )
     timeout: Annotated[Duration | None, Given] = Field(
         default=None, description="The longest time for one attempt."
+    )
+    in_doubt: Annotated[Literal["call", "ask"] | None, Given] = Field(
+        default=None,
+        description="What is done where it is not known whether the node has acted: `call` it in any case, or `ask` a person. Without it, "
+        "it is called where that [does no harm](failures.md#undoing).",
     )
 
     @model_validator(mode="after")

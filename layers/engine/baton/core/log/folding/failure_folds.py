@@ -74,6 +74,8 @@ def attempt_failed(state: State, e: ev.AttemptFailed) -> State:
         began=_began(before, e) if is_undo(slot) else 0,
         builds=() if before is None else before.builds,
         incident="" if before is None else before.incident,
+        acted=e.acted,
+        key=e.key,
     )
     return replace(
         with_models(pay(state, slot, e.cost), slot, e.usage, e.assumed),
@@ -167,6 +169,7 @@ def question_closed(state: State, e: ev.QuestionClosed) -> State:
         began=0,
         builds=(),
         incident="",
+        acted=failing.acted and not is_doubt,
     )
     if not e.by and e.action != EXPIRED:
         state = _closed_by_itself(state, e)

@@ -75,6 +75,8 @@ def _left(state: State, slot: str, e: ev.StepStopped) -> State:
     undo = state.undo
     if len(undo.ways) < NAMED:
         undo = replace(undo, ways=(*undo.ways, (slot, e.tool)))
+    if (failing := state.failing.get(slot)) is not None and failing.acted:
+        state = replace(state, failing={**state.failing, slot: replace(failing, acted=False)})
     if e.prior is None:
         return replace(state, undo=_named(undo, (slot,)))
     return replace(state, undo=replace(undo, head=state.version + 1, below=-1, doubts=undo.doubts + 1))
@@ -160,12 +162,14 @@ def undo_step_began(state: State, e: ev.UndoStepBegan) -> State:
         tool=e.tool,
         child=e.child,
         again=e.again,
-        doubt=bool(e.doubt),
+        doubt=bool(e.doubt) and not e.way,
         stopped=e.stopped,
+        way=e.way,
+        not_before=e.not_before,
     )
     steps = {**work.steps, slot: step}
     undo, was = state.undo, slot_of(e.node, e.iteration, undone_item(e.item))
-    if e.doubt:
+    if e.doubt and not e.way:
         state = replace(state, failing={**state.failing, slot: _unknown(e)})
     if e.again or e.index < 0:
         begun = (e.version, e.index, was)

@@ -110,6 +110,8 @@ def _of(source: Source, path: Path, name: str, node: str) -> Schema:
         return Schema(source.model.input, source.model.input)
     if path.root == "join":
         return Schema(_join(source.edges.before.get(node, ())), None)
+    if path.root == "step" and path.steps[0] == "key":
+        return Schema({"type": "string"}, None)
     if path.root == "step" and path.steps[0] == "input":
         taker = source.kinds[node].taker(source, source.nodes[node])
         return _NOTHING if taker is None else Schema(taker.parameters, taker.parameters)
