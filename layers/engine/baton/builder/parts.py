@@ -106,7 +106,9 @@ def _described(made: Collector, path: str, described: Any) -> Any:
     from pydantic import PydanticUserError, TypeAdapter
     from pydantic.errors import PydanticSchemaGenerationError
 
+    from baton.tools.schemas import JsonSchemas
+
     try:
-        return made.value(path, TypeAdapter(described).json_schema())
+        return made.value(path, TypeAdapter(described).json_schema(schema_generator=JsonSchemas))
     except (PydanticUserError, PydanticSchemaGenerationError, NameError) as error:
         return made.replace(path, f"no JSON Schema for {described!r}: {error}")
