@@ -5,7 +5,6 @@ The same wherever the function runs: in the loop, in a thread, or in a helper pr
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Mapping
@@ -14,21 +13,19 @@ from typing import Any
 
 import msgspec
 from pydantic import ValidationError
-from pydantic_core import to_jsonable_python
 
 from baton.core.failures import LONGEST, sanitised
 from baton.core.failures.codes import CODES
 from baton.core.failures.evidence import Evidence, evidence_of
 from baton.ports import StepContext, StepFailure
 from baton.tools.define import Tool
+from baton.tools.unfit import check_keys, check_numbers
 
 TRACEBACK = 20_000
 MOST_OF_A_HEADER = 100
 
 logger = logging.getLogger("baton.tools")
 
-# Made once: `json.dumps` makes an encoder for each call that says how.
-_without_nan = json.JSONEncoder(allow_nan=False, default=str, skipkeys=True).encode
 _encode = msgspec.json.Encoder().encode
 _may_hide_nan = re.compile(rb'null|"-?(?:None|nan|NaN|inf|Inf)').search
 """In JSON a number that is none, or is infinite, is null; as a name it is a word."""
@@ -45,46 +42,35 @@ class RaisedElsewhere(Exception):
 def bind(tool: Tool, arguments: Mapping[str, Any], context: StepContext) -> dict[str, Any]:
     """The function's arguments as the types of its hints. Raises `StepFailure`."""
     try:
-        call = dict(tool.parameters.model_validate(dict(arguments)).__dict__)
+        if tool.reads_json:
+            valid = tool.parameters.model_validate_json(_encode(dict(arguments)))
+        else:
+            valid = tool.parameters.model_validate(dict(arguments))
     except ValidationError as error:
         raise StepFailure("input_invalid", f"`{tool.spec.name}`: {_first(error)}") from error
     except Exception as error:  # a type's own code runs in there
         raise StepFailure("input_invalid", text(f"`{tool.spec.name}`: {error}")) from error
+    call = dict(valid.__dict__)
     if tool.context:
         call[tool.context] = context
     return call
 
 
 def plain(tool: Tool, value: Any) -> Any:
-    """The value as JSON types. What the log would change without a word (NaN) or choke on is refused."""
+    """The value as JSON types. What the log would change without a word (NaN, a key) or choke on is refused."""
     try:
         valid = tool.result.validator.validate_python(value)
-        check_keys(valid)
-        result = tool.result.serializer.to_python(valid, mode="json")
+        result = tool.result.serializer.to_python(valid, mode="json", by_alias=True)
         if _may_hide_nan(_encode(result)):
-            _without_nan(tool.result.dump_python(valid))
+            check_numbers(tool.result.dump_python(valid))
+        if tool.keys_may_meet:
+            check_keys(valid)
     except ValidationError as error:
         message = f"`{tool.spec.name}` returned what its hints do not allow: {_first(error)}"
         raise StepFailure("result_invalid", message) from error
     except Exception as error:  # a type's own code runs in there
         raise not_json(tool.spec.name, error) from error
     return result
-
-
-def check_keys(value: Any, place: str = "") -> None:
-    """Raises `ValueError` for two keys of an object that are one text in JSON, such as `1` and `"1"`: one of them would be lost."""
-    if isinstance(value, dict):
-        if not set(map(type, value)) <= {str}:
-            texts = [next(iter(to_jsonable_python({key: None}))) for key in value]
-            if twice := sorted({one for one in texts if texts.count(one) > 1}):
-                raise ValueError(f"two keys of an object are one text in JSON: `{place}/{twice[0]}`")
-        for key, one in value.items():
-            if isinstance(one, (dict, list, tuple)):
-                check_keys(one, f"{place}/{key}")
-    elif isinstance(value, (list, tuple)):
-        for index, one in enumerate(value):
-            if isinstance(one, (dict, list, tuple)):
-                check_keys(one, f"{place}/{index}")
 
 
 def not_json(tool: str, error: BaseException) -> StepFailure:

@@ -39,7 +39,7 @@ from baton.core.failures.classes import code_of
 from baton.core.failures.codes import CODE_PATTERN
 from baton.ports import StepContext, StepFailure
 from baton.tools.abilities import NAME, Abilities
-from baton.tools.schemas import JsonSchemas
+from baton.tools.schemas import JsonSchemas, parts_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 _is_code = re.compile(CODE_PATTERN).fullmatch
@@ -51,7 +51,11 @@ class ToolError(Exception):
 
 @dataclass(frozen=True)
 class Tool:
-    """A function with what pydantic made of its hints. `context` is the parameter that gets `Context`; `raises` has the codes of errors."""
+    """A function with what pydantic made of its hints. `context` is the parameter that gets `Context`.
+
+    reads_json: a type in its hints takes JSON in another way than Python's values (strict, `bytes` as base64).
+    keys_may_meet: two keys of an object in its result can be the same text in JSON. raises: the codes of errors.
+    """
 
     spec: ToolSpec
     function: Callable[..., Any]
@@ -60,6 +64,8 @@ class Tool:
     context: str
     is_async: bool
     raises: Mapping[type[BaseException], str] = field(default_factory=dict)
+    reads_json: bool = False
+    keys_may_meet: bool = True
 
     @property
     def needs_process(self) -> bool:
@@ -289,7 +295,16 @@ def _make(
         **able,
     )
     is_async = inspect.iscoroutinefunction(function)
-    return Tool(spec, function, shape.parameters, shape.result, context, is_async)
+    return Tool(
+        spec=spec,
+        function=function,
+        parameters=shape.parameters,
+        result=shape.result,
+        context=context,
+        is_async=is_async,
+        reads_json=shape.reads_json,
+        keys_may_meet=shape.keys_may_meet,
+    )
 
 
 @dataclass(frozen=True)
@@ -302,6 +317,8 @@ class _Shape:
     result: TypeAdapter[Any]
     takes: dict[str, Any]
     gives: dict[str, Any]
+    reads_json: bool
+    keys_may_meet: bool
 
     def is_of(self, fields: Mapping[str, tuple[Any, Any]], returns: Any) -> bool:
         """Whether these hints are the same, and the defaults the same objects."""
@@ -327,14 +344,31 @@ def _shape(name: str, fields: Mapping[str, Any], returns: Any) -> _Shape:
         # A parameter may well be called `json` or `copy`; that pydantic's models have more attributes
         # of these names does not matter here.
         warnings.filterwarnings("ignore", "Field name .* shadows an attribute", UserWarning)
-        parameters = create_model(f"{name} parameters", __config__=ConfigDict(extra="forbid"), **fields)
+        config = ConfigDict(extra="forbid", allow_inf_nan=False)
+        parameters = create_model(f"{name} parameters", __config__=config, **fields)
     result = TypeAdapter(returns)
-    takes, gives = (
-        parameters.model_json_schema(schema_generator=JsonSchemas),
-        result.json_schema(mode="serialization", schema_generator=JsonSchemas),
+    takes = parameters.model_json_schema(schema_generator=JsonSchemas)
+    gives = result.json_schema(mode="serialization", schema_generator=JsonSchemas)
+    _SHAPES[name] = _Shape(
+        fields,
+        returns,
+        parameters,
+        result,
+        takes,
+        gives,
+        reads_json=any(map(_reads_json, parts_of(parameters.__pydantic_core_schema__))),
+        keys_may_meet=any(map(_keys_may_meet, parts_of(result.core_schema))),
     )
-    _SHAPES[name] = _Shape(fields, returns, parameters, result, takes, gives)
     return _SHAPES[name]
+
+
+def _reads_json(part: Mapping[str, Any]) -> bool:
+    return part.get("strict") is True or part.get("val_json_bytes", "utf8") != "utf8"
+
+
+def _keys_may_meet(part: Mapping[str, Any]) -> bool:
+    keys = part.get("keys_schema", {}) if part.get("type") == "dict" else None
+    return part.get("type") == "any" or (keys is not None and keys.get("type") != "str")
 
 
 def modules_of(module: str) -> Iterator[ModuleType]:
