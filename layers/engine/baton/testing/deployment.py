@@ -94,11 +94,8 @@ class _Performer(ToolPerformer):
         if not tool.is_async:
             with self._loop.left():
                 return tool.function(**call)
-        self._loop.tools_running += 1
-        try:
+        with self._loop.asking():
             return await tool.function(**call)
-        finally:
-            self._loop.tools_running -= 1
 
 
 class Deployment:

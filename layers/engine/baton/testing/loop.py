@@ -1,6 +1,6 @@
 """Virtual time: an event loop whose clock jumps to the next timer instead of waiting for it.
 
-It waits for real only while a tool waits for something real: a socket, or a thread of an executor. Clock
+It waits for real only while a tool or a model waits for something real: a socket, a process, or a thread (threads.py). Clock
 and randomness over it are the same in every run.
 """
 
@@ -15,10 +15,12 @@ from contextlib import contextmanager
 from typing import Any, TypeVar, TypeVarTuple
 
 from baton.adapters.clock import SystemClock
+from baton.testing.threads import OtherThreads
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 MAX_ROUNDS = 200_000  # of the loop without any time passing; a chain of 10,000 steps takes 30,000
+SLICE_S = 0.01  # of real time, until it is looked again whether anything real is under way
 LAST_S = 60.0  # virtual seconds that what is cancelled at the end has
 
 
@@ -40,15 +42,22 @@ class _Selector(selectors.DefaultSelector):
                 raise RuntimeError("a tool runs in circles: it gives way again and again, and no time passes")
             return self._ready(0)
         self._rounds = 0
-        if self.is_real():
+        left = timeout
+        while self.is_real() and (left is None or left > 0):
             began = self._clock.now()
-            ready = self._ready(timeout)
-            waited = (self._clock.now() - began) / 1_000
-            self.passed += waited if timeout is None or ready else timeout
+            most = SLICE_S if left is None else min(left, SLICE_S)
+            ready = self._ready(most)
+            waited = (self._clock.now() - began) / 1_000 if ready else most
+            self.passed += waited
+            if ready:
+                return ready
+            left = None if left is None else left - waited
+        ready = self._ready(0)  # what a thread has left before it ended
+        if ready:
             return ready
-        if timeout is None:
+        if left is None:
             raise RuntimeError("a tool waits for something that can never happen")
-        self.passed += timeout
+        self.passed += max(0.0, left)
         return self._ready(0)
 
     def _ready(self, timeout: float | None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -61,21 +70,32 @@ class _Selector(selectors.DefaultSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop in virtual time. `tools_running` is kept by the deployment that runs tools."""
+    """An event loop in virtual time. `tools_running`: tools and models that are asked, which may wait for something real."""
 
     def __init__(self) -> None:
         self.tools_running = 0
+        self._threads = OtherThreads()
         self._jobs = 0
         self._virtual = _Selector()
         super().__init__(self._virtual)
         # Half a year from its start a float cannot tell nanoseconds apart, and a timer would never be reached.
         self._clock_resolution = 1e-6
         self._virtual.is_real = lambda: bool(
-            self._jobs or (self.tools_running and self._virtual.sockets() > 0)
+            self._jobs
+            or (self.tools_running and (self._virtual.sockets() > 0 or self._threads.are_at_work()))
         )
 
     def time(self) -> float:
         return self._virtual.passed
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """While a tool or a model is asked."""
+        self.tools_running += 1
+        try:
+            yield
+        finally:
+            self.tools_running -= 1
 
     @contextmanager
     def left(self) -> Iterator[None]:

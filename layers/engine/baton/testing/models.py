@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -24,6 +25,7 @@ from baton.core.models.tool import MODEL
 from baton.core.models.usage import Price, Usage
 from baton.ports import StepFailure
 from baton.ports.models import CALLS, ModelAnswer, ModelCall, ModelRequest, Over, ToolOffer
+from baton.testing.loop import VirtualLoop
 
 Script = Callable[[ModelRequest], Any]
 PRICE = Price(input=1_000_000, output=10_000_000)  # of any model: $1 and $10 for a million tokens
@@ -172,7 +174,10 @@ class ScriptedModels:
         node = node_of(request.key.split("/")[2])[0]
         try:
             said = self._scripts[node](request)
-            said = await said if inspect.isawaitable(said) else said
+            if inspect.isawaitable(said):
+                loop = asyncio.get_running_loop()
+                with loop.asking() if isinstance(loop, VirtualLoop) else nullcontext():
+                    said = await said
             return _answer(node, said, request, self._names[node])
         except (StepFailure, asyncio.CancelledError, KeyboardInterrupt):
             raise

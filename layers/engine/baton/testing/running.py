@@ -101,8 +101,8 @@ def run(
 
     The engine is the real one, with its worker, relay and reconciler; the stores are in memory and time
     is virtual: a wait of a year takes no time, and two runs are equal. Plain functions run where they are
-    called, so their own timeout does not stop them. While an `async` tool holds a socket open, or a thread
-    of an executor runs, time passes as on the clock.
+    called, so their own timeout does not stop them. While an `async` tool or a script of `models` waits for a socket, a
+    process or a thread at work, time passes as on the clock.
 
     Raises: the `UserError` that the API would answer with (each problem as a note); `ToolError` for
     an app that is not there, and for a stand-in for no tool or with another signature; `ValueError` for an input, a payload or an answer that is not JSON,
