@@ -411,15 +411,3 @@ def test_decimals_stay_exact_in_both_directions_and_their_schema_is_one_that_the
     given = bind(registry["add"], {"price": "0.10", "rates": {"tax": "0.20"}}, cast("Any", None))
     assert given["price"] + given["rates"]["tax"] == Decimal("0.30")
     assert plain(registry["add"], Decimal("0.30")) == "0.30"
-
-
-def test_two_keys_that_are_one_text_in_json_are_refused_with_their_place(registry: Registry) -> None:
-    @tool("odd", registry=registry)
-    async def odd() -> Any:
-        return {}
-
-    with pytest.raises(StepFailure, match="same text at /rows/0/1"):
-        plain(registry["odd"], {"rows": [{1: "a", "1": "b"}]})
-    assert plain(registry["odd"], {"rows": ({1: "a", "2": "b"}, [3])}) == {
-        "rows": [{"1": "a", "2": "b"}, [3]]
-    }
