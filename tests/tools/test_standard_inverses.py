@@ -381,8 +381,7 @@ def test_a_refund_is_signed_for_its_tenant_and_names_the_payment(books: Payments
 
 
 def test_two_writes_of_one_thing_are_both_undone(kept: Services) -> None:
-    writes = [upsert(kept, f"w{number}", number) for number in range(3)]
-    for number, done in reversed([*enumerate(writes)]):
+    for number, done in reversed([(n, upsert(kept, f"w{n}", n)) for n in range(3)]):
         assert restored(kept, done, f"u{number}")["there"] is (number > 0)
         assert restored(kept, done, f"u{number}")["there"] is (number > 0), "the same step again"
     assert perform("std.get", kept, type="order", id="o-1")["data"] is None

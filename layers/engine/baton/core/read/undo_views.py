@@ -18,7 +18,6 @@ OF_UNDOING = frozenset(
             "kept",
             "key",
             "acted",
-            "way",
             "not_before",
             "stays",
             "undo",
