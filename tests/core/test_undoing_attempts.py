@@ -49,3 +49,11 @@ def test_a_refusal_after_a_death_says_nothing_of_the_attempt_that_died() -> None
     saga.die()
     saga.go(failed("b", "refused", "permanent"))
     assert asked(saga) == ["b#undo"]
+
+
+def test_a_step_that_goes_on_with_another_tool_takes_its_doubt_into_the_list() -> None:
+    saga = tried()
+    before = saga.state.failing["b"]
+    saga.state = replace(saga.state, failing={"b": replace(before, acted=True)})
+    saga.put(ev.StepStopped(node="b", tool="t", prior=saga.state.undo.head, instead="u"))
+    assert (saga.state.failing["b"].acted, saga.state.undo.doubts) == (False, 1)

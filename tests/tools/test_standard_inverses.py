@@ -378,3 +378,23 @@ def test_a_refund_is_signed_for_its_tenant_and_names_the_payment(books: Payments
     pay(books)
     refund(books)
     assert ("refund", "k1-refund-1") in books.requests
+
+
+def test_two_writes_of_one_thing_are_both_undone(kept: Services) -> None:
+    for number, done in reversed([(n, upsert(kept, f"w{n}", n)) for n in range(3)]):
+        assert restored(kept, done, f"u{number}")["there"] is (number > 0)
+        assert restored(kept, done, f"u{number}")["there"] is (number > 0), "the same step again"
+    assert perform("std.get", kept, type="order", id="o-1")["data"] is None
+
+
+def test_a_write_of_others_in_between_keeps_an_earlier_one_from_being_undone(kept: Services) -> None:
+    first, second = upsert(kept, "a", 1), upsert(kept, "b", 2)
+    restored(kept, second, "u2")
+    upsert(kept, "other", 3)
+    assert failure("std.restore", kept, context("u1"), **asked(first)).code == "conflict"
+
+
+def test_two_puts_of_one_name_are_both_undone(kept: Services) -> None:
+    first, second = put(kept, "a", "one"), put(kept, "b", "two")
+    assert undone(kept, second, "u2")["sha256"] == first["sha256"]
+    assert undone(kept, first, "u1") == {"name": first["name"], "sha256": "", "deleted": True}

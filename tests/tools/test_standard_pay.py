@@ -181,3 +181,25 @@ def test_without_a_service_the_failure_says_what_to_set() -> None:
 def test_a_step_without_a_key_pays_nothing(books: Payments) -> None:
     error = failure("std.pay", HTTP, context(""), service=books.url, **WANTED)
     assert (error.code, books.requests) == ("input_invalid", [])
+
+
+def test_where_nothing_was_moved_a_look_releases_what_is_reserved(books: Payments) -> None:
+    books.faults["execute"] = [DOWN]
+    assert refusal(books).happened is True
+    assert books.held == 2_500
+    assert find(books) == {"happened": False}
+    assert (books.paid, books.held) == ([], 0)
+    assert pay(books)["payment"] == "p-1"
+    assert paid_once(books)
+
+
+def test_a_look_that_cannot_release_does_not_say_that_nothing_has_happened(books: Payments) -> None:
+    books.faults["execute"], books.faults["release"] = [DOWN], [DOWN]
+    refusal(books)
+    assert failure("std.find_payment", HTTP, service=books.url).status == 503
+
+
+def test_a_call_that_could_only_look_is_not_in_doubt(books: Payments) -> None:
+    books.faults["find"] = [DOWN]
+    error = refusal(books)
+    assert (error.status, error.happened, error.unsent) == (503, False, True)

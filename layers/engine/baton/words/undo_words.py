@@ -77,12 +77,28 @@ def _place(event: Event) -> str:
 
 
 _PLACED = frozenset(
-    ("item", "version", "index", "tool", "child", "next", "below", "again", "doubt", "redone", "stopped")
+    (
+        "item",
+        "version",
+        "index",
+        "tool",
+        "child",
+        "next",
+        "below",
+        "again",
+        "doubt",
+        "redone",
+        "stopped",
+        "way",
+        "not_before",
+    )
 )
 
 
 def _step_began(event: Event) -> Said:
     again = ", again" if event.get("again") else ""
+    if event.get("way"):
+        return f"is undone{again}, whether it has happened or not: {_place(event)}", _PLACED
     if event.get("doubt"):
         return f"is to be undone{again}, if it has happened: {_place(event)}", _PLACED
     return f"is to be undone{again}: {_place(event)}", _PLACED
@@ -101,7 +117,7 @@ def _stopped(event: Event) -> Said:
     if child := event.get("child"):
         said = f"child {child} is stopped; a rollback undoes what it has done"
     item = str(event.get("item") or "")
-    known = frozenset(("item", "tool", "prior", "kept", "child", "instead"))
+    known = frozenset(("item", "tool", "prior", "kept", "key", "child", "instead"))
     return f"{item_words(item)}: {said}" if item else said, known
 
 
@@ -171,7 +187,18 @@ def declared(graph: Mapping[str, Any]) -> str:
     stays = [
         one["name"] for one in nodes if one.get("tool") and one["effect"] != PURE and not one.get("undo")
     ]
-    return "; ".join([", ".join(undone), *([f"nothing undoes {', '.join(stays)}"] if stays else [])])
+    unverified = [
+        f"{', '.join(dict.fromkeys(one['unverified']))} for {one['name']}"
+        for one in nodes
+        if one.get("unverified")
+    ]
+    return "; ".join(
+        [
+            ", ".join(undone),
+            *([f"nothing undoes {', '.join(stays)}"] if stays else []),
+            *([f"called also where it may not have happened: {', '.join(unverified)}"] if unverified else []),
+        ]
+    )
 
 
 def undo_lines(saga: Mapping[str, Any]) -> list[str]:

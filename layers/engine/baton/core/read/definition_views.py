@@ -92,6 +92,8 @@ def _node_view(node: Node, kinds: Kinds) -> dict[str, Any]:
     shown |= kinds[node.kind].node_view(node)
     if node.undo:
         shown["undo"] = {tool: undo.step.tool for tool, undo in node.undo.items()}
+        if unverified := [undo.step.tool for undo in node.undo.values() if undo.in_doubt]:
+            shown["unverified"] = unverified
     if node.loops:
         shown["loops"] = list(node.loops)
     if node.output_schema is not None:

@@ -86,7 +86,7 @@ def _begin(story: Story, event: ev.UndoStepBegan, when: Moment) -> None:
     if place.end is not None:  # it had failed, and is tried again
         place.end = None
         story.ended.remove(slot)
-    if event.doubt:  # the failure that a person is asked about
+    if event.doubt and not event.way:  # the failure that a person is asked about
         failure = ev.Failure(UNKNOWN_OUTCOME, event.doubt, event.node)
         place.attempts.append(Attempt(0, event.tool, failure, 0, 0, when))
     undone = _undone(story, event)

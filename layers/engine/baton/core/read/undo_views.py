@@ -12,7 +12,18 @@ from baton.core.times import iso
 
 OF_UNDOING = frozenset(
     {
-        *("prior", "lasting", "kept", "stays", "undo", "back_to", "together"),
+        *(
+            "prior",
+            "lasting",
+            "kept",
+            "key",
+            "acted",
+            "not_before",
+            "stays",
+            "undo",
+            "back_to",
+            "together",
+        ),
         *(
             "undoable",
             "undone",

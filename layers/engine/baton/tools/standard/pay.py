@@ -157,10 +157,20 @@ class _Desk:
         return await self._finished(made)
 
     async def find(self) -> Payment | None:
-        """The payment of this key, confirmed; None if no money was moved."""
-        for one in await self._known(self._key):
+        """The payment of this key, confirmed; None if no money was moved: then nothing is reserved any more, either."""
+        known = await self._known(self._key)
+        for one in known:
             if one.status in (EXECUTED, CONFIRMED):
                 return await self._finished(one)
+        number = 1 + sum(one.status == RELEASED for one in known)
+        for one in known:
+            if one.status == RESERVED:  # this may be the last call for this payment
+                path, key = f"/reservations/{_part(one.id)}/release", f"{self._key}-release-{number}"
+                made = await self._reservation(path, key, "release", {})
+                if made.status != RELEASED:
+                    raise StepFailure(
+                        "invalid_response", f"{self._host} says `{made.status}` where it should have released"
+                    )
         return None
 
     async def refund(self, reference: str) -> Refund:

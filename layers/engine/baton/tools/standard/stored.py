@@ -22,6 +22,8 @@ MOST_BYTES = 100_000  # of an entity, as JSON
 # Pointers to the newest object of each name are entities of a type that no document can write.
 LATEST = "~latest"
 _NOTHING: Final = object()
+_AS: Final = "~as/{}"
+_NO_VERSION: Final = 2**52
 
 Type = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$", description="What kind of thing it is.")
@@ -241,10 +243,23 @@ def _declare_objects(registry: Registry, services: Services) -> None:
 
 
 async def _set(services: Services, where: tuple[str, str, str], data: Any, key: str, version: int) -> Written:
-    """Write or delete an entity, if it is still at a version."""
-    if data is _NOTHING:
-        return await services.stored(services.entities.delete, *where, key=key, expected=version)
-    return await services.stored(services.entities.put, *where, data, key=key, expected=version)
+    """Write or delete an entity, if it is still at a version, or is so again because what was written since was taken back in this way."""
+    entities, now = services.entities, version
+    while True:
+        if data is _NOTHING:
+            done = await services.stored(entities.delete, *where, key=key, expected=now)
+        else:
+            # The name of this write tells what takes back the one before it that it stands for that.
+            done = await services.stored(
+                entities.put, *where, data, key=_AS.format(version - 1), expected=now
+            )
+        if not done.conflict:
+            return done
+        # Only a write that is there is found: no entity is at this version.
+        stands = await services.stored(entities.put, *where, None, key=_AS.format(now), expected=_NO_VERSION)
+        if stands.conflict or stands.version <= now:
+            return done
+        now = stands.version
 
 
 async def _delete(services: Services, where: tuple[str, str, str], sha256: str) -> bool:
