@@ -37,6 +37,17 @@ def test_a_value_beside_its_name_is_masked(
     assert name.split()[0] in clean
 
 
+def test_it_is_so_for_all_of_them() -> None:
+    value = "Zq7Rt9Kp2Lm4Wx"
+    texts = [
+        around % f"{before.format(name)}{value}{after}"
+        for name in NAMES
+        for before, after in BETWEEN
+        for around in AROUND
+    ]
+    assert [text for text in texts if value in sanitised(text)] == []
+
+
 @pytest.mark.parametrize(
     ("text", "clean"),
     [

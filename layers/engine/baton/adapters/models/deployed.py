@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from baton.adapters.credentials import Credentials
+from baton.adapters.models.echoes import answer_without, without
 from baton.adapters.models.profiles import Profile, Profiles
 from baton.core.models.usage import Price
 from baton.errors import Unauthenticated
@@ -60,9 +61,9 @@ class DeployedModels:
             from baton.adapters.models.requests import body_of
 
             exchange = await self._opened()
-            return await exchange.ask(
-                profile, credential, body_of(request, model), request.key, request.draft, request.most_input
-            )
+            body, most = body_of(request, model), request.most_input
+            answer = await exchange.ask(profile, credential, body, request.key, request.draft, most)
+            return answer_without(answer, credential)
 
         return await self._in_time(profile, request.until, ask)
 
@@ -143,7 +144,8 @@ class DeployedModels:
         until: int = 0,
     ) -> Any:
         async def call(credential: str) -> Any:
-            return await (await self._opened()).call(profile, credential, place, model, body, key)
+            data = await (await self._opened()).call(profile, credential, place, model, body, key)
+            return without(data, credential)
 
         return await self._in_time(profile, until or self._clock.now() + CALL_MS, call)
 

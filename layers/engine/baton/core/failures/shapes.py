@@ -103,8 +103,6 @@ _PARTS = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 def _plain(name: str) -> str:
     """Without accents."""
-    if name.isascii():
-        return name
     return (
         "".join(one for one in normalize("NFKD", name) if not combining(one))
         .replace("ł", "l")
@@ -117,7 +115,7 @@ def is_secret(name: str) -> bool:
     """Whether a value with this name is a secret: `db_password`, `X-Api-Key`, `clientSecret`; not `max_tokens`."""
     name = name[-_LONGEST_NAME:]
     if not name.isascii():
-        if normalize("NFC", name).lower().endswith(_FOREIGN):
+        if normalize("NFC", name).lower().strip("_").endswith(_FOREIGN):
             return True
         name = _plain(name)
     parts = [part.lower() for part in _PARTS.findall(name)]
