@@ -18,7 +18,9 @@ BROKEN: Final = [
     case("a number as a boolean", "output.score ? true : false", "condition_type"),
     case("no boolean", "output.score", "condition_not_boolean", "int"),
     case("a list is no boolean", "output.errors", "condition_not_boolean", "list"),
-    case("division by zero", "output.score / (output.retry_count - 2) > 1", "condition_error", "zero"),
+    case(
+        "division by zero", "int(output.score) / int(output.retry_count - 2) > 1", "condition_error", "zero"
+    ),
     case("overflow", "output.score * 9223372036854775807 > 1", "condition_error"),
     case("a number of more than 64 bits", "output > 1", "condition_type", "64 bits", output=2**70),
     case("half a character", "output != ''", "condition_error", output="\ud800"),

@@ -158,11 +158,13 @@ def _too_much() -> tuple[str, str]:
 
 def faults(condition: Cel) -> list[Fault]:
     """What is wrong with it as it is written."""
+    from baton.core.conditions.celdivision import unclear_division  # only what compiles documents asks
+
     try:
-        plan_of(condition.expression)
+        unclear = unclear_division(plan_of(condition.expression).tree)
     except _Unfit as unfit:
         return [Fault("cel", *unfit.args)]
-    return []
+    return [] if unclear is None else [Fault("cel", *unclear)]
 
 
 def names(condition: Cel) -> tuple[Path, ...]:

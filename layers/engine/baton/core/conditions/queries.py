@@ -6,6 +6,7 @@ Operators are in jsonpath.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from functools import lru_cache
@@ -13,12 +14,22 @@ from typing import Any
 
 from jsonpath import JSONPathEnvironment
 from jsonpath.exceptions import JSONPathError
-from jsonpath.filter import FilterExpression, FilterQuery, FunctionExtension, StringLiteral, walk
+from jsonpath.filter import (
+    BaseExpression,
+    FilterExpression,
+    FilterQuery,
+    FunctionExtension,
+    IntegerLiteral,
+    StringLiteral,
+    walk,
+)
 from jsonpath.function_extensions import ExpressionType, FilterFunction
 from jsonpath.match import JSONPathMatch, NodeList
+from jsonpath.parse import Parser
 from jsonpath.path import JSONPath
 from jsonpath.segments import JSONPathRecursiveDescentSegment
 from jsonpath.selectors import Filter
+from jsonpath.stream import TokenStream
 
 from baton.core.conditions import limits
 from baton.core.conditions.outcome import TOO_LARGE, ConditionError
@@ -123,8 +134,28 @@ class _Pattern(FilterFunction):
         return bool(matcher(pattern, self._whole)(value))
 
 
+class _Parser(Parser):
+    """Numbers as they are written: the library's makes every whole one of a float."""
+
+    def parse_integer_literal(self, stream: TokenStream) -> BaseExpression:
+        text = stream.current().value
+        if not text.lstrip("-").isdecimal():
+            return self.parse_float_literal(stream)
+        super().parse_integer_literal(stream)  # takes it, and refuses `012`
+        return IntegerLiteral(value=int(text))
+
+    def parse_float_literal(self, stream: TokenStream) -> BaseExpression:
+        text = stream.current().value
+        literal = super().parse_float_literal(stream)
+        if not math.isfinite(float(text)):
+            raise BadQuery(f"the number {text[:40]} is too large")
+        return literal
+
+
 class _Environment(JSONPathEnvironment):
     """Strict, and with comparisons by JSON's types."""
+
+    parser_class = _Parser
 
     def setup_function_extensions(self) -> None:
         super().setup_function_extensions()

@@ -17,6 +17,8 @@ from baton.core.pipelines.shapes import Shape, Wrong, checked, text
 
 _CHEAPER = 10  # a unit of a pattern's time is so much less than one of ours
 
+_SHARE = 5  # so many groups take as long again as the pattern without them: each place of the text is kept for each
+
 
 class Pattern:
     """A compiled pattern."""
@@ -41,7 +43,10 @@ class Pattern:
 
     def charge(self, texts: Sequence[str], work: Work) -> None:
         """Before it is held against these texts."""
-        work.spend(sum(1 + time_of(self._source, units(one)) // _CHEAPER for one in texts))
+        shares = _SHARE + self._engine.groups
+        work.spend(
+            sum(1 + time_of(self._source, units(one)) * shares // (_CHEAPER * _SHARE) for one in texts)
+        )
 
     def found(self, text: str) -> dict[str, str | None] | None:
         """The named groups; without any, the first group or all of it under the empty name. None for no match."""
