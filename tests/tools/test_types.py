@@ -179,3 +179,9 @@ def test_two_keys_that_become_one_are_found_inside() -> None:
     value = {"a": [{"x": 1}, Holder(rows=({None: 1, "None": 2},))]}
     assert "the key 'None' is there twice at /a/1/rows/0" in refused(Any, value)
     assert returned(Any, {1: "a", "2": ["b", {True: 1}]}) == {"1": "a", "2": ["b", {"true": 1}]}
+
+
+def test_bytes_that_are_no_text_are_refused_with_what_would_be_right() -> None:
+    assert refused(bytes, b"\xff").endswith(
+        "let a model with `ser_json_bytes` and `val_json_bytes` write bytes as base64"
+    )

@@ -75,7 +75,11 @@ def plain(tool: Tool, value: Any) -> Any:
 
 def not_json(tool: str, error: BaseException) -> StepFailure:
     """The failure of a tool whose result no log can hold."""
-    return StepFailure("result_invalid", text(f"`{tool}` returned what JSON cannot hold: {error}"))
+    is_bytes = isinstance(error, UnicodeDecodeError) or "invalid utf-8" in str(error)
+    hint = (
+        "; let a model with `ser_json_bytes` and `val_json_bytes` write bytes as base64" if is_bytes else ""
+    )
+    return StepFailure("result_invalid", text(f"`{tool}` returned what JSON cannot hold: {error}{hint}"))
 
 
 def evidence_for(error: BaseException) -> Evidence:
