@@ -141,12 +141,13 @@ class Audit:
         events = self._events[saga]
         due = {event.notice.key: event.notice for event in events if isinstance(event, ev.NoticeDue)}
         sent = {key for event in events if isinstance(event, ev.NoticesSent) for key in event.keys}
-        is_cancelled = any(isinstance(event, ev.CancelRequested) for event in events)
+        cancels = [event for event in events if isinstance(event, ev.CancelRequested)]
+        is_cancelled = bool(cancels) and not any(event.undo for event in cancels)
         # No person is told of a question that is over.
         rows = {row.ask for _, row in self._world.store.questions.rows() if row.saga == saga}
         has_forks = any(isinstance(event, ev.Forked) for event in events)
         for key, notice in due.items():
-            # A cancel waits only for notices about effects whose outcome a person has to find out.
+            # A cancel that undoes nothing waits only for notices about effects whose outcome a person has to find out.
             is_over = not notice.incident and notice.ask and notice.ask not in rows
             if (
                 key not in self._told

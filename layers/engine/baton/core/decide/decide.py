@@ -87,8 +87,9 @@ def decide(
     if not owed or (state.kills_workers and state.recovery.consecutive_crashes > bounds.deaths):
         # It was tried once more since the saga is parked, in case that it was something else that killed the workers.
         return decision
-    # A cancel waits only for notices about effects whose outcome a person has to find out.
-    is_urgent = state.cancel is None or any(notice.code == UNKNOWN_OUTCOME for notice in owed.notices)
+    # A cancel that undoes nothing waits only for notices about effects whose outcome a person has to find out.
+    is_quick = state.cancel is not None and not state.cancel.undo
+    is_urgent = not is_quick or any(notice.code == UNKNOWN_OUTCOME for notice in owed.notices)
     if is_urgent and any(isinstance(event, ev.SagaEnded) for event in decision.record):
         # No worker runs a saga that has ended: its notices are sent before, if they can be.
         until = max((notice.at + UNTOLD_END_MS for notice in inbox.before_the_end(state)), default=now)
