@@ -18,6 +18,8 @@ TOTAL_S = 4.5
 
 NOT_BEGUN = 503
 """With this the services refuse a request before they begin it: nothing has happened, and no person need be asked about it."""
+REFUSED = frozenset({400, 403, 404, 410, 422})
+"""With these they refuse what was asked for after they have looked for its key: no earlier call with that key has done it."""
 
 _shared: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
 
@@ -75,6 +77,8 @@ async def call(
     if answer.status_code == NOT_BEGUN:
         wait = answer.headers.get("retry-after", "")
         raise StepFailure("service_unavailable", text, status=NOT_BEGUN, retry_after=wait, happened=False)
+    if answer.status_code in REFUSED:
+        raise StepFailure("", text, status=answer.status_code, happened=False)
     raise OutsideError(text, answer)
 
 
