@@ -34,7 +34,7 @@ OWN_TIER := core runtime simulation contract handlers browser deploy e2e
 # Of the simulation, those that let every write meet every fate in `make soak`.
 ALL_FATES := crash_points liveness breakers confirming taking_back taking_back_children taking_back_elsewhere taking_back_losers taking_back_ways planted_bugs schedules races agents background maps events limits_of_requests questions reports
 # Those with so many sagas in one world that `make test` has fewer.
-CROWDS := crowds dead_letters neighbours many
+CROWDS := crowds dead_letters neighbours many many_below_one
 # Those whose documents, entries and tables are drawn, by the settings of tests/core/build.py: `make soak` draws more of them.
 DRAWN = $(shell grep -rlwE --include='test_*.py' 'PROPERTY|FEW|FEWEST|MORE' tests/core tests/builder)
 

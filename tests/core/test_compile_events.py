@@ -130,3 +130,15 @@ def test_a_fresh_wait_loses_no_signal_that_another_kind_of_node_takes(taker: str
     assert "`x` takes the signal `beat`, too" in problem.message
     assert not problems_of(document.replace("signal: beat, fresh", "signal: pulse, fresh"), {})
     assert not problems_of(document.replace(", fresh: true", ""), {})
+
+
+def test_a_start_rule_names_the_user_whose_saga_it_is() -> None:
+    graph = compile_document(PLAIN + "events: {start: [{type: settled, user: '${event.data.who}'}]}", {})
+    assert graph.events is not None
+    assert graph.events.start[0].user == "${event.data.who}"
+    assert b"user" not in encode_graph(compile_document(PLAIN + "events: {start: [settled]}", {}))
+    compile_document(PLAIN + "events: {start: [{type: settled, user: ada@example.com}]}", {})
+    for user, said in (("a b", "`a b` is no user"), ("${ctx.a.output}", "a rule can name `event` alone")):
+        (found,) = wrong(f"{{start: [{{type: settled, user: '{user}'}}]}}", PLAIN)
+        assert found[0] == "/events/start/0/user"
+        assert said in found[1]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from baton.core.outside.users import is_user
 from baton.errors import Forbidden, Unauthenticated
 from baton.runtime.engine.request import Caller
 from baton.settings import ROLES, ApiSettings
@@ -16,7 +17,6 @@ from baton.settings import ROLES, ApiSettings
 _TRACEPARENT = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 # No `/`, which parts the names of objects; no word that stands for a value that is none; nor `.` and `..`.
 _TENANT = re.compile(r"(?!(?i:null|nil|none|undefined|true|false|\.{1,2})$)[A-Za-z0-9_.:@+=|-]{1,128}")
-_USER = re.compile(r"[A-Za-z0-9_.:@/+=|,-]{1,640}")  # as long as the ARN of a user with the longest path
 _BEARER = re.compile(r"(?:(?i:bearer)\s+)?[\w-]+\.([\w-]+)\.[\w-]+", re.ASCII)
 # Whom STS has lent credentials: the name behind it is the caller's own choice, for as long as they are valid.
 _SESSION = re.compile(r"(arn:[\w-]+:sts::[0-9]+:(?:assumed-role/[^/]+|federated-user))/(.+)")
@@ -68,7 +68,7 @@ def identity_of(event: Mapping[str, Any], config: ApiSettings) -> Identity:
     else:
         raise Unauthenticated("send a token: `Authorization: Bearer ...`")
     # Neither empty nor able to be mistaken for another part of a key.
-    if not _is(_TENANT, tenant) or not _is(_USER, f"{user}/{session}" if session else user):
+    if not _is(_TENANT, tenant) or not is_user(f"{user}/{session}" if session else user):
         raise Unauthenticated(missing)
     caller = Caller(
         tenant=str(tenant),

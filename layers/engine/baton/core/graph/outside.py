@@ -29,10 +29,11 @@ class _Rule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbi
 
 
 class StartRule(_Rule, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
-    """Such an event starts a saga."""
+    """Such an event starts a saga; of `user`, a template of the event, or without one of the user who has registered the rule."""
 
     input: Any = None
     labels: dict[str, str] = {}
+    user: str = ""
 
 
 class SignalRule(_Rule, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):

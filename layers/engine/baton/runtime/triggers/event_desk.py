@@ -22,6 +22,7 @@ from baton.core.expressions import ExpressionError, Path, as_text, compile_templ
 from baton.core.graph.outside import Events, SignalRule, StartRule
 from baton.core.log.records import Sent
 from baton.core.outside.cloudevents import LONGEST_KEY, identity_of
+from baton.core.outside.users import USER_SHAPE, is_user
 from baton.errors import KeyReused, SignalsFull, TooManyRequests, UserError
 from baton.ports import Definition, Head, SagaRef
 from baton.runtime.engine.ids import BY_EVENT, correlated_id, named_id
@@ -198,6 +199,7 @@ class EventDesk:
                 await self._parts.starter.put_entry_one(head)
             return _said(DUPLICATE if head.start_hash == hashed else EXISTS, saga)
         given, labels = facts.render(rule.input), facts.texts(rule.labels)
+        user = facts.user_of(rule.user) if rule.user else user
         try:
             is_new = await start_by_rule(
                 self._engine,
@@ -252,6 +254,14 @@ class _Facts:
         raise UserError(
             f"the correlation key `{template}` is {told}; it must be a text of 1 to {LONGEST_KEY} characters or a whole number"
         )
+
+    def user_of(self, template: str) -> str:
+        """Raises `UserError` where the event names none: its saga must not spend the money of another."""
+        user = self.render(template)
+        if is_user(user):
+            return str(user)
+        told = "null" if user is None else msgspec.json.encode(user).decode()[:60]
+        raise UserError(f"the user `{template}` is {told}; {USER_SHAPE}")
 
     def _lookup(self, path: Path) -> Any:
         return self._event

@@ -15,6 +15,7 @@ from baton.core.documents.parts.outside import MOST_RULES
 from baton.core.expressions import EVENT, ExpressionError, UnknownRoot, expressions_in
 from baton.core.graph.outside import Events, SignalRule, StartRule
 from baton.core.labels import MOST, label_problems
+from baton.core.outside.users import USER_SHAPE, is_user
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -47,7 +48,12 @@ def rules_of(source: Source) -> Events | None:
         return None
     return Events(
         start=tuple(
-            StartRule(**_shared(source, f"/events/start/{index}", rule), input=rule.input, labels=rule.labels)
+            StartRule(
+                **_shared(source, f"/events/start/{index}", rule),
+                input=rule.input,
+                labels=rule.labels,
+                user=rule.user,
+            )
             for index, rule in enumerate(model.start)
         ),
         signal=tuple(
@@ -74,6 +80,9 @@ def _start(source: Source, place: str, rule: StartRuleModel) -> Iterator[Problem
     yield from _template(f"{place}/correlation_key", rule.correlation_key)
     yield from _template(f"{place}/input", rule.input)
     yield from _template(f"{place}/labels", rule.labels)
+    yield from _template(f"{place}/user", rule.user)
+    if rule.user and "${" not in rule.user and not is_user(rule.user):
+        yield Problem(f"{place}/user", f"`{rule.user[:60]}` is no user", USER_SHAPE)
     fixed = {name: text for name, text in rule.labels.items() if "${" not in text}
     yield from label_problems(rule.labels if len(rule.labels) > MOST else fixed, f"{place}/labels")
 

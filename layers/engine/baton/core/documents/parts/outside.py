@@ -56,6 +56,11 @@ class StartRuleModel(_RuleModel):
         description="Labels of the saga, at most 10.",
         examples=[{"order": "${event.data.order}"}],
     )
+    user: Annotated[str, Given] = Field(
+        default="",
+        description="The user whose saga it is, and whose money it spends. Without it, the user who registered the document last.",
+        examples=["${event.data.customer}"],
+    )
 
 
 class SignalRuleModel(_RuleModel):
