@@ -56,7 +56,8 @@ class AttemptInput(msgspec.Struct, eq=False):
     `callback` and its `token`: where the tool only hands its work over.
     `response`: what it has handed over to a provider of models;
     `work`: what it has handed over and now looks at. `may_ask`: a person may have to approve a call of it. `given`: the
-    arguments that the tool got, where they are not the step's; `key`: that of the call; `done_by`: see `Outcome`.
+    arguments that the tool got, where they are not the step's; `key`: that of the call; `done_by`: see `Outcome`. `is_free`: no limit of
+    money holds it up.
     """
 
     state: State
@@ -76,6 +77,7 @@ class AttemptInput(msgspec.Struct, eq=False):
     given: dict[str, Any] = {}
     key: str = ""
     done_by: str = ""
+    is_free: bool = False
 
 
 def over(of: tuple[RunStep, int, int, Bill], **why: Any) -> Outcome:

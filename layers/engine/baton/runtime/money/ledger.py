@@ -135,9 +135,10 @@ class Ledger:
     def _open(
         self, state: State, step: RunStep, account: AccountQueue, spent: list[Decimal]
     ) -> AttemptSpending:
-        attempt = self._under_way[_key(state)][step.slot] = AttemptSpending(_key(state), account, spent)
+        saga = _key(state)
+        attempt = self._under_way[saga][step.slot] = AttemptSpending(saga, account, spent)
         if step.shares or state.origin.shared_limits:
-            attempt.shared = self._shared_holds().of(_key(state), state, step, spent)
+            attempt.shared = self._shared_holds().of(saga, state, step, spent)
         return attempt
 
     def day(self, state: State, step: RunStep) -> int:

@@ -109,7 +109,10 @@ class Steps:
         work = state.open.get(step.slot) if state.open else None
         if isinstance(work, Callback):
             now, doubt = self._clock.now(), Doubt(before=False)
-            one = AttemptInput(state, step, spec, traceparent, spent, now, doubt, work=work, usage=bill[1])
+            is_free = has_no_limits(state, step)
+            one = AttemptInput(
+                state, step, spec, traceparent, spent, now, doubt, work=work, usage=bill[1], is_free=is_free
+            )
             return await self._looked(one, work)
         if self._breaking is not None and (step.node.breaker or (spec is not None and spec.breaker)):
             from baton.core.failures.breakers import target_of  # most calls have none
@@ -131,14 +134,17 @@ class Steps:
         try:
             if asks := may_ask(step, spec):
                 check_first(step, self._tools)
-            await self._reserve(state, step, spent)
+            is_free = has_no_limits(state, step)
+            await self._reserve(state, step, spent, is_free=is_free)
             doubt = Doubt(
                 before=step.failure is not None and step.failure.doubt,
                 acting=spec is not None
                 and spec.effect == ONCE
                 and step.slot in state.recovery.possibly_running,
             )
-            one = AttemptInput(state, step, spec, traceparent, spent, started, doubt, asks, usage=usage)
+            one = AttemptInput(
+                state, step, spec, traceparent, spent, started, doubt, asks, usage=usage, is_free=is_free
+            )
             return await self._begun(one)
         except Unapproved as refusal:
             cost = micro_dollars(spent)
@@ -165,9 +171,9 @@ class Steps:
             self._ledger.abandon(state, step)
             raise
 
-    async def _reserve(self, state: State, step: RunStep, spent: list[Decimal]) -> None:
+    async def _reserve(self, state: State, step: RunStep, spent: list[Decimal], *, is_free: bool) -> None:
         """Hold what the attempt may cost. What has no limits is counted all the same."""
-        if not has_no_limits(state, step):
+        if not is_free:
             await self._ledger.reserve(state, step, spent, foreseen(step, self._tools))
             return
         with suppress(NoRoom):
@@ -284,7 +290,7 @@ class Steps:
         """The output (None when it is too large), and rows. Raises `StepFailure`, `NoRoom`."""
         step, spec, tools = one.step, one.spec, self._tools
         paying = Paying(self._performer, tools, self._ledger, one.state, step)
-        is_free = has_no_limits(one.state, step)
+        is_free = one.is_free
         payer: Performer = self._performer if is_free else paying
         performer: Performer = Approved(payer, tools, step) if one.may_ask else payer
         if step.node.tool == MODEL:
