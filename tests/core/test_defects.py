@@ -257,3 +257,12 @@ def test_a_catch_of_the_agent_does_not_take_the_defect_of_its_tool_but_that_of_i
 def test_only_a_map_tolerates_failures_of_items() -> None:
     saga = saga_of()
     assert not KINDS["task"].tolerates(saga.program.nodes["a"], None)
+
+
+def test_what_a_tool_says_on_purpose_is_no_defect_whatever_its_code() -> None:
+    saga = saga_of()
+    found = defect(code="input_invalid")
+    assert found.failure is not None
+    saga.go(replace(found, failure=replace(found.failure, on_purpose=True)))
+    assert "parked" not in saga.kinds
+    assert saga.state.failure is not None

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.spending import SpendingLimits, afresh, kept_until, limits_at, reached, reached_notice
 from baton.core.graph.graph import Cap, Node
-from baton.core.limits import DAY_MS, Limits
+from baton.core.limits import DAY_MS
 from baton.core.log import events as ev
 from baton.core.log.records import SharedLimit
 from baton.core.log.state import Money, Origin, State
@@ -83,5 +83,8 @@ def test_a_limit_of_a_document_fails_the_call_and_that_of_the_deployment_parks_t
 
 
 def test_an_account_is_kept_for_its_saga_and_one_that_begins_at_its_end() -> None:
-    of = replace(ROOT, origin=replace(ROOT.origin, started_at=100 * DAY_MS + 5))
-    assert kept_until(of, Limits(saga_days=30)) == 160
+    of = replace(ROOT, origin=replace(ROOT.origin, started_at=100 * DAY_MS + 5, ends_by=130 * DAY_MS + 5))
+    assert kept_until(of) == 160
+    assert kept_until(replace(ROOT, origin=replace(ROOT.origin, started_at=100 * DAY_MS))) == 832, (
+        "an old log"
+    )

@@ -98,16 +98,15 @@ def failure_of(error: BaseException, tool: Tool, evidence: Evidence | None = Non
     found = evidence_for(error) if evidence is None else evidence
     code, kind, retry_after, message = "", "", "", f"{type(error).__name__}: {error}{_place(error, tool)}"
     happened: bool | None = None
-    unsent = found.unsent
+    unsent = False  # a tool may call several services: that one cannot be reached says nothing of the others
     if isinstance(error, StepFailure):
         code, kind, message = str(error.code), str(error.kind), str(error.message)
         retry_after, happened, unsent = str(error.retry_after), error.happened, error.unsent
-        unsent = unsent or (happened is None and found.unsent)
         if type(error.status) is int and error.status:
             found = msgspec.structs.replace(found, status=error.status)
     else:
         code = next((tool.raises[kind] for kind in type(error).__mro__ if kind in tool.raises), "")
-    if not isinstance(error, StepFailure) and not found.status and not unsent:
+    if not isinstance(error, StepFailure) and not found.status:
         # The name of an exception says nothing of the outside: it may be about the answer to what was done.
         happened = True
     if code not in CODES and sanitised(code) != code:

@@ -137,13 +137,24 @@ def _entry(
         takes = not in_doubt and (origin.handled or is_handled(context, failure))
     rules = _rules(failure.code, *of_graph, node.failures)
     last = ASK if in_doubt else origin.last or ASK
-    return entry_of(failure.code, class_, node.domain, rules, is_handled=takes, last=last, is_defect=is_bug)
+    return entry_of(
+        failure.code,
+        class_,
+        node.domain,
+        rules,
+        is_handled=takes,
+        last=last,
+        is_defect=is_bug,
+        on_purpose=failure.on_purpose,
+    )
 
 
 def is_defect(context: EvaluationContext, node: Node, failure: ev.Failure) -> bool:
     """Whether a failure says that code is wrong, and neither a map tolerates it nor a model is to correct it."""
     program, slot = context.program, context.slot
     if failure.code not in DEFECTS or node.workflow or is_undo(slot):
+        return False
+    if failure.on_purpose:
         return False
     if program.is_one_of_many(slot):
         whole = program.nodes[node_of(slot)[0]]

@@ -263,9 +263,13 @@ def limits_at(
     return tuple(found)
 
 
-def kept_until(state: State, limits: Limits) -> int:
-    """The UTC day until which an account of the saga is kept: it and one of its children have then ended."""
-    return day_of(state.origin.started_at) + 2 * limits.saga_days
+def kept_until(state: State) -> int:
+    """The UTC day until which an account of the saga is kept: it and one of its children have then ended.
+
+    By its first entry alone: the day is a part of the account's name.
+    """
+    began, end = state.origin.started_at, state.origin.ends_by
+    return day_of(2 * end - began) if end else day_of(began) + 2 * Limits().saga_days
 
 
 def _ends(cap: Cap | None) -> Cap | None:

@@ -27,6 +27,11 @@ ERRORS = (
 raised on purpose."""
 
 
+def is_on_purpose(code: str, kind: str) -> bool:
+    """Tell whether a tool itself gave the code of a defect: of what the engine finds, no tool has said the class `kind`."""
+    return code in DEFECTS and code != TOOL_DEFECT and bool(kind)
+
+
 def is_bug(exceptions: Sequence[str]) -> bool:
     """Whether the first of these names, the error's own, says that the code is wrong."""
     return bool(exceptions) and exceptions[0] in ERRORS

@@ -95,7 +95,8 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a step or a saga failed: a code for programs, a message for people, the node if there is one.
 
     Of an attempt of a tool also the class, the HTTP status if there was one, which tool and attempt it was, and when.
-    `doubt`: it may have happened all the same; `refused`: the tool itself says that it has not; `unsent`: this very call was not sent; `claim` is the owner of the claim that it is about. `errors`:
+    `doubt`: it may have happened all the same; `refused`: the tool itself says that it has not; `unsent`: this very call was not sent; `on_purpose`: the tool
+    itself gave a code by which the engine names a defect; `claim` is the owner of the claim that it is about. `errors`:
     the first of the failures that a join has failed for, or that of a child. `handled`: on an edge, the nodes at which `catch` goes on from
     this failure; the edge is lost by it, and not failed. `batch`: of a map that has failed, what became of each item. `answer`: of a poll that
     has given up, the last one it got as JSON, or the beginning of it.
@@ -117,6 +118,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     batch: Value | None = None
     refused: bool = False
     unsent: bool = False
+    on_purpose: bool = False
 
     @property
     def says_nothing(self) -> bool:

@@ -93,7 +93,7 @@ class Ledger:
         `NoRoom` when others hold what is left: it can be asked again soon, and no attempt has failed. And `Halted`.
         """
         cache = self._cache
-        if not (cache.terms.counts_days or cache.terms.saga or step.shares or state.origin.shared_limits):
+        if not self._counts(state, step):
             return
         saga = _key(state)
         amount = step.node.cost if amount is None else amount
@@ -126,11 +126,16 @@ class Ledger:
 
     def reopen(self, state: State, step: RunStep, spent: list[Decimal], day: int) -> None:
         """An attempt goes on whose cost was counted on this day, as the most that it may be: there it gives back what is left."""
-        if day and (self._cache.terms.counts_days or self._cache.terms.saga):
+        if day and self._counts(state, step):
             account = self._accounts[Account(state.origin.tenant, state.origin.user, day)]
             self._slices.use(account, _key(state))
             self._seen.setdefault(_key(state), state)
             self._open(state, step, account, spent)
+
+    def _counts(self, state: State, step: RunStep) -> bool:
+        """Tell whether any limit of money is on for the step."""
+        terms = self._cache.terms
+        return bool(terms.counts_days or terms.saga or step.shares or state.origin.shared_limits)
 
     def _open(
         self, state: State, step: RunStep, account: AccountQueue, spent: list[Decimal]
@@ -368,11 +373,13 @@ class Ledger:
 
     async def _close(self, attempt: AttemptSpending, cost: int) -> None:
         """Count what an attempt has cost in all, and hold nothing for it any more."""
-        if attempt.shared:
-            await self._shared_holds().settle(attempt, cost, self._left)
         is_open = (attempt.saga, attempt.account) in self._left and not attempt.account.is_settled
-        if attempt.held or cost != attempt.closed or is_open:
-            await self._move(attempt, cost)
+        try:
+            if attempt.held or cost != attempt.closed or is_open:
+                await self._move(attempt, cost)
+        finally:
+            if attempt.shared:  # also where the user's account does not answer
+                await self._shared_holds().settle(attempt, cost, self._left)
 
     async def _move(self, attempt: AttemptSpending, cost: int, cover: int = 0) -> Sums | None:
         """Count what an attempt has cost so far, and hold `cover` in place of what is held for it."""

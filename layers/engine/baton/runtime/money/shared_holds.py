@@ -31,16 +31,11 @@ class SharedHolds:
         self._accounts = AccountQueues(
             cache.budgets, context.call, context.invocation.id, until, 0, draws=False
         )
-        self._terms, self._limits, self._clock, self._skew = (
-            cache.terms,
-            context.limits,
-            context.clock,
-            context.limits.clock_skew_ms,
-        )
+        self._terms, self._clock, self._skew = cache.terms, context.clock, context.limits.clock_skew_ms
 
     def of(self, saga: str, state: State, step: RunStep, spent: list[Decimal]) -> tuple[SharedSpending, ...]:
         """The accounts for an attempt, the nearest limit first. It holds nothing yet."""
-        day = kept_until(state, self._limits)
+        day = kept_until(state)
         found = limits_at(state, step.node, step.cap, self._terms, day, shares=step.shares)
         tenant = state.origin.tenant
         return tuple(
@@ -74,14 +69,16 @@ class SharedHolds:
 
     async def settle(self, attempt: AttemptSpending, cost: int, left: set[tuple[str, AccountQueue]]) -> None:
         """Count what an attempt has cost, and hold nothing for it any more. `left`: accounts that gave no answer, with their sagas."""
+        fault: BaseException | None = None
         for one in attempt.shared:
-            if not (one.held or cost != one.closed or (one.saga, one.account) in left):
-                continue
-            try:
-                await one.move(self._by_every_clock(), cost, 0, attempt.billed)
-            except BaseException:
-                left.add((one.saga, one.account))
-                raise
+            if one.held or cost != one.closed or (one.saga, one.account) in left:
+                try:
+                    await one.move(self._by_every_clock(), cost, 0, attempt.billed)
+                except BaseException as error:  # noqa: BLE001  # raised again, once the others have it
+                    left.add((one.saga, one.account))
+                    fault = error
+        if fault is not None:
+            raise fault
 
     def _by_every_clock(self) -> int:
         return self._clock.now() - self._skew
@@ -91,6 +88,6 @@ class SharedHolds:
     ) -> Halted | StepFailure:
         end = reached(one.limit, self._terms, spent, cost, node, what)
         if isinstance(end, ev.Failure):
-            return StepFailure(end.code, end.message, happened=False)
+            return StepFailure(end.code, end.message, unsent=True)
         notice = reached_notice(one.limit, end, self._clock.now())
         return Halted(Halt(end, () if is_told(state, notice.key) else (notice,)))

@@ -140,7 +140,7 @@ class Children:
     def _shared_limits(self, program: Program, state: State, slot: str = "") -> tuple[SharedLimit, ...]:
         """The limits of money of the sagas above a child, with those of the place that it is started from."""
         node = program.nodes[node_of(slot)[0]] if slot else None
-        cap, day = program.graph.limits.get("cost"), kept_until(state, self._limits)
+        cap, day = program.graph.limits.get("cost"), kept_until(state)
         return limits_at(state, node, cap, SpendingLimits.of(self._limits), day, shares=program.shares)
 
     def groups(self, all_of_them: Sequence[T], end: int) -> Iterator[Sequence[T]]:

@@ -20,6 +20,7 @@ from baton.core.effects.keys import about, relevant
 from baton.core.effects.rows import Row
 from baton.core.effects.toolspec import ONCE, ToolSpec
 from baton.core.failures import quoted
+from baton.core.failures.defects import is_on_purpose
 from baton.core.failures.retryafter import parse_retry_after
 from baton.core.log.events import Failure, Response, Value
 from baton.core.log.folding.callbacks import callback_of
@@ -278,6 +279,7 @@ class Steps:
                 claim=error.claim if isinstance(error, OfClaim) else "",
                 refused=error.happened is False and not error.unsent and is_undone,
                 unsent=error.unsent and is_undone,
+                on_purpose=is_on_purpose(error.code, error.kind),
             )
             return None, failure, parse_retry_after(error.retry_after, self._clock.now()), ()
         if output is not None:

@@ -28,6 +28,7 @@ def entry_of(
     is_handled: bool = False,
     last: str = ASK,
     is_defect: bool = False,
+    on_purpose: bool = False,
 ) -> PolicyEntry:
     """What is done about a failure: the defaults, and over them the rules, each list more important than the last.
 
@@ -37,11 +38,12 @@ def entry_of(
     does in place of a question that the defaults ask.
 
     A rule for `any` failure never has one tried again that is `permanent`. Of a defect, rules count that name its code.
+    A code that a tool gave `on_purpose` has the defaults of its class.
     """
     rules = [_naming(code, level) for level in rules] if is_defect else rules
     class_ = next((change.kind for change in _in_turn(code, class_, reversed(rules)) if change.kind), class_)
     entry = DEFAULTS[class_]
-    for change in _changes(code, class_, (GENERAL, MATRIX.get(domain, {}))):
+    for change in _changes(code, class_, ({} if on_purpose else GENERAL, MATRIX.get(domain, {}))):
         entry = merge(entry, change)
     if is_handled:
         entry = merge(entry, Change(last=FAIL))
