@@ -135,3 +135,20 @@ def test_check_says_what_would_be_undone_and_what_stays() -> None:
     assert declared({"nodes": nodes}) == "hold by u; nothing undoes tell"
     assert declared({"nodes": nodes[:1]}) == "hold by u"
     assert declared({"nodes": nodes[1:]}) == ""
+
+
+def test_check_names_each_inverse_that_may_be_called_where_nothing_has_happened() -> None:
+    nodes = [
+        {"name": "hold", "tool": "t", "effect": "idempotent", "undo": {"t": "u"}, "unverified": ["u", "u"]},
+        {
+            "name": "seat",
+            "tool": "s",
+            "effect": "idempotent",
+            "undo": {"s": "v", "z": "w"},
+            "unverified": ["w"],
+        },
+        {"name": "pay", "tool": "p", "effect": "once", "undo": {"p": "q"}},
+    ]
+    assert declared({"nodes": nodes}) == (
+        "hold by u, seat by v, w, pay by q; called also where it may not have happened: u for hold, w for seat"
+    )

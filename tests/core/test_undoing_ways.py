@@ -8,7 +8,7 @@ from baton.core.decide.decide import decide
 from baton.core.decide.program import Program
 from baton.core.graph.graph import Node, ReplanParts, Undo
 from baton.core.log import events as ev
-from baton.core.log.undos import NotUndone, Undoable
+from baton.core.log.undos import CALL, NotUndone, Undoable
 from baton.core.nodes.registry import KINDS
 from baton.core.read.definition_views import graph_view
 from baton.core.read.undo_views import undo_view
@@ -169,3 +169,7 @@ def test_a_graph_shows_what_undoes_its_steps() -> None:
     assert replace(node.undo["t"], keeps=None).needed({"x": 1}) == {"x": 1}
     (shown,) = graph_view(program(node).graph, KINDS)["nodes"]
     assert shown["undo"] == {"t": "u"}
+    assert "unverified" not in shown
+    node = replace(node, undo={"t": replace(node.undo["t"], in_doubt=CALL)})
+    (shown,) = graph_view(program(node).graph, KINDS)["nodes"]
+    assert shown["unverified"] == ["u"]
