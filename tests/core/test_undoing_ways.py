@@ -94,6 +94,7 @@ def test_an_inverse_that_fails_again_is_told_again() -> None:
         assert ready(saga.decision) == ["c#undo"]
         saga.go(failed("c#undo", "closed", "permanent"))
         saga.note_told()
+        saga.go()
     assert saga.state.undo.standing == {"c": 1}
     shown = undo_view(saga.state, saga.program)
     assert shown is not None
