@@ -11,7 +11,7 @@ from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ONCE
-from baton.core.failures.defects import DEFECTS
+from baton.core.failures.defects import DEFECTS, is_on_purpose
 from baton.core.log import events as ev
 from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.core.log.status import status_of
@@ -266,3 +266,17 @@ def test_what_a_tool_says_on_purpose_is_no_defect_whatever_its_code() -> None:
     saga.go(replace(found, failure=replace(found.failure, on_purpose=True)))
     assert "parked" not in saga.kinds
     assert saga.state.failure is not None
+
+
+def test_the_code_of_a_defect_is_a_tools_own_word_where_it_came_with_a_class() -> None:
+    assert is_on_purpose("input_invalid", "permanent")
+    assert not is_on_purpose("input_invalid", ""), "the engine found it"
+    assert not is_on_purpose("tool_defect", "unknown")
+    assert not is_on_purpose("sold_out", "permanent")
+
+
+def test_a_failed_child_says_in_a_batch_what_it_has_failed_with() -> None:
+    blamed = ev.Blamed(node="pay", code="card_declined", message="no")
+    failure = ev.Failure("child_failed", "the child has failed", errors=(blamed,))
+    assert failure.of_an_item()["errors"] == [{"node": "pay", "code": "card_declined", "message": "no"}]
+    assert "errors" not in ev.Failure("timeout", "late", errors=(blamed,)).of_an_item()
