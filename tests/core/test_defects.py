@@ -47,7 +47,7 @@ def defect(slot: str = "a", code: str = "tool_defect", *, attempt: int = 1, **mo
 
 
 def is_paid(saga: Saga) -> bool:
-    """Whether nothing was undone, and nothing is about to be."""
+    """Tell whether nothing was undone, and nothing is about to be."""
     return saga.state.failure is None and saga.state.undo.work is None
 
 

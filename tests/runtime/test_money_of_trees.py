@@ -49,7 +49,7 @@ def state_of(world: World, saga: str) -> State:
 
 
 def account(world: World, saga: str, node: str | None = None) -> Sums:
-    """What the tree of a saga has spent, once what the dead held is free."""
+    """Sums of the tree of a saga, once what the dead held is free."""
     name = saga if node is None else f"{saga}/{node}"
     day = kept_until(state_of(world, saga))
     return world.budgets.expire(Account(TENANT, PREFIX + name, day), FOREVER).sums

@@ -62,7 +62,7 @@ async def _given(service: Service) -> Any:
 
 
 def _is_killed(world: World, saga: str) -> bool:
-    """Whether it is parked because its workers have died."""
+    """Tell whether it is parked because its workers have died."""
     last = [event for event in world.events(saga) if isinstance(event, ev.Parked | ev.Resumed)][-1:]
     return any(isinstance(event, ev.Parked) and event.code == "worker_killed" for event in last)
 

@@ -159,7 +159,7 @@ _TOO_LARGE: Final = Html(
 
 
 def _fits(shown: Mapping[str, Any]) -> bool:
-    """Whether Lambda can answer so: of more, its caller gets a bare 500."""
+    """Tell whether Lambda can answer so: of more, its caller gets a bare 500."""
     body = shown["body"]
     return (
         len(body) * 6 < _MOST_ANSWERED or len(json.dumps(body, ensure_ascii=False).encode()) < _MOST_ANSWERED

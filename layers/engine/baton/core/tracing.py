@@ -59,7 +59,7 @@ def parent_of(traceparent: str) -> tuple[str, str] | None:
 
 
 def is_chosen_by_model(item: str) -> bool:
-    """Whether an item of a node is a call that a model has asked for, or planned in place of a step."""
+    """Tell whether an item of a node is a call that a model has asked for, or planned in place of a step."""
     return _CHOSEN.fullmatch(item) is not None
 
 

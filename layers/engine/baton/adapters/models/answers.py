@@ -60,7 +60,7 @@ class _Begun:
         return len(self.name.encode()) + len("".join(self.arguments).encode())
 
     def is_other(self, call: _Call) -> bool:
-        """Whether a part of the same index begins another call: some providers give each of several calls the index 0."""
+        """Tell whether a part of the same index begins another call: some providers give each of several calls the index 0."""
         said = call.function or _Function()
         if not said.name or not self.name:
             return False  # only the first part of a call has its name

@@ -39,7 +39,7 @@ class UsageSaid:
 
     @property
     def is_said(self) -> bool:
-        """Whether anything is known of what was used."""
+        """Tell whether anything is known of what was used."""
         return any(map(self._of, ("total_tokens", *_INPUT, *_OUTPUT)))
 
     def usage(self, model: str, read: int, written: int, *, is_empty: bool = False) -> Usage:

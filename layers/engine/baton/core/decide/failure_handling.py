@@ -150,7 +150,7 @@ def _entry(
 
 
 def is_defect(context: EvaluationContext, node: Node, failure: ev.Failure) -> bool:
-    """Whether a failure says that code is wrong, and neither a map tolerates it nor a model is to correct it."""
+    """Tell whether a failure says that code is wrong, and neither a map tolerates it nor a model is to correct it."""
     program, slot = context.program, context.slot
     if failure.code not in DEFECTS or node.workflow or is_undo(slot):
         return False
@@ -164,7 +164,7 @@ def is_defect(context: EvaluationContext, node: Node, failure: ev.Failure) -> bo
 
 
 def _names(context: EvaluationContext, failure: ev.Failure) -> bool:
-    """Whether a `catch` that names the code of a defect takes it. Raises `LackingError`."""
+    """Tell whether a `catch` that names the code of a defect takes it. Raises `LackingError`."""
     program = context.program
     if program.keeps_failure(context.slot) and not program.is_one_of_many(context.slot):
         return False  # a model is told, and not its agent's `catch`

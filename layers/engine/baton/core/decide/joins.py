@@ -45,7 +45,7 @@ def in_order(state: State, now: int) -> list[str]:
 
 
 def _ends(work: Open, signal: Signal) -> bool:
-    """Whether the work is over with this signal."""
+    """Tell whether the work is over with this signal."""
     if signal.name == ANSWER:
         return work.ask is not None and is_answer_to(signal.key, work.ask.id)
     if signal.name == CALLBACK:

@@ -222,7 +222,7 @@ def _held(program: Program, state: State, outcome: Outcome, found: Found) -> Ite
 
 
 def _is_look(program: Program, state: State, slot: str) -> bool:
-    """Whether a saga that stops has called the step again to find out what it has done."""
+    """Tell whether a saga that stops has called the step again to find out what it has done."""
     return takes_back(state) and may_stand(program, state, slot, ())
 
 

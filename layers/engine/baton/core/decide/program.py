@@ -94,7 +94,7 @@ class Program:
         self.undoes = any(node.undoes for node in graph.nodes)
         """Whether something undoes what one of its steps does."""
         self.shares = graph.handler is not None or any(node.work.workflow for node in graph.nodes)
-        """Whether it starts sagas, which share its limits of money."""
+        """Tell whether it starts sagas, which share its limits of money."""
         self.has_late = any(node.each is not None and node.each.rest == "beside" for node in graph.nodes)
         """Whether one of its maps goes on while its items run."""
         self.has_rounds = any(node.loop is not None for node in graph.nodes)

@@ -72,7 +72,7 @@ def may_have_acted(node: Node, failure: ev.Failure) -> bool:
 
 
 def has_acted_before(node: Node, state: State, slot: str) -> bool:
-    """Whether an attempt before this one may have done something that is undone: what this one fails with says nothing of that."""
+    """Tell whether an attempt before this one may have done something that is undone: what this one fails with says nothing of that."""
     if not node.undo or node.effect in {PURE, ONCE}:
         return False  # what may happen only once has its claim
     if slot in state.recovery.possibly_running:

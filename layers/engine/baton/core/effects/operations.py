@@ -22,7 +22,7 @@ Operations = Mapping[str, Sequence[str]]
 
 
 def keeps_list(spec: ToolSpec) -> bool:
-    """Whether its calls are held against a list of operations: not with an application's own tool of the same name."""
+    """Tell whether its calls are held against a list of operations: not with an application's own tool of the same name."""
     return LISTED in spec.parameters.get("properties", {}).get(OPERATIONS, {})
 
 

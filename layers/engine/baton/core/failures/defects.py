@@ -33,5 +33,5 @@ def is_on_purpose(code: str, kind: str) -> bool:
 
 
 def is_bug(exceptions: Sequence[str]) -> bool:
-    """Whether the first of these names, the error's own, says that the code is wrong."""
+    """Tell whether the first of these names, the error's own, says that the code is wrong."""
     return bool(exceptions) and exceptions[0] in ERRORS

@@ -95,7 +95,7 @@ class Match(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbi
 
     @property
     def is_named(self) -> bool:
-        """Whether it says which failures it is for, and not only of which steps."""
+        """Tell whether it says which failures it is for, and not only of which steps."""
         return bool(self.codes or self.kinds) or self.condition is not None
 
 

@@ -126,7 +126,7 @@ class Catch(_Part, frozen=True, kw_only=True):
 
     @property
     def fits_all(self) -> bool:
-        """Whether it is for every failure."""
+        """Tell whether it is for every failure."""
         return not self.codes and not self.kinds and self.condition is None
 
     def fits(self, code: str, kind: str) -> bool:

@@ -42,7 +42,7 @@ class Work(msgspec.Struct, frozen=True):
 
     @property
     def acts_by_items(self) -> bool:
-        """Whether what may have happened is told by its items alone, although its node fails as they do."""
+        """Tell whether what may have happened is told by its items alone, although its node fails as they do."""
         return False
 
     def hears(self, child: str) -> bool:

@@ -111,7 +111,7 @@ class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
         return cls(event.name, event.key, event.payload, event.failure, by, event.at)
 
     def is_in_time(self, until: int | None) -> bool:
-        """Whether it came before the time of a wait was over, whenever a worker has looked."""
+        """Tell whether it came before the time of a wait was over, whenever a worker has looked."""
         return until is None or self.at < until
 
 
@@ -378,7 +378,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def stands_still(self) -> bool:
-        """Whether it is parked for a defect: its time-outs do not run out then, and nothing is undone."""
+        """Tell whether it is parked for a defect: its time-outs do not run out then, and nothing is undone."""
         return self.parked is not None and self.parked.at > 0
 
     @property

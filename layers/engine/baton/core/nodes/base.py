@@ -218,7 +218,7 @@ class Kind:
         return False
 
     def tolerates(self, node: Node, work: Open | None) -> bool:
-        """Whether a node with this open work goes on if one more of its items fails."""
+        """Tell whether a node with this open work goes on if one more of its items fails."""
         return False
 
     def instead(self, item: str, output: Any) -> Any:

@@ -10,5 +10,5 @@ _USER = re.compile(r"[A-Za-z0-9_.:@/+=|,-]{1,640}")  # as long as the ARN of a u
 
 
 def is_user(name: object) -> bool:
-    """Whether a user can have this name."""
+    """Tell whether a user can have this name."""
     return isinstance(name, str) and _USER.fullmatch(name) is not None

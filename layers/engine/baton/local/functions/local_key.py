@@ -32,6 +32,6 @@ def local_key(folder: Path) -> str:
 
 
 def is_signed_by(authorization: str, key: str) -> bool:
-    """Whether the request is signed with this access key id. The signature itself proves no more, and is not checked."""
+    """Tell whether the request is signed with this access key id. The signature itself proves no more, and is not checked."""
     found = _CREDENTIAL.match(authorization)
     return found is not None and hmac.compare_digest(found[1], key)

@@ -40,7 +40,7 @@ def refusal(method: str, headers: Iterable[tuple[bytes, bytes]], port: int, *, p
 
 
 def is_simple(content_type: str) -> bool:
-    """Whether a page of any site may send this type without asking first."""
+    """Tell whether a page of any site may send this type without asking first."""
     return content_type.partition(";")[0].strip().lower() in _SIMPLE
 
 

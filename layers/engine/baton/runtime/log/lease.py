@@ -93,7 +93,7 @@ NO_SAGA, NOTHING_NEW, WAKE_LEFT, HELD, EXPIRED = "no-saga", "nothing-new", "wake
 
 
 def _has_ended_anew(before: Head, state: State, status: str) -> bool:
-    """Whether a saga that was over has gone on, and is over again: in one invocation, so that its group was never another."""
+    """Tell whether a saga that was over has gone on, and is over again: in one invocation, so that its group was never another."""
     is_another = status != before.status or state.lineage.branch != before.branch
     return state.ended is not None and is_another
 

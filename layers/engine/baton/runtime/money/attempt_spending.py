@@ -56,6 +56,6 @@ class AttemptSpending(Struct, eq=False):
 
 
 class SharedSpending(AttemptSpending, kw_only=True, eq=False):
-    """What an attempt holds and has spent of the account of a limit that its saga shares with others."""
+    """Holds and spending of an attempt on the account of a limit that its saga shares with others."""
 
     limit: SharedLimit

@@ -43,7 +43,7 @@ async def left_of(
     held: Iterable[tuple[int, str]],
     expire: Callable[[int, str], Awaitable[Reservation | None]],
 ) -> Left:
-    """What the dead have left to a saga, by `expire` of each day and holder. Accounts that do not answer are freed by others later."""
+    """Requests that the dead have left to a saga, by `expire` of each day and holder. Accounts that do not answer are freed by others later."""
     found = Left()
     places = {name_of(saga, slot): slot for slot in state.tokens}
     for day, holder in held:

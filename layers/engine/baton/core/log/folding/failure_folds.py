@@ -298,7 +298,7 @@ def decided(state: State, build: str = "") -> State:
 
 
 def may_be_mended(failing: Failing, build: str) -> bool:
-    """Whether a step waits for other code than it has failed with, and this may be it."""
+    """Tell whether a step waits for other code than it has failed with, and this may be it."""
     return bool(failing.ask is not None and failing.builds and build and build not in failing.builds)
 
 
