@@ -292,7 +292,7 @@ def _ask(
         kind=entry.question,
         message=f"{message or told(failure.code).says} ({failure.code}: {failure.message})"[:LONGEST_TOLD],
         options=tuple(ACTIONS),
-        expires_at=now + strategy.lasts_ms if strategy.lasts_ms else 0,
+        expires_at=now + waits if (waits := strategy.waits_ms(entry)) else 0,
         severity="" if entry.severity == own else entry.severity,
         to="" if strategy.asks == STARTER else strategy.asks,
         may_change=entry.may_change,
