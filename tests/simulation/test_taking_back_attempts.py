@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ nodes:
     tool: reserve
     retry: {max_attempts: 3, base: 1s}
 """
-WAYS = {"asked": "", "called": "    compensate: {with: {}, in_doubt: call}\n"}
+WAYS = {"asked": "", "called": "    compensate: {with: {}, in_doubt: call}\n", "verified": ""}
 
 
 def scenario(way: str) -> Scenario:
@@ -39,7 +40,13 @@ def scenario(way: str) -> Scenario:
     async def drive(world: World) -> str:
         calls = Counter[str]()
 
-        @tool("reserve", undo=INVERSE, registry=world.registry)
+        @tool("reserved", effect="pure", registry=world.registry)
+        async def reserved(context: Context) -> dict[str, Any]:
+            return {"happened": context.idempotency_key in calls, "result": None}
+
+        verify = "reserved" if way == "verified" else ""
+
+        @tool("reserve", undo=INVERSE, verify=verify, registry=world.registry)
         async def reserve(context: Context) -> None:
             await pause(0.1)
             calls[context.idempotency_key] += 1
@@ -67,7 +74,7 @@ def test_what_an_attempt_before_the_last_has_done_is_undone(way: str) -> None:
             assert found.broken == (), f"write {write} meets {fate}"
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["asked", "called"])
 def test_that_only_the_last_attempt_counts_is_found(way: str) -> None:
     with only_the_last_attempt_counts():
         assert any("still in force is a" in one for one in tried(way).broken)

@@ -133,8 +133,8 @@ def test_a_tool_may_be_called_again_by_an_agent() -> None:
             "verify: it names itself; name the tool that looks whether a call has happened",
         ),
         (
-            {"verify": "pay.find"},
-            'verify: a tool with the effect `idempotent` may run again; only `effect="once"` needs it',
+            {"verify": "pay.find", "effect": "pure"},
+            "verify: a tool with the effect `pure` changes nothing, so that there is nothing to look for",
         ),
         ({"repeatable": "yes"}, "repeatable: write `True`, or leave it out"),
         (

@@ -161,9 +161,9 @@ def _verify(verify: str, name: str, effect: str) -> str:
         raise ValueError(f"verify: `{verify}` is not a tool name")
     if verify == name:
         raise ValueError("verify: it names itself; name the tool that looks whether a call has happened")
-    if effect != ONCE:
+    if effect == PURE:
         raise ValueError(
-            f'verify: a tool with the effect `{effect}` may run again; only `effect="once"` needs it'
+            "verify: a tool with the effect `pure` changes nothing, so that there is nothing to look for"
         )
     return verify
 

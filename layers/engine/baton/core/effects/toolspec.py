@@ -72,4 +72,9 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     def schema_hash(self) -> str:
         """Twelve hexadecimal digits that change whenever a schema does."""
         data = msgspec.json.encode([self.parameters, self.result], order="deterministic")
+    @property
+    def is_verified(self) -> bool:
+        """Whether it is idempotent, and another tool can look whether a call of it has happened."""
+        return self.effect == IDEMPOTENT and bool(self.verify)
+
         return hashlib.sha256(data).hexdigest()[:12]
