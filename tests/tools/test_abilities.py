@@ -127,6 +127,8 @@ def test_a_tool_may_be_called_again_by_an_agent() -> None:
             {"undo": "t.cancel", "effect": "pure"},
             "undo: a tool with the effect `pure` changes nothing, so that there is nothing to undo",
         ),
+        ({"in_doubt": "look", "undo": "t.cancel"}, 'in_doubt: write "call" or "ask", or leave it out'),
+        ({"in_doubt": "ask"}, "in_doubt: says when the tool of `undo` is called; `undo` is missing"),
         ({"verify": "Pay", "effect": "once"}, "verify: `Pay` is not a tool name"),
         (
             {"verify": "t.ask", "effect": "once"},

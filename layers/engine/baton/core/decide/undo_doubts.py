@@ -15,12 +15,13 @@ from baton.core.decide.failure_handling import handle_failure
 from baton.core.decide.program import Program
 from baton.core.decide.retries import may_try_again
 from baton.core.decide.unknown_outcomes import doubt_notice
+from baton.core.effects.toolspec import CALL
 from baton.core.failures.strategies.registry import STRATEGIES
 from baton.core.log import events as ev
 from baton.core.log.answers import GIVE_UP, TRY_AGAIN, USE
 from baton.core.log.records import Failure, Notice, Option
 from baton.core.log.state import UNKNOWN_OUTCOME, State, item_of, node_of, slot_of
-from baton.core.log.undos import CALL, NAMED, undone_item
+from baton.core.log.undos import NAMED, undone_item
 from baton.core.nodes.base import Activation
 
 OPTIONS = (
