@@ -190,3 +190,21 @@ def test_a_step_whose_worker_died_is_looked_at_and_not_called_again(stage: Stage
         assert (len(rentals.keys), len(rentals.looked)) == (1, 1)
 
     stage(story)
+
+
+@pytest.mark.parametrize("effect", ["idempotent", "once"])
+def test_a_defect_that_was_looked_at_is_a_defect_still(stage: Stage, effect: str) -> None:
+    async def story(world: World, books: Books) -> None:
+        @tool("trip.rent", effect=effect, verify="trip.rented", registry=world.registry)
+        async def rent(what: str) -> int:
+            return "a car"  # type: ignore[return-value]
+
+        @tool("trip.rented", effect="pure", registry=world.registry)
+        async def rented() -> dict[str, Any]:
+            return {"happened": False}
+
+        world.tools = world.registry.specs()
+        view = await view_of(world, "name: w\nnodes:\n  b: {tool: trip.rent, with: {what: car}}\n")
+        assert (view["status"], view["questions"][0]["type"], view["error"]) == ("parked", "error", None)
+
+    stage(story)
