@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from baton.client.exits import REFUSED
 from tests.cli.conftest import Baton, FakeApi
 
 FREE = {
@@ -109,6 +110,19 @@ def test_where_no_day_is_counted_no_sum_is_shown(api: FakeApi, baton: Baton) -> 
 )
 def test_the_command_says_what_is_missing(baton: Baton, words: str, said: str) -> None:
     assert said in baton("users", *words.split()).stderr
+
+
+def test_a_start_of_a_blocked_user_says_so_and_asks_for_no_other_token(api: FakeApi, baton: Baton) -> None:
+    problem = {
+        "type": "urn:baton:problem:user-blocked",
+        "title": "An operator has blocked the user",
+        "detail": "an operator has blocked `ada`: no saga of this user starts",
+    }
+    api.on("POST /sagas", (403, problem))
+    done = baton("start", "dinner")
+    assert "an operator has blocked `ada`" in done.stderr
+    assert "token" not in done.stderr
+    assert done.exit_code == REFUSED
 
 
 def test_a_budget_says_that_its_user_is_blocked(api: FakeApi, baton: Baton) -> None:

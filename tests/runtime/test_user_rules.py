@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from baton import Context, tool
 from baton.core.decide.spending import day_of
 from baton.core.limits import Limits
 from baton.core.log.events import NoticeDue
 from baton.core.user_rules import NO_RULE, UserRule, blocking, limiting, unblocking
 from baton.errors import BudgetSpent, NotAllowedNow, UserBlocked, UserError
-from baton.ports import Account
+from baton.ports import Account, Sums
 from baton.runtime.engine.cursors import write_cursor
 from baton.runtime.money.halting import Halted
 from tests.kit.toolbox import Books
@@ -32,8 +33,10 @@ from tests.runtime.test_money import (
     sums,
     until_the_day_turns,
 )
+from tests.runtime.test_tenant_day import SAGA, Tenant
 
 TWICE = "name: w\nnodes: {a: {tool: think}, b: {tool: think, after: a}}"
+TICKS = "name: t\nnodes: {a: {wait: {for: 1s}}}\nschedule: {rate: 5m}"
 FREE = "name: free\nnodes: {a: {wait: {for: 5s}}}"
 
 
@@ -225,6 +228,99 @@ def test_a_cursor_of_another_list_is_refused(stage: Stage) -> None:
     stage(story)
 
 
+def test_many_users_with_a_rule_are_listed_in_pages(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        for number in range(101):
+            world.budgets.write_rule(TENANT, f"u{number:03d}", UserRule(1, True))
+        await start(world, FREE)
+        first = await users(world).page("", "")
+        assert len(first["users"]) == 100
+        assert set(await listed(world)) == {USER, *(f"u{number:03d}" for number in range(101))}
+
+    stage(story)
+
+
+def test_a_saga_that_is_resumed_while_its_user_is_blocked_is_parked_again(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        paid = add_tools(world)
+        saga = await start(world, TWICE)
+        await asyncio.sleep(0.5)
+        await users(world).block(USER, "")
+        await world.settle()
+        await world.service().resume(saga)
+        await asyncio.sleep(30)
+        assert await status(world, saga) == "parked"
+        assert len(paid) == 1
+
+    stage(story)
+
+
+def test_a_child_of_a_blocked_users_saga_starts_and_is_parked_itself(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        paid = add_tools(world)
+        await world.service().register(ONE_STEP, json_only=False)
+        parent = await start(
+            world, "name: p\nnodes: {hold: {wait: {for: 5s}}, c: {workflow: w, after: hold}}"
+        )
+        await asyncio.sleep(1)
+        await users(world).block(USER, "")
+        await world.settle()
+        (child,) = (head.ref.id for head in world.log.heads() if head.ref.id != parent)
+        assert await status(world, child) == "parked"
+        assert not paid
+        await users(world).unblock(USER, "")
+        await world.service().resume(child)
+        await asyncio.sleep(30)
+        assert await status(world, parent) == "completed"
+
+    stage(story)
+
+
+@pytest.mark.parametrize("cost", ["0", "0.10"])
+def test_what_a_blocked_users_saga_has_done_is_undone(stage: Stage, cost: str) -> None:
+    async def story(world: World, books: Books) -> None:
+        left = list[str]()
+
+        @tool("shop.release", registry=world.registry, cost_usd=cost)
+        async def release(context: Context) -> None:
+            context.spend(cost)
+            left.clear()
+
+        @tool("shop.hold", registry=world.registry, undo="shop.release", cost_usd=cost)
+        async def hold(context: Context) -> None:
+            context.spend(cost)
+            left.append(context.saga)
+
+        world.tools = world.registry.specs()
+        saga = await start(world, "name: w\nnodes: {a: {tool: shop.hold}, b: {wait: {for: 1h}, after: a}}")
+        await asyncio.sleep(5)
+        assert left == [saga]
+        other = await start(world, "name: o\nnodes: {b: {wait: {for: 5s}}, a: {tool: shop.hold, after: b}}")
+        await asyncio.sleep(1)
+        await users(world).block(USER, "")
+        await asyncio.sleep(30)
+        assert await status(world, other) == ("parked" if cost != "0" else "completed")
+        left[:] = [saga]
+        await world.service().cancel(saga, "", 0, undo=True)
+        await asyncio.sleep(60)
+        assert (left, await status(world, saga)) == ([], "rolled_back")
+
+    stage(story, is_warm=True)
+
+
+def test_a_schedule_of_a_blocked_user_gives_its_ticks_up(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        await world.service().register(TICKS, json_only=False)
+        await users(world).block(USER, "")
+        await asyncio.sleep(700)
+        assert world.log.heads() == []
+        await users(world).unblock(USER, "")
+        await asyncio.sleep(400)
+        assert len(world.log.heads()) == 1
+
+    stage(story)
+
+
 def test_of_two_operators_neither_loses_what_the_other_has_decided(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
         await asyncio.gather(
@@ -321,3 +417,46 @@ def test_a_deployment_without_rules_makes_the_requests_that_it_made_before() -> 
     run(ledger.settle(state(), step(5), 3))
     assert desk.budgets.calls == asked + 3
     assert not desk.cache.rules
+
+
+def test_a_block_is_heard_beside_the_tenants_day_and_what_was_drawn_is_given_back() -> None:
+    desk = Tenant(100 * CENT, user_day=50 * CENT)
+    ledger = desk.ledger()
+
+    async def story() -> None:
+        await ledger.reserve(state(), step(10 * CENT), [])
+        decide(desk, blocking(NO_RULE, "op", "", 0))
+        with pytest.raises(Halted) as refused:
+            await ledger.reserve(state(), step(10 * CENT, "b"), [])
+        assert refused.value.halt.parked.code == "user_blocked"
+        await ledger.settle(state(), step(10 * CENT), 10 * CENT)
+        await ledger.drain(SAGA)
+        assert desk.tenant() == Sums(10 * CENT, 10 * CENT)
+
+    run(story())
+
+
+def test_without_a_limit_for_all_a_rule_from_before_counts_nothing() -> None:
+    desk = Tenant(100 * CENT)
+    decide(desk, blocking(NO_RULE, "op", "", 0))
+
+    async def story() -> None:
+        ledger = desk.ledger()
+        assert await desk.cache.parked(desk.call(), Account("acme", "ada", DAY)) is None
+        await ledger.reserve(state(), step(10 * CENT), [])
+        await ledger.settle(state(), step(10 * CENT), 10 * CENT)
+        await ledger.drain(SAGA)
+        assert desk.tenant() == Sums(10 * CENT, 10 * CENT)
+
+    run(story())
+
+
+def test_an_invocation_that_passes_midnight_heeds_what_was_decided_the_day_before() -> None:
+    desk = Desk()
+    ledger = desk.ledger()
+    run(ledger.reserve(state(), step(5), []))
+    decide(desk, blocking(NO_RULE, "op", "", 0), DAY + 1)
+    desk.clock.at = (DAY + 1) * 86_400_000
+    with pytest.raises(Halted) as refused:
+        run(ledger.reserve(state(), step(5, "b"), []))
+    assert refused.value.halt.parked.code == "user_blocked"
