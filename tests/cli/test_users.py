@@ -49,6 +49,12 @@ def test_users_are_listed_by_what_they_have_spent_each_once(api: FakeApi, baton:
     assert json.loads(baton("users", "--json").stdout) == {"day": "2026-11-29", "users": [FREE, EVE]}
 
 
+def test_a_limit_of_its_own_is_said_of_one_who_has_money_left(api: FakeApi, baton: Baton) -> None:
+    row = FREE | {"limit_usd": 9.0, "own_limit_usd": 9.0}
+    api.on("GET /users", (200, {"day": "2026-11-29", "users": [row], "next": None}))
+    assert baton("users").stdout.splitlines()[0] == "ada  $0.35 of $9.00  (a limit of its own)"
+
+
 def test_without_any_the_day_is_said(api: FakeApi, baton: Baton) -> None:
     api.on("GET /users", (200, {"day": "2026-11-29", "users": [], "next": None}))
     assert baton("users").stdout == "2026-11-29 (UTC): no saga is at work, and none has ended\n"

@@ -39,11 +39,11 @@ def _money(row: Mapping[str, Any]) -> str:
 
 
 def _state(row: Mapping[str, Any]) -> str:
-    own = " (a limit of its own)" if row["own_limit_usd"] is not None else ""
+    own = "(a limit of its own)" if row["own_limit_usd"] is not None else ""
     if row["state"] == "blocked":
         note = f": {row['note']}" if row["note"] else ""
         return f"blocked since {_time(row['at'])} by {row['by']}{note}"
-    return ("spent" if row["state"] == "spent" else "") + own
+    return " ".join(part for part in ("spent" if row["state"] == "spent" else "", own) if part)
 
 
 def _time(value: Any) -> str:
