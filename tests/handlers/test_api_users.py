@@ -75,6 +75,8 @@ def test_a_limit_is_put_in_the_place_of_that_of_all_and_taken_back(http: Http) -
         ("block", {"user": "ada", "note": "x" * 501}, "/note"),
         ("limit", {"user": "ada"}, "/limit_usd"),
         ("limit", {"user": "ada", "limit_usd": 0}, "blocked instead"),
+        ("limit", {"user": "ada", "limit_usd": "0"}, "blocked instead"),
+        ("limit", {"user": "ada", "limit_usd": "0.00"}, "not an amount"),
         ("limit", {"user": "ada", "limit_usd": -1}, "must be between"),
         ("limit", {"user": "ada", "limit_usd": True}, "not an amount"),
         ("limit", {"user": "ada", "limit_usd": "1e3"}, "not an amount"),

@@ -12,7 +12,8 @@ from baton.core.outside.users import USER_PATTERN, USER_SHAPE, is_user
 from baton.core.user_rules import LONGEST_NOTE
 from baton.web.bodies.reading import Body, Plainly
 
-_DOLLARS = r"^(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?$"
+_DOLLARS = r"^([1-9][0-9]{0,5}(\.[0-9]{1,6})?|0\.0{0,5}[1-9][0-9]{0,5})$"  # more than 0
+_MORE = "must be more than 0; a user who may spend nothing is blocked instead"
 
 
 def _user(name: str) -> str:
@@ -26,10 +27,12 @@ def _limit(value: Any) -> int:
     if value is None:
         return 0
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value == "0":
+        raise ValueError(_MORE)
     if not is_number and not (isinstance(value, str) and re.fullmatch(_DOLLARS, value)):
         raise ValueError(f"`{str(value)[:40]}` is not an amount of dollars; give for example 2 or '2.00'")
     if not (found := micro_dollars([amount_of(value)])):
-        raise ValueError("must be more than 0; a user who may spend nothing is blocked instead")
+        raise ValueError(_MORE)
     return found
 
 
