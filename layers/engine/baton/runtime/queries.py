@@ -66,7 +66,7 @@ class Queries:
         if cache.terms.tenant_day:
             tenant = await cache.sums(self._parts.call, self._tenant, "", now)
         both = (tenant.spent, tenant.reserved)
-        return budget_view(user, sums.spent, sums.reserved, cache.terms, day_of(now), both)
+        return budget_view(user, sums.spent, sums.reserved, cache.terms, day_of(now), both, sums.rule)
 
     async def costs(self, *, by: str = "", of: str = "", day: int = 0, cursor: str = "") -> dict[str, Any]:
         """What models have cost the tenant on a day (epoch ms; 0: today), by workflow, user or model, in pages: `next` continues it.
