@@ -113,6 +113,7 @@ ORDINARY = [
     "Basic information about sk-learn",
     "commit message: pass the salt",
     "Basic größere Fehler",
+    "-" * 24 + " Captured log " + "_" * 700,
 ]
 
 

@@ -220,7 +220,7 @@ def _is_random(value: str) -> bool:
     if not _SEGMENT.fullmatch(value[:_AWS]) and len(value.rstrip("=")) == _AWS and _has_all(value):
         return True  # the secret key of AWS: forty characters of base64
     segments = _SEGMENT.findall(value[:_LONGEST_RANDOM])
-    longest = max(segments, key=len)
+    longest = max(segments, key=len, default="")
     if len(longest) < _SHORTEST_RANDOM or not _has_all(longest):
         return False
     pairs = [pair for segment in segments for pair in pairwise(map(_kind, segment))]
