@@ -125,6 +125,16 @@ def without_evident(text: str) -> str:
     return _LONG.sub(lambda match: REDACTED if is_random(match[0]) else match[0], text)
 
 
+def is_key(value: str) -> bool:
+    """It has the shape of a key, and is no id that somewhat resembles one: `pat-000123456789` may be a patient."""
+    return any(
+        _has_all(found[0])
+        for marks, expression in _EVIDENT
+        if any(mark in value for mark in marks)
+        for found in _compiled(expression).finditer(value)
+    )
+
+
 def _last_group(match: re.Match[str]) -> str:
     if match.lastindex is None:
         return REDACTED
