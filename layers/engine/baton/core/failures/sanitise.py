@@ -57,7 +57,7 @@ _GOT = re.compile(
     r"""[^\r\n"'`]{0,80}?\b(?:got|received|given|actual|found|was|value|input)\b:?\s{1,2}(?=["'`])""",
     re.IGNORECASE,
 )
-_FIRST = re.compile(r"""[(\[]b?\\{0,4}["']$""")
+_FIRST = re.compile(r"""[(\[]b?\\{0,4}["'][\w ]{0,20}$""")
 _LAST = re.compile(r"""\\{0,4}["']?\s?(?:[)\]]|$)""")
 _ALONE = re.compile(
     r"""[|>`"']|(?![\w.-]{1,40}+\s?[:=])\S++[ \t]*+(?:[\r\n]|$)"""
@@ -222,7 +222,7 @@ def _value_of(text: str, word: str, begin: int, kind: Named) -> tuple[int, int] 
 def _weak(text: str, begin: int, kind: Named, joint: re.Match[str]) -> tuple[int, int] | None:
     """Behind a joint that may stand between any two words."""
     start = joint.end()
-    if joint["pair"] and _FIRST.search(text, max(begin - 8, 0), begin):
+    if joint["pair"] and _FIRST.search(text, max(begin - 28, 0), begin):
         span = _span(text, start)
         if _LAST.match(text, span[1]):
             return span
@@ -230,7 +230,8 @@ def _weak(text: str, begin: int, kind: Named, joint: re.Match[str]) -> tuple[int
     is_far = "\n" in joint[0] or (kind < Named.PASSWORD and not _SPACE.search(joint[0]))
     if joint["loose"] and is_far and not is_title:
         return None
-    if joint["beside"] is not None:
+    is_call = kind is Named.PASSWORD and joint[0] == "(" and _QUOTE.match(text, start)
+    if is_call or joint["beside"] is not None:
         return _unless_prose(text, start)
     piece = text[start : start + _LONGEST_LIKELY]  # what is no secret is read again
     value = piece[slice(*_span(piece, 0))].strip(")]>, \r\n\t")
