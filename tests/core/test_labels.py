@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.core.documents.compile import compile_document
-from baton.core.labels import LONGEST_NAME, LONGEST_VALUE, MOST, label_problems, read_labels
+from baton.core.log.labels import LONGEST_NAME, LONGEST_VALUE, MOST, label_problems, read_labels
 from baton.errors import InvalidDefinition
 from tests.kit.secrets import SHAPED, X
 
