@@ -15,9 +15,9 @@ from baton.core.decide.spending import day_of
 from baton.core.decide.spending import shown as shown_day
 from baton.core.documents.parts.naming import WORKFLOW_NAME
 from baton.core.effects.grants import tools_for
-from baton.core.labels import read_labels
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import Value
+from baton.core.log.labels import read_labels
 from baton.core.log.references import SCHEME
 from baton.core.log.status import LISTS, status_of
 from baton.core.read.bill import Deployment

@@ -9,7 +9,7 @@ from typing import Any
 
 from baton.core.documents.parts.naming import ANY_WORKFLOW_NAME
 from baton.core.failures.breakers import NAME_PATTERN as BREAKER_NAME
-from baton.core.labels import MOST, NAME, VALUE
+from baton.core.log.labels import MOST, NAME, VALUE
 from baton.core.log.status import LISTS
 from baton.core.read.day_costs import BY, OF
 from baton.runtime.desks.incidents import INCIDENT_ID, STATUSES
