@@ -108,6 +108,17 @@ class Flow:
         flow.spots, flow.ends = [replace(spot, ends=False, at_once=False) for spot in self.spots], set()
         return flow
 
+    def leads_only_to(self, index: int, join: int) -> bool:
+        """Whether every path from the node leads to the join: only then does it stop the node."""
+        todo, seen = [index], {join}
+        for one in todo:
+            after = self.spots[one].after
+            if not after:
+                return False
+            todo += [other for other in after if other not in seen]
+            seen.update(after)
+        return True
+
     def shared(self, first: int, second: int) -> int:
         """How many loops are around both, the first one's own loop not counted: that is left by all its edges."""
         mine = self.spots[first].around
