@@ -44,7 +44,7 @@ class Produced:
                 self._late[index] = sum(1 << other for other in spot.before)
 
     def _read(self, ended_by_then: int) -> tuple[Sure, Lost]:
-        """What is sure, and what may be lost, if of the nodes behind which the saga ends these have ended by then.
+        """Find what is sure, and what may be lost, if of the nodes behind which the saga ends these have ended by then.
 
         A failure that is caught by what ends the saga loses nothing for those who are there afterwards.
         """

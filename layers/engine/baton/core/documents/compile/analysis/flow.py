@@ -109,7 +109,7 @@ class Flow:
         return flow
 
     def leads_only_to(self, index: int, join: int) -> bool:
-        """Whether every path from the node leads to the join: only then does it stop the node."""
+        """Tell if every path from the node leads to the join: only then does it stop the node."""
         todo, seen = [index], {join}
         for one in todo:
             after = self.spots[one].after

@@ -213,7 +213,7 @@ class Lost:
 
     @staticmethod
     def _can_begin_without(spot: Spot) -> bool:
-        """Whether it can become ready, or fail, although nothing leads to it: by what is lost, where it tolerates failures."""
+        """Tell if it can become ready, or fail, although nothing leads to it: by what is lost, where it tolerates failures."""
         return not spot.before or (spot.tolerated >= 0 and (not spot.need or bool(spot.caught)))
 
     def _only_behind(self, index: int, *, has_failed: bool = False) -> int:

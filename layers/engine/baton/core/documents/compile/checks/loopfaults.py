@@ -68,7 +68,7 @@ def _joins(flow: Flow, last: int) -> list[int]:
 
 
 def _to(source: Source, name: str, index: int) -> str:
-    """What to write so that the loop leads to this join and nowhere else."""
+    """Say how to write it so that the loop leads to this join and nowhere else."""
     join = source.flow.names[index]
     is_after = name in source.nodes[join].after
     besides = f"take `{name}` out of `after` there" if is_after else f"name `{join}` nowhere else at `{name}`"
