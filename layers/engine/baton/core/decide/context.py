@@ -20,6 +20,7 @@ from baton.core.expressions import ExpressionError, Path, Template
 from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.codes import class_of
 from baton.core.failures.failover import Context
+from baton.core.graph.inner import written_for
 from baton.core.log import events as ev
 from baton.core.log.lost import unrescued
 from baton.core.log.maps import FAILED, NOT_BEGUN, STOPPED, SUCCEEDED, Map
@@ -160,13 +161,9 @@ class EvaluationContext(Struct, frozen=True):
         if outer is not None and self._is_outer(path):
             return self._of_starter(outer, path)
         if path.root == "saga":
-            state = self.state
-            return {
-                "id": state.origin.saga,
-                "user": state.origin.user,
-                "tenant": state.origin.tenant,
-                "workflow": state.origin.workflow,
-            }
+            origin = self.state.origin
+            saga, workflow = written_for(origin.saga, origin.workflow)
+            return {"id": saga, "user": origin.user, "tenant": origin.tenant, "workflow": workflow}
         if path.root == "loop":
             return {"iteration": node_of(self.slot)[1][-1]}
         if path.root in ("item", "index"):
