@@ -20,7 +20,7 @@ from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import GaveUp
 from baton.errors import EngineFault, StoreUnavailable, Throttled
-from baton.ports import Head, Record
+from baton.ports import Change, Head, Record
 from tests.kit.faults import (
     CRASH_AFTER,
     CRASH_BEFORE,
@@ -109,7 +109,8 @@ class Process:
     `ended_at`: when it died, in seconds of the loop; `spends`: what its tools said that they spent, call by call.
     `lost_time_at`: when its clock had stood still with it. `has_failed`: it gave a message back because of a fault;
     `has_overrun`: it was still there after its deadline; `was_slow`: the table took longer than it had left to say that it gave up.
-    `lost_leases`: takes and releases without an answer;
+    `lost_leases`: takes and releases without an answer; `unsure`: versions of sagas that it wrote, or will have written, without an answer;
+    `held_late`: what it has asked accounts to hold for requests, and they did when it no longer waited;
     `unanswered`: requests without an answer in time, or refused in an outage; `leases`: the end of those it took, by its own clock;
     `read_at`: when it read the log of a saga; `called_at`: when it last called a tool for a node of a saga; `still`: from
     when to when it stood still. All three are in seconds of the loop.
@@ -123,7 +124,8 @@ class Process:
         self.lost_time_at = math.inf
         self.has_failed = self.has_overrun = False
         self.ended_at: float | None = None
-        self.lost_leases = 0
+        self.lost_leases = self.held_late = 0
+        self.unsure: set[tuple[str, int]] = set()
         self.was_slow = False
         self.unanswered = 0
         self.spends: list[list[Decimal]] = []
@@ -216,6 +218,10 @@ class Process:
             self.die()
         if fate == THROTTLE:
             raise Throttled("slow down")
+        if fate in (NO_ANSWER, LATE) and name in ("append", "append_with_rows"):
+            self.unsure.add((str(args[0]), cast("Record", args[1]).version))
+        if fate == LATE and name == "move" and (held := cast("Change", args[1]).after) is not None:
+            self.held_late += sum(held.billed.values())
         if fate in (HANG, LATE):
             self.unanswered += 1
             self.lost_leases += name in ("take", "release")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit.faults import CRASH_BEFORE, FREEZE, HANG, LATE, LOST, NO_ANSWER, STALL, THROTTLE
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, LOST, NO_ANSWER, STALL, THROTTLE
 from tests.kit.process import HANGS, INDEX, REFUSES, Outage
 from tests.kit.schedule import Schedule, trial
 
@@ -96,6 +96,51 @@ FOUND = {
             ("read", 43, STALL),
             ("read", 46, HANG),
         ),
+    ),
+    "a worker whose word of a death comes late does not know that it has said it": Schedule(
+        "snapshots",
+        512070000370,
+        slow=(("append", 0.2),),
+        budget=3,
+        faults=(("write", 9, CRASH_AFTER), ("write", 11, LATE)),
+    ),
+    "and neither does that of a child": Schedule(
+        "kids",
+        901330000699,
+        slow=(("append", 0.2),),
+        faults=(
+            ("write", 16, LATE),
+            ("write", 35, LATE),
+            ("read", 31, CRASH_BEFORE),
+            ("read", 46, STALL),
+            ("read", 48, HANG),
+        ),
+    ),
+    "an account that hears late from a worker that stood still has what its request can have cost": Schedule(
+        "surveys",
+        774190000157,
+        gap_s=3,
+        late_s=14,
+        slow=(("append", 0.2),),
+        faults=(
+            ("write", 24, THROTTLE),
+            ("write", 28, LATE),
+            ("write", 31, STALL),
+            ("read", 14, CRASH_BEFORE),
+        ),
+    ),
+    "and so has one that is asked late by a worker that has died": Schedule(
+        "ponders",
+        512070003115,
+        late_s=14,
+        faults=(
+            *(("write", 5, HANG), ("write", 10, NO_ANSWER), ("write", 31, LATE)),
+            *_died(read_a=47, read_b=52),
+            ("message", 4, LOST),
+        ),
+    ),
+    "how many items have failed when a map ends depends on time": Schedule(
+        "mapped", 512070002625, start_late_s=4, faults=(("write", 12, STALL),)
     ),
 }
 
