@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 
+import pytest
+
 from baton import tool
 from baton.adapters.memory.outside import MemoryEntities
 from baton.core.log import events as ev
@@ -307,5 +309,46 @@ def test_the_end_of_its_days_ends_it_and_undoes_nothing(stage: Stage) -> None:
         shop, saga = await parked(world)
         await asyncio.sleep(3.1 * DAY_MS / 1_000)
         assert (head_of(world, saga).status, shop.done, shop.tried) == ("failed", ["paid"], ["b1"])
+
+    stage(story)
+
+
+BOUND = "name: b\nlimits: {wall_time: 2h}\nnodes: {k: {%s}, then: {tool: shop.pay, after: k}}"
+MIDDLE = "name: m\nnodes: {k: {workflow: w}}"
+
+
+TIMED = BOUND.replace("limits: {wall_time: 2h}\n", "").replace("k: {%s}", "k: {%s, timeout: 2h}")
+
+
+@pytest.mark.parametrize("bound", [BOUND, TIMED], ids=["wall_time", "timeout"])
+@pytest.mark.parametrize(
+    ("child", "count"), [("workflow: w", 1), ("workflow: m", 1), ("map: [1, 2], workflow: w", 2)]
+)
+def test_the_time_of_a_saga_above_stands_still_too(stage: Stage, bound: str, child: str, count: int) -> None:
+    async def story(world: World, books: Books) -> None:
+        shop = Shop(world, bad={"b1"})
+        shop.deploy("b1")
+        for below in (PAID, MIDDLE):
+            await world.service().register(below, json_only=False)
+        saga = await start(world, bound % child, {}, "b")
+        await asyncio.sleep(DAY_MS / 1_000)
+        assert head_of(world, saga).status == ("parked" if bound is BOUND else "waiting")
+        assert len(world.entries(saga)) < 40, "it is looked at each hour"
+        assert len(world.notices.said) == count, "of the defect alone"
+        shop.deploy("b3")
+        await asyncio.sleep(2 * 3_600)
+        assert head_of(world, saga).status == "completed"
+        assert "refunded" not in shop.done
+
+    stage(story)
+
+
+def test_it_is_over_where_no_child_stands_still(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Shop(world)
+        await world.service().register("name: w\nnodes: {a: {wait: {for: 1d}}}", json_only=False)
+        saga = await start(world, BOUND % "workflow: w", {}, "b")
+        await asyncio.sleep(3 * 3_600)
+        assert head_of(world, saga).status == "failed"
 
     stage(story)

@@ -139,6 +139,16 @@ FOUND = {
             ("message", 4, LOST),
         ),
     ),
+    "and so has one that is asked late twice": Schedule(
+        "surveys", 774190003822, faults=(("write", 11, LATE), ("write", 14, LATE))
+    ),
+    "a worker whose word comes late while the table refuses the rest has not died": Schedule(
+        "wired",
+        901330002357,
+        slow=(("append", 0.2),),
+        outages=(Outage("dynamodb", REFUSES, 2, 10),),
+        faults=(("write", 10, LATE),),
+    ),
     "how many items have failed when a map ends depends on time": Schedule(
         "mapped", 512070002625, start_late_s=4, faults=(("write", 12, STALL),)
     ),

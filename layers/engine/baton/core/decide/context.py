@@ -42,12 +42,23 @@ class LackingError(Exception):
         self.questions = frozenset(questions)
 
 
+class Standing(Struct, frozen=True):
+    """Of the children that were looked at `at` a time, the one whose time has stood still for longest: for how long, and for how
+    much of it until now without a break (`lasts`).
+    """
+
+    at: int
+    ms: int = 0
+    child: str = ""
+    lasts: int = 0
+
+
 class Found(Struct, frozen=True):
     """What was fetched for a decision: decoded blobs by reference, answers by the key of their question.
 
     `absent` has the blobs that cannot be had, with the reason. A condition that needs one of those breaks; where the
     log names one, nothing can be said any more. `looked`: by slot, when this worker has looked at work elsewhere, and whether that
-    was said to be over then. `entries`: of the log, by version.
+    was said to be over then. `entries`: of the log, by version. `standing`: of children, once it was looked at.
     """
 
     blobs: Mapping[str, Any] = {}
@@ -55,6 +66,7 @@ class Found(Struct, frozen=True):
     absent: Mapping[str, str] = {}
     looked: Mapping[str, tuple[int, bool]] = {}
     entries: Mapping[int, ev.Entry] = {}
+    standing: Standing | None = None
 
     def lacks(self, refs: Iterable[str]) -> set[str]:
         """Those of them that are to be fetched. Raises `CorruptLog` for one that cannot be had."""

@@ -17,6 +17,7 @@ from baton.core.decide.commands import (
     Decision,
     FetchValues,
     JudgeConditions,
+    LookAtStanding,
     RunSteps,
     SendNotices,
     StopSteps,
@@ -70,6 +71,7 @@ class Runner:
         self._performers: dict[type[Command], CommandPerformer[Any]] = {
             FetchValues: ValueFetcher(parts),
             JudgeConditions: ConditionJudge(parts),
+            LookAtStanding: _LazyLooker(parts),
             StopSteps: StepStopper(),
             RunSteps: StepStarter(parts),
             TendChildren: self._tender,
@@ -299,3 +301,15 @@ class _LazyUndoer:
         from baton.runtime.performers.undo_children import ChildUndoer
 
         return await ChildUndoer(*self._made).perform(run, command)
+
+
+class _LazyLooker:
+    """Loads what looks at children with the first saga whose time is over while it has any."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def perform(self, run: Run, command: LookAtStanding) -> bool:
+        from baton.runtime.performers.look_at_standing import StandingLooker
+
+        return await StandingLooker(self._parts).perform(run, command)
