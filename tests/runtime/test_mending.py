@@ -10,6 +10,7 @@ import pytest
 from baton import tool
 from baton.adapters.memory.outside import MemoryEntities
 from baton.core.log import events as ev
+from baton.core.log.events import CancelRequested
 from baton.ports import PARKED, SWEEP, Head, Message, SagaRef
 from baton.ports.outside import Entity
 from baton.runtime.invocation.store_retrier import inline
@@ -31,6 +32,7 @@ class Shop:
 
     world: World
     bad: set[str] = field(default_factory=set)
+    bad_refunds: set[str] = field(default_factory=set)
     done: list[str] = field(default_factory=list)
     tried: list[str] = field(default_factory=list)
 
@@ -42,6 +44,9 @@ class Shop:
 
         @tool("shop.refund", registry=self.world.registry)
         async def refund() -> None:
+            if self.world.limits.build in self.bad_refunds:
+                self.tried.append(self.world.limits.build)
+                raise KeyError("id")
             self.done.append("refunded")
 
         @tool("shop.mail", registry=self.world.registry)
@@ -350,5 +355,52 @@ def test_it_is_over_where_no_child_stands_still(stage: Stage) -> None:
         saga = await start(world, BOUND % "workflow: w", {}, "b")
         await asyncio.sleep(3 * 3_600)
         assert head_of(world, saga).status == "failed"
+
+    stage(story)
+
+
+async def undoing(world: World) -> tuple[Shop, str]:
+    """A saga that is rolled back, and whose refund has a defect."""
+    shop = Shop(world, bad_refunds={"b1", "b2"})
+    shop.deploy("b1")
+    saga = await start(world, PAID, {}, "w")
+    await world.settle()
+    await world.service().rollback(saga, CancelRequested(reason="no", by="", at=0, grace_ms=0, undo=True))
+    await world.settle()
+    assert head_of(world, saga).status == "parked"
+    return shop, saga
+
+
+def test_a_rollback_waits_for_code_that_mends_what_undoes_a_step(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        shop, saga = await undoing(world)
+        await asyncio.sleep(DAY_MS / 1_000)
+        shop.deploy("b2")
+        await asyncio.sleep(1_800)
+        assert (shop.tried[1:], head_of(world, saga).status) == (["b1", "b2"], "parked")
+        shop.deploy("b3")
+        await asyncio.sleep(1_800)
+        assert (head_of(world, saga).status, shop.done) == ("rolled_back", ["paid", "mailed", "refunded"])
+        incidents = (await world.queries().incidents())["incidents"]
+        assert [(one["code"], one["status"], one["resolved_by"]) for one in incidents] == [
+            ("tool_defect", "resolved", "deploy")
+        ]
+
+    stage(story)
+
+
+def test_a_parent_waits_for_a_child_whose_rollback_waits(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        shop = Shop(world, bad_refunds={"b1"})
+        shop.deploy("b1")
+        await world.service().register(PAID, json_only=False)
+        saga = await start(world, "name: p\nnodes: {k: {workflow: w}}", {}, "p")
+        await world.settle()
+        await world.service().rollback(saga, CancelRequested(reason="no", by="", at=0, grace_ms=0, undo=True))
+        await asyncio.sleep(6 * 3_600)
+        assert head_of(world, saga).status == "compensating"
+        shop.deploy("b3")
+        await asyncio.sleep(12 * 3_600)
+        assert (head_of(world, saga).status, shop.done[-1]) == ("rolled_back", "refunded")
 
     stage(story)

@@ -194,6 +194,11 @@ def _decide(
     running = {slot for slot in running if slot in state.tokens}
     most_bytes, terms = bounds.value_bytes, bounds.money
     is_stopping = state.is_stopping
+    if is_stopping and state.undo.work is not None and state.stands_still:
+        from baton.core.decide.undo_steps import stands_for  # few sagas undo anything
+
+        builder = DecisionBuilder(program, state, now, running, found, terms=terms)
+        return stands_for(builder) if too_old(state, now) else _parked(builder)
     if is_stopping and state.kills_workers:
         return _parked(DecisionBuilder(program, state, now, running, found, terms=terms))
     if (is_stopping or state.orphaned_children) and not state.kills_workers:

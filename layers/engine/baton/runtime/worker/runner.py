@@ -29,6 +29,7 @@ from baton.core.decide.outcomes import refused
 from baton.core.log import events as ev
 from baton.core.log.folding.inbox import before_the_end
 from baton.core.log.state import Failing
+from baton.core.log.undos import is_undo
 from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
 from baton.ports import Message, SagaRef
 from baton.runtime.engine.log_writer import LogWriter, Superseded
@@ -227,7 +228,7 @@ class Runner:
         """What is over now, of what has failed: where people know of a defect that other code has mended, their incident is over."""
         failing = run.history.state.failing
         slots = [slot for slot, one in before.items() if one.incident and not one.ask and slot not in failing]
-        if slots and run.history.state.failure is None:
+        if slots and (run.history.state.failure is None or any(map(is_undo, slots))):
             from baton.runtime.worker.mended import resolve  # few deploys mend anything
 
             await resolve(self._p, run, slots)
