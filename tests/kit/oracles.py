@@ -308,7 +308,11 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
         for one in world.asked
         if one.process in dead[:-1] and one.process.id not in wrote and one not in silent
     ]
-    most += micro_dollars([one.most for one in silent]) + sum(process.held_late for process in gone)
+    most += micro_dollars([one.most for one in silent]) + sum(
+        one.held_late for one in world.processes.values()
+    )
+    asked = [one.process for one in silent]
+    most += sum(one.holds for one in dead[:-1] if one.id not in wrote and one not in asked)
     left = {account: world.budgets.expire(account, FOREVER).sums for account in world.budgets.spent()}
     accounts = world.budgets.spent()  # with what is spent because its holder is dead
     granted = max((event.budget for event in events if isinstance(event, Resumed)), default=0)

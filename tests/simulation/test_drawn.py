@@ -149,6 +149,14 @@ FOUND = {
         outages=(Outage("dynamodb", REFUSES, 2, 10),),
         faults=(("write", 10, LATE),),
     ),
+    "a worker that dies before its request, and whose death no worker tells of, has its day hold for it": Schedule(
+        "surveys",
+        774190005868,
+        is_warm=True,
+        gap_s=20,
+        start_late_s=4,
+        faults=(("read", 22, THROTTLE), ("read", 30, HANG), *_died(read_a=57, read_b=60)),
+    ),
     "how many items have failed when a map ends depends on time": Schedule(
         "mapped", 512070002625, start_late_s=4, faults=(("write", 12, STALL),)
     ),
