@@ -167,3 +167,39 @@ FOUND = {
 def test_it_breaks_none_any_more(what: str) -> None:
     found = trial(FOUND[what])
     assert found.broken == ()
+
+
+UNDECIDED = {
+    "a question that is not seen": Schedule(
+        "asked",
+        512070007772,
+        start_late_s=4,
+        faults=(("read", 26, HANG), ("read", 28, HANG), ("message", 3, LOST)),
+    ),
+    "an account of a worker that stood still": Schedule(
+        "surveys",
+        774190005710,
+        is_warm=True,
+        slow=(("append", 0.2),),
+        faults=(
+            *(("write", 8, HANG), ("write", 12, FREEZE), ("write", 13, THROTTLE), ("write", 30, HANG)),
+            *(("read", 18, CRASH_BEFORE), ("read", 47, HANG)),
+        ),
+    ),
+    "a worker whose lease the index keeps": Schedule(
+        "spenders",
+        774190006358,
+        start_late_s=4,
+        outages=(Outage(INDEX, HANGS, 10, 190),),
+        faults=(
+            *(("write", 5, CRASH_AFTER), ("write", 18, NO_ANSWER), ("write", 21, HANG), ("write", 56, HANG)),
+            ("read", 19, CRASH_BEFORE),
+        ),
+    ),
+}
+
+
+@pytest.mark.xfail(strict=True, reason="not decided yet: the engine's fault, or the oracle's")
+@pytest.mark.parametrize("what", UNDECIDED)
+def test_what_is_found_and_not_decided(what: str) -> None:
+    assert trial(UNDECIDED[what]).broken == ()
