@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from baton.core.conditions import Answer
 from baton.core.decide.bounds import DEFAULT, Bounds
-from baton.core.decide.context import Found
+from baton.core.decide.context import Found, Standing
 from baton.core.decide.decide import Decision, advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
@@ -215,6 +215,7 @@ class Saga:
         blobs: Mapping[str, Any] | None = None,
         answers: Mapping[str, Answer] | None = None,
         looked: Mapping[str, tuple[int, bool]] | None = None,
+        standing: Standing | None = None,
         after_ms: int = 0,
         room: int = DEFAULT.entry_bytes,
     ) -> Decision:
@@ -229,7 +230,7 @@ class Saga:
                 if self.program.undoes or self.state.undo.head
                 else {}
             )
-            found = Found(blobs or {}, answers or {}, looked=looked or {}, entries=entries)
+            found = Found(blobs or {}, answers or {}, looked=looked or {}, entries=entries, standing=standing)
             step = advance(
                 self.program,
                 self.state,

@@ -17,7 +17,7 @@ from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.core.log.status import status_of
 from baton.core.nodes.registry import KINDS
 from tests.core.asked import notices_of
-from tests.core.build import TOOLS, Saga, done, ready, tool_spec
+from tests.core.build import T0, TOOLS, Saga, done, ready, tool_spec
 from tests.core.failing import answer, broken, chosen
 from tests.core.nodes.thinking import answered, at_work, call, outcome, thinking
 
@@ -216,12 +216,68 @@ def test_nothing_follows_from_items_that_a_map_has_left_running() -> None:
     assert (saga.state.parked, saga.state.failing) == (None, {})
 
 
-def test_an_inverse_with_a_defect_parks_no_saga() -> None:
-    saga = saga_of()
+def undoing(**more: Any) -> tuple[Saga, str]:
+    """A saga whose refund has a defect, and the slot of that."""
+    saga = saga_of(**more)
+    saga.put(ev.CancelRequested(reason="no", by="ada", at=saga.now, grace_ms=0, undo=True), epoch=0)
+    (slot,) = ready(saga.go())
+    assert ready(saga.go(defect(slot))) == []
+    assert (status_of(saga.state), saga.state.parked and saga.state.parked.build) == ("parked", "b1")
+    saga.note_told()
+    return saga, slot
+
+
+def test_an_inverse_with_a_defect_parks_the_saga_until_other_code_is_there() -> None:
+    saga, slot = undoing()
+    assert ready(saga.go(after_ms=100 * HOUR)) == []
+    saga.program = compiled(MAIL, "b2")
+    assert ready(saga.go()) == [slot]
+    assert ready(saga.go(defect(slot, attempt=2))) == []
+    assert (status_of(saga.state), "notice_due" in saga.kinds) == ("parked", False)
+    saga.program = compiled(MAIL, "b3")
+    assert ready(saga.go()) == [slot]
+    saga.go(done(slot, attempt=3))
+    assert status_of(saga.state) == "rolled_back"
+
+
+def test_a_person_may_let_an_inverse_be_tried_again_or_give_it_up() -> None:
+    saga, slot = undoing()
+    saga.put(ev.Resumed(by="ada", at=saga.now), epoch=0, invocation="api")
+    assert ready(saga.go()) == [slot]
+    saga.go(done(slot, attempt=2))
+    assert status_of(saga.state) == "rolled_back"
+    saga, slot = undoing()
+    answer(saga, "fail")
+    saga.go()
+    assert (status_of(saga.state), [one.slot for one in saga.state.undo.failed]) == (
+        "rollback_failed",
+        ["pay"],
+    )
+
+
+def test_a_second_cancel_leaves_the_inverse_to_be_mended() -> None:
+    saga, _ = undoing()
+    saga.put(ev.CancelRequested(reason="now", by="ada", at=saga.now, grace_ms=0), epoch=0)
+    saga.go()
+    assert status_of(saga.state) == "parked"
+
+
+def test_an_inverse_that_no_code_mends_is_given_up_with_the_last_day() -> None:
+    saga, _ = undoing(ends_by=T0 + 200 * HOUR)
+    saga.go(after_ms=300 * HOUR)
+    assert (status_of(saga.state), [one.slot for one in saga.state.undo.failed]) == (
+        "rollback_failed",
+        ["pay"],
+    )
+
+
+def test_a_rule_of_the_inverse_that_names_the_code_takes_its_defect() -> None:
+    rule = "compensate: {tool: refund, retry: {max_attempts: 2, on: [tool_defect]}}"
+    saga = saga_of(f"name: w\nnodes:\n  pay: {{tool: pay, {rule}}}\n  a: {{tool: t, after: pay}}\n")
     saga.put(ev.CancelRequested(reason="no", by="ada", at=saga.now, grace_ms=0, undo=True), epoch=0)
     (slot,) = ready(saga.go())
     saga.go(defect(slot))
-    assert saga.state.parked is None
+    assert (chosen(saga), saga.state.parked) == (["retry"], None)
 
 
 def test_a_result_or_a_bug_in_a_tool_of_an_agent_is_not_the_models_to_mend() -> None:

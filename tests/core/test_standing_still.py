@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from baton.core.decide.commands import Decision, LookAtStanding
+from baton.core.decide.context import Standing
 from baton.core.limits import DAY_MS
 from baton.core.log import events as ev
 from baton.core.log.answers import question
@@ -274,3 +276,65 @@ def test_a_view_says_since_when_it_waits_for_other_code() -> None:
     saga.go(defect())
     shown = saga_view(saga.state, saga.program)["parked"]
     assert (shown["stands_still_since"], shown["build"]) == (iso(saga.now), "b1")
+
+
+# ---- so does the time of a saga that waits for one
+
+WAITS = """
+name: w
+limits: {wall_time: 2h}
+nodes:
+  k: {workflow: other}
+  b: {wait: {signal: go, timeout: 3h}}
+"""
+
+
+def waiting() -> Saga:
+    saga = Saga(compiled(WAITS))
+    saga.go()
+    return saga
+
+
+def looked(saga: Saga, ms: int, lasts: int = 0) -> Decision:
+    """The decision once its child was looked at."""
+    (child,) = (work.orphan for work in saga.state.open.values() if work.orphan is not None)
+    return saga.go(standing=Standing(saga.now, ms, child.saga, lasts))
+
+
+def test_a_saga_whose_time_is_over_looks_first_whether_a_child_stands_still() -> None:
+    saga = waiting()
+    decision = saga.go(after_ms=2 * HOUR)
+    assert [type(one) for one in decision.commands] == [LookAtStanding]
+    assert (decision.is_lacking, failure_of(saga)) == (True, "")
+    looked(saga, 0)
+    assert failure_of(saga) == "limit_wall_time"
+
+
+def test_its_time_stands_still_as_long_as_that_of_the_child() -> None:
+    saga = waiting()
+    saga.go(after_ms=2 * HOUR)
+    decision = looked(saga, HOUR, HOUR)
+    assert (status_of(saga.state), decision.due) == ("parked", saga.now + HOUR)
+    saga.go(after_ms=HOUR)
+    assert (status_of(saga.state), saga.state.stood) == ("waiting", 2 * HOUR)
+    saga.go(after_ms=HOUR - 1)
+    assert failure_of(saga) == ""
+    decision = saga.go(after_ms=1)
+    assert [type(one) for one in decision.commands] == [LookAtStanding]
+    looked(saga, 2 * HOUR)
+    assert failure_of(saga) == "limit_wall_time"
+
+
+def test_it_goes_on_at_once_where_the_child_does_not_stand_any_more() -> None:
+    saga = waiting()
+    saga.go(after_ms=2 * HOUR)
+    looked(saga, 60)
+    assert saga.kinds == ["parked", "resumed"]
+    assert (status_of(saga.state), saga.state.stood) == ("waiting", 60)
+
+
+def test_a_saga_without_children_looks_at_none() -> None:
+    saga = Saga(compiled(WAITS.replace("workflow: other", "wait: {signal: no, timeout: 3h}")))
+    saga.go()
+    saga.go(after_ms=2 * HOUR)
+    assert failure_of(saga) == "limit_wall_time"

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from baton.core.decide import handler
 from baton.core.decide.commands import StartHandler
-from baton.core.decide.handler import HANDLER
-from baton.core.graph.inner import name_of, starter_of
+from baton.core.graph.inner import HANDLER, name_of, starter_of
 from baton.core.log.events import (
     ChildClosed,
     ChildOpened,

@@ -14,7 +14,8 @@ def of_deaths(world: World, logs: Mapping[str, list[Entry]]) -> Iterator[str]:
 
     That is one that gave up, and whose take landed after that, or whose giving back had no answer either: the table refused
     to free the lease, and took longer to append an entry than an invocation keeps for it (ADR 27 says how long that is); or the saga had
-    ended, was forked later, and nothing may follow an end. Or one that could not tell of the death before it: it stands for that.
+    ended, was forked later, and nothing may follow an end. Or one that does not know that it has told of the death before it: it stands for
+    that, also where its entry is there in the end.
     """
     for saga, entries in logs.items():
         for event in (event for entry in entries for event in entry.events):
@@ -40,5 +41,9 @@ def _has_ended_it(entries: list[Entry], process: str) -> bool:
 def _has_left_it(world: World, saga: str, entries: list[Entry], process: str) -> bool:
     key = str(SagaRef(TENANT, saga))
     before = world.epochs.get((process, key), 1) - 1
-    has_written = any(entry.invocation == process and entry.epoch for entry in entries)
+    unsure = world.processes[process].unsure
+    has_written = any(
+        entry.invocation == process and entry.epoch and (key, entry.version) not in unsure
+        for entry in entries
+    )
     return before > 0 and (key, before) not in world.given_back and not has_written

@@ -22,7 +22,7 @@ nodes:
     after: rents
     on_failure: fail
     catch: {code: map_failed, then: last}
-  last: {tool: work, with: {n: "${last_error.batch.failed}"}}
+  last: {tool: work, with: {n: "${last_error.batch.succeeded}"}}
 output: {acts: "${ctx.acts.output}", rents: "${ctx.rents.output}", many: "${ctx.many.output[100]}", last: "${ctx.last.output?.n}"}
 """
 SHORT = "name: short\nnodes: {a: {tool: work, with: {n: '${input.n}', seconds: 0.2}}}\noutput: '${ctx.a.output.n}'"

@@ -298,16 +298,21 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
     # What it settles may be lost twice, or once if it dies then; what stands still here goes on for a moment, as nothing frozen does.
     silenced = [p for p in world.processes.values() if p.unanswered > (not p.is_dead) or p.is_frozen]
     most, least = _spent_in(dead), -_spent_in(silenced)
-    # An account that has not heard of an answer has the most that the request can have cost; and so has that of a worker which had
+    # An account that has not heard of an answer, or holds when its worker is gone, has the most that the request can have cost; and so has that of a worker which had
     # written nothing, where the next one dies before it has said what is assumed (docs/money.md, "What is not").
     wrote = {entry.invocation for entries in logs.values() for entry in entries}
-    silent = [one for one in world.asked if one.process.is_dead and one.process.unanswered]
+    gone = [p for p in dead if p.is_dead or p.is_frozen]
+    silent = [one for one in world.asked if one.process in gone and one.process.unanswered]
     silent += [
         one
         for one in world.asked
         if one.process in dead[:-1] and one.process.id not in wrote and one not in silent
     ]
-    most += micro_dollars([one.most for one in silent])
+    most += micro_dollars([one.most for one in silent]) + sum(
+        one.held_late for one in world.processes.values()
+    )
+    asked = [one.process for one in silent]
+    most += sum(one.holds for one in dead[:-1] if one.id not in wrote and one not in asked)
     left = {account: world.budgets.expire(account, FOREVER).sums for account in world.budgets.spent()}
     accounts = world.budgets.spent()  # with what is spent because its holder is dead
     granted = max((event.budget for event in events if isinstance(event, Resumed)), default=0)

@@ -20,7 +20,7 @@ from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import GaveUp
 from baton.errors import EngineFault, StoreUnavailable, Throttled
-from baton.ports import Head, Record
+from baton.ports import Answer, Head, Record
 from tests.kit.faults import (
     CRASH_AFTER,
     CRASH_BEFORE,
@@ -99,6 +99,11 @@ class Environment:
     is_cold: bool = True
 
 
+def _held(answer: Answer) -> int:
+    """What an account holds for requests of who has asked it."""
+    return 0 if answer.there is None else sum(answer.there.billed.values())
+
+
 def _says_it_gave_up(name: str, args: tuple[Any, ...]) -> bool:
     return name == "append" and isinstance(decode_entry(args[1].data).events[-1], GaveUp)
 
@@ -109,7 +114,8 @@ class Process:
     `ended_at`: when it died, in seconds of the loop; `spends`: what its tools said that they spent, call by call.
     `lost_time_at`: when its clock had stood still with it. `has_failed`: it gave a message back because of a fault;
     `has_overrun`: it was still there after its deadline; `was_slow`: the table took longer than it had left to say that it gave up.
-    `lost_leases`: takes and releases without an answer;
+    `lost_leases`: takes and releases without an answer; `unsure`: versions of sagas that it wrote, or will have written, without an answer;
+    `holds`: what an account holds for requests of it; `held_late`: what accounts hold for some when it no longer waits for that;
     `unanswered`: requests without an answer in time, or refused in an outage; `leases`: the end of those it took, by its own clock;
     `read_at`: when it read the log of a saga; `called_at`: when it last called a tool for a node of a saga; `still`: from
     when to when it stood still. All three are in seconds of the loop.
@@ -123,7 +129,8 @@ class Process:
         self.lost_time_at = math.inf
         self.has_failed = self.has_overrun = False
         self.ended_at: float | None = None
-        self.lost_leases = 0
+        self.lost_leases = self.held_late = self.holds = 0
+        self.unsure: set[tuple[str, int]] = set()
         self.was_slow = False
         self.unanswered = 0
         self.spends: list[list[Decimal]] = []
@@ -216,6 +223,8 @@ class Process:
             self.die()
         if fate == THROTTLE:
             raise Throttled("slow down")
+        if fate in (NO_ANSWER, LATE) and name in ("append", "append_with_rows"):
+            self.unsure.add((str(args[0]), cast("Record", args[1]).version))
         if fate in (HANG, LATE):
             self.unanswered += 1
             self.lost_leases += name in ("take", "release")
@@ -264,7 +273,9 @@ class Process:
         """A request that was on its way longer than its client waited; the client may have died meanwhile."""
         await asyncio.sleep(self.world.late_s)
         with suppress(EngineFault, ValueError):
-            self._note(name, service, args, request())
+            self._note(name, service, args, result := request())
+            if name == "move":
+                self.held_late += _held(result)
 
     def _note(self, name: str, service: str, args: tuple[Any, ...], result: Any) -> None:
         """What an onlooker has to remember of a call."""
@@ -275,6 +286,8 @@ class Process:
             self.leases[str(result.ref)] = until
         elif name == "read_tail" and len(args) == TO_THE_END:
             self.read_at[str(args[0])].append(asyncio.get_running_loop().time())
+        elif name == "move":
+            self.holds = _held(result)
         elif name == "release" and result:
             world.given_back.add((str(args[0]), world.epochs[self.id, str(args[0])]))
         elif name in ("append", "append_with_rows") and result:

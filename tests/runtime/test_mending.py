@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 
+import pytest
+
 from baton import tool
 from baton.adapters.memory.outside import MemoryEntities
 from baton.core.log import events as ev
+from baton.core.log.events import CancelRequested
 from baton.ports import PARKED, SWEEP, Head, Message, SagaRef
 from baton.ports.outside import Entity
 from baton.runtime.invocation.store_retrier import inline
@@ -29,6 +32,7 @@ class Shop:
 
     world: World
     bad: set[str] = field(default_factory=set)
+    bad_refunds: set[str] = field(default_factory=set)
     done: list[str] = field(default_factory=list)
     tried: list[str] = field(default_factory=list)
 
@@ -40,6 +44,9 @@ class Shop:
 
         @tool("shop.refund", registry=self.world.registry)
         async def refund() -> None:
+            if self.world.limits.build in self.bad_refunds:
+                self.tried.append(self.world.limits.build)
+                raise KeyError("id")
             self.done.append("refunded")
 
         @tool("shop.mail", registry=self.world.registry)
@@ -307,5 +314,93 @@ def test_the_end_of_its_days_ends_it_and_undoes_nothing(stage: Stage) -> None:
         shop, saga = await parked(world)
         await asyncio.sleep(3.1 * DAY_MS / 1_000)
         assert (head_of(world, saga).status, shop.done, shop.tried) == ("failed", ["paid"], ["b1"])
+
+    stage(story)
+
+
+BOUND = "name: b\nlimits: {wall_time: 2h}\nnodes: {k: {%s}, then: {tool: shop.pay, after: k}}"
+MIDDLE = "name: m\nnodes: {k: {workflow: w}}"
+
+
+TIMED = BOUND.replace("limits: {wall_time: 2h}\n", "").replace("k: {%s}", "k: {%s, timeout: 2h}")
+
+
+@pytest.mark.parametrize("bound", [BOUND, TIMED], ids=["wall_time", "timeout"])
+@pytest.mark.parametrize(
+    ("child", "count"), [("workflow: w", 1), ("workflow: m", 1), ("map: [1, 2], workflow: w", 2)]
+)
+def test_the_time_of_a_saga_above_stands_still_too(stage: Stage, bound: str, child: str, count: int) -> None:
+    async def story(world: World, books: Books) -> None:
+        shop = Shop(world, bad={"b1"})
+        shop.deploy("b1")
+        for below in (PAID, MIDDLE):
+            await world.service().register(below, json_only=False)
+        saga = await start(world, bound % child, {}, "b")
+        await asyncio.sleep(DAY_MS / 1_000)
+        assert head_of(world, saga).status == ("parked" if bound is BOUND else "waiting")
+        assert len(world.entries(saga)) < 40, "it is looked at each hour"
+        assert len(world.notices.said) == count, "of the defect alone"
+        shop.deploy("b3")
+        await asyncio.sleep(2 * 3_600)
+        assert head_of(world, saga).status == "completed"
+        assert "refunded" not in shop.done
+
+    stage(story)
+
+
+def test_it_is_over_where_no_child_stands_still(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        Shop(world)
+        await world.service().register("name: w\nnodes: {a: {wait: {for: 1d}}}", json_only=False)
+        saga = await start(world, BOUND % "workflow: w", {}, "b")
+        await asyncio.sleep(3 * 3_600)
+        assert head_of(world, saga).status == "failed"
+
+    stage(story)
+
+
+async def undoing(world: World) -> tuple[Shop, str]:
+    """A saga that is rolled back, and whose refund has a defect."""
+    shop = Shop(world, bad_refunds={"b1", "b2"})
+    shop.deploy("b1")
+    saga = await start(world, PAID, {}, "w")
+    await world.settle()
+    await world.service().rollback(saga, CancelRequested(reason="no", by="", at=0, grace_ms=0, undo=True))
+    await world.settle()
+    assert head_of(world, saga).status == "parked"
+    return shop, saga
+
+
+def test_a_rollback_waits_for_code_that_mends_what_undoes_a_step(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        shop, saga = await undoing(world)
+        await asyncio.sleep(DAY_MS / 1_000)
+        shop.deploy("b2")
+        await asyncio.sleep(1_800)
+        assert (shop.tried[1:], head_of(world, saga).status) == (["b1", "b2"], "parked")
+        shop.deploy("b3")
+        await asyncio.sleep(1_800)
+        assert (head_of(world, saga).status, shop.done) == ("rolled_back", ["paid", "mailed", "refunded"])
+        incidents = (await world.queries().incidents())["incidents"]
+        assert [(one["code"], one["status"], one["resolved_by"]) for one in incidents] == [
+            ("tool_defect", "resolved", "deploy")
+        ]
+
+    stage(story)
+
+
+def test_a_parent_waits_for_a_child_whose_rollback_waits(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        shop = Shop(world, bad_refunds={"b1"})
+        shop.deploy("b1")
+        await world.service().register(PAID, json_only=False)
+        saga = await start(world, "name: p\nnodes: {k: {workflow: w}}", {}, "p")
+        await world.settle()
+        await world.service().rollback(saga, CancelRequested(reason="no", by="", at=0, grace_ms=0, undo=True))
+        await asyncio.sleep(6 * 3_600)
+        assert head_of(world, saga).status == "compensating"
+        shop.deploy("b3")
+        await asyncio.sleep(12 * 3_600)
+        assert (head_of(world, saga).status, shop.done[-1]) == ("rolled_back", "refunded")
 
     stage(story)

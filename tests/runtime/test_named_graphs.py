@@ -177,6 +177,22 @@ def test_a_failure_handler_gets_what_with_gives_it() -> None:
     assert shop.done[-1] == {"id": {"id": "bonn"}, "why": "card_declined"}
 
 
+def test_a_failure_handler_names_the_saga_that_has_failed() -> None:
+    names = '["${saga.id}", "${saga.workflow}", "${saga.user}"]'
+    for given, what in (("", names), (f", with: {{seen: {names}}}", '"${input.seen}"')):
+        shop = Shop()
+        result = shop.run(HANDLED % (given, "rollback", what), {"order": 7})
+        assert shop.done[-1] == [result.saga, "order", "tester"]
+
+
+def test_a_graph_that_a_failure_handler_starts_names_its_own_saga() -> None:
+    shop = Shop()
+    document = HANDLED % ("", "rollback", '"${saga.id}"')
+    document += "  outer: {nodes: {b: {graph: tell}}}\n"
+    result = shop.run(document.replace("{graph: tell}", "{graph: outer}", 1), {"order": 7})
+    assert shop.done[-1].startswith(f"{result.saga}.0.failure-handler.")
+
+
 def test_the_failure_of_a_handler_does_not_hide_the_first_one() -> None:
     shop = Shop()
     document = HANDLED % ("", "rollback", SEEN)

@@ -127,7 +127,7 @@ def test_a_version_of_a_branch_that_was_left_is_taken_where_nothing_was_undone_s
     stage(story)
 
 
-def _done_in(world: World, saga: str) -> set[str]:
+def done_in(world: World, saga: str) -> set[str]:
     """The steps of the present history, undone or not."""
     done: dict[str, int] = {}
     for entry in world.entries(saga):
@@ -177,7 +177,7 @@ def test_forks_and_rollbacks_and_cancels_in_any_order_leave_what_the_log_says(
                 assert stands == ["car", "hotel", "tour"], view["version"]
             elif view["status"] == "rolled_back" and not view["undo"]["done"]["back_to"]:
                 # What a branch did that a fork has left is not undone with the branch after it.
-                assert {WHAT[slot] for slot in _done_in(world, saga)}.isdisjoint(stands)
+                assert {WHAT[slot] for slot in done_in(world, saga)}.isdisjoint(stands)
             assert len(stands) == len(set(stands)), "nothing is done twice"
 
     stage(story)

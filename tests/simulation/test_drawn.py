@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit.faults import CRASH_BEFORE, FREEZE, HANG, LATE, LOST, NO_ANSWER, STALL, THROTTLE
+from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FREEZE, HANG, LATE, LOST, NO_ANSWER, STALL, THROTTLE
 from tests.kit.process import HANGS, INDEX, REFUSES, Outage
 from tests.kit.schedule import Schedule, trial
 
@@ -97,6 +97,69 @@ FOUND = {
             ("read", 46, HANG),
         ),
     ),
+    "a worker whose word of a death comes late does not know that it has said it": Schedule(
+        "snapshots",
+        512070000370,
+        slow=(("append", 0.2),),
+        budget=3,
+        faults=(("write", 9, CRASH_AFTER), ("write", 11, LATE)),
+    ),
+    "and neither does that of a child": Schedule(
+        "kids",
+        901330000699,
+        slow=(("append", 0.2),),
+        faults=(
+            ("write", 16, LATE),
+            ("write", 35, LATE),
+            ("read", 31, CRASH_BEFORE),
+            ("read", 46, STALL),
+            ("read", 48, HANG),
+        ),
+    ),
+    "an account that hears late from a worker that stood still has what its request can have cost": Schedule(
+        "surveys",
+        774190000157,
+        gap_s=3,
+        late_s=14,
+        slow=(("append", 0.2),),
+        faults=(
+            ("write", 24, THROTTLE),
+            ("write", 28, LATE),
+            ("write", 31, STALL),
+            ("read", 14, CRASH_BEFORE),
+        ),
+    ),
+    "and so has one that is asked late by a worker that has died": Schedule(
+        "ponders",
+        512070003115,
+        late_s=14,
+        faults=(
+            *(("write", 5, HANG), ("write", 10, NO_ANSWER), ("write", 31, LATE)),
+            *_died(read_a=47, read_b=52),
+            ("message", 4, LOST),
+        ),
+    ),
+    "and so has one that is asked late twice": Schedule(
+        "surveys", 774190003822, faults=(("write", 11, LATE), ("write", 14, LATE))
+    ),
+    "a worker whose word comes late while the table refuses the rest has not died": Schedule(
+        "wired",
+        901330002357,
+        slow=(("append", 0.2),),
+        outages=(Outage("dynamodb", REFUSES, 2, 10),),
+        faults=(("write", 10, LATE),),
+    ),
+    "a worker that dies before its request, and whose death no worker tells of, has its day hold for it": Schedule(
+        "surveys",
+        774190005868,
+        is_warm=True,
+        gap_s=20,
+        start_late_s=4,
+        faults=(("read", 22, THROTTLE), ("read", 30, HANG), *_died(read_a=57, read_b=60)),
+    ),
+    "how many items have failed when a map ends depends on time": Schedule(
+        "mapped", 512070002625, start_late_s=4, faults=(("write", 12, STALL),)
+    ),
 }
 
 
@@ -104,3 +167,39 @@ FOUND = {
 def test_it_breaks_none_any_more(what: str) -> None:
     found = trial(FOUND[what])
     assert found.broken == ()
+
+
+UNDECIDED = {
+    "a question that is not seen": Schedule(
+        "asked",
+        512070007772,
+        start_late_s=4,
+        faults=(("read", 26, HANG), ("read", 28, HANG), ("message", 3, LOST)),
+    ),
+    "an account of a worker that stood still": Schedule(
+        "surveys",
+        774190005710,
+        is_warm=True,
+        slow=(("append", 0.2),),
+        faults=(
+            *(("write", 8, HANG), ("write", 12, FREEZE), ("write", 13, THROTTLE), ("write", 30, HANG)),
+            *(("read", 18, CRASH_BEFORE), ("read", 47, HANG)),
+        ),
+    ),
+    "a worker whose lease the index keeps": Schedule(
+        "spenders",
+        774190006358,
+        start_late_s=4,
+        outages=(Outage(INDEX, HANGS, 10, 190),),
+        faults=(
+            *(("write", 5, CRASH_AFTER), ("write", 18, NO_ANSWER), ("write", 21, HANG), ("write", 56, HANG)),
+            ("read", 19, CRASH_BEFORE),
+        ),
+    ),
+}
+
+
+@pytest.mark.xfail(strict=True, reason="not decided yet: the engine's fault, or the oracle's")
+@pytest.mark.parametrize("what", UNDECIDED)
+def test_what_is_found_and_not_decided(what: str) -> None:
+    assert trial(UNDECIDED[what]).broken == ()

@@ -17,7 +17,6 @@ from typing import Any
 
 from baton.builder import Workflow
 from baton.builder.found import documents
-from baton.core.decide.handler import HANDLER
 from baton.core.documents.compile import compile_document
 from baton.core.documents.text import parse_document
 from baton.core.expressions.durations import parse_duration
@@ -25,7 +24,7 @@ from baton.core.expressions.spelling import hinted, nearest
 from baton.core.failures.matrix import DEPLOYED
 from baton.core.failures.policy import ASK
 from baton.core.graph.graph import Graph, Node
-from baton.core.graph.inner import name_of
+from baton.core.graph.inner import HANDLER, name_of
 from baton.core.limits import Limits
 from baton.core.log.answers import ACTIONS, APPROVE, REJECT, SUBMIT
 from baton.errors import MalformedDocument, NotFound, UserError

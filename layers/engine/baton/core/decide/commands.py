@@ -42,6 +42,13 @@ class JudgeConditions(Command, frozen=True):
     questions: frozenset[Question]
 
 
+class LookAtStanding(Command, frozen=True):
+    """Children, by id, of which is to be known for how long their time has stood still."""
+
+    when: ClassVar[When] = "first"
+    children: tuple[str, ...]
+
+
 class StopSteps(Command, frozen=True):
     """Running steps at these slots, or all of them. Nothing else of the decision is performed before it is decided anew."""
 

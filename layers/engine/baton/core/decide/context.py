@@ -20,6 +20,7 @@ from baton.core.expressions import ExpressionError, Path, Template
 from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.codes import class_of
 from baton.core.failures.failover import Context
+from baton.core.graph.inner import written_for
 from baton.core.log import events as ev
 from baton.core.log.lost import unrescued
 from baton.core.log.maps import FAILED, NOT_BEGUN, STOPPED, SUCCEEDED, Map
@@ -41,12 +42,23 @@ class LackingError(Exception):
         self.questions = frozenset(questions)
 
 
+class Standing(Struct, frozen=True):
+    """Of the children that were looked at `at` a time, the one whose time has stood still for longest: for how long, and for how
+    much of it until now without a break (`lasts`).
+    """
+
+    at: int
+    ms: int = 0
+    child: str = ""
+    lasts: int = 0
+
+
 class Found(Struct, frozen=True):
     """What was fetched for a decision: decoded blobs by reference, answers by the key of their question.
 
     `absent` has the blobs that cannot be had, with the reason. A condition that needs one of those breaks; where the
     log names one, nothing can be said any more. `looked`: by slot, when this worker has looked at work elsewhere, and whether that
-    was said to be over then. `entries`: of the log, by version.
+    was said to be over then. `entries`: of the log, by version. `standing`: of children, once it was looked at.
     """
 
     blobs: Mapping[str, Any] = {}
@@ -54,6 +66,7 @@ class Found(Struct, frozen=True):
     absent: Mapping[str, str] = {}
     looked: Mapping[str, tuple[int, bool]] = {}
     entries: Mapping[int, ev.Entry] = {}
+    standing: Standing | None = None
 
     def lacks(self, refs: Iterable[str]) -> set[str]:
         """Those of them that are to be fetched. Raises `CorruptLog` for one that cannot be had."""
@@ -160,13 +173,9 @@ class EvaluationContext(Struct, frozen=True):
         if outer is not None and self._is_outer(path):
             return self._of_starter(outer, path)
         if path.root == "saga":
-            state = self.state
-            return {
-                "id": state.origin.saga,
-                "user": state.origin.user,
-                "tenant": state.origin.tenant,
-                "workflow": state.origin.workflow,
-            }
+            origin = self.state.origin
+            saga, workflow = written_for(origin.saga, origin.workflow)
+            return {"id": saga, "user": origin.user, "tenant": origin.tenant, "workflow": workflow}
         if path.root == "loop":
             return {"iteration": node_of(self.slot)[1][-1]}
         if path.root in ("item", "index"):

@@ -30,6 +30,7 @@ from baton.core.decide.parking import (
     cut_off,
     ended,
     has_to_undo,
+    held_up,
     killed,
     orphans_of,
     parking,
@@ -49,7 +50,7 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding import inbox
 from baton.core.log.folding.fold import apply
-from baton.core.log.folding.workflow_limits import endless, late, too_old
+from baton.core.log.folding.workflow_limits import OUT_OF_TIME, Caps, endless, late, too_old
 from baton.core.log.opened import Child
 from baton.core.log.state import UNKNOWN_OUTCOME, State, slot_of
 from baton.core.sizes import excess_of
@@ -193,6 +194,11 @@ def _decide(
     running = {slot for slot in running if slot in state.tokens}
     most_bytes, terms = bounds.value_bytes, bounds.money
     is_stopping = state.is_stopping
+    if is_stopping and state.undo.work is not None and state.stands_still:
+        from baton.core.decide.undo_steps import stands_for  # few sagas undo anything
+
+        builder = DecisionBuilder(program, state, now, running, found, terms=terms)
+        return stands_for(builder) if too_old(state, now) else _parked(builder)
     if is_stopping and state.kills_workers:
         return _parked(DecisionBuilder(program, state, now, running, found, terms=terms))
     if (is_stopping or state.orphaned_children) and not state.kills_workers:
@@ -206,9 +212,9 @@ def _decide(
     if (failure := endless(state, program.most_hops) or too_old(state, now)) is not None:
         return Decision(record=(ev.LimitReached(failure=failure, stays=stands_still),))
     if program.caps is not None and not stands_still:
-        if (failure := program.caps.reached(state, now)) is not None:
-            return Decision(record=(ev.LimitReached(failure=failure),))
         deadline = program.caps.deadline(state)
+        if (limited := _limited(program.caps, state, now, found)) is not None:
+            return limited
     if state.parked is not None:
         return _parked(DecisionBuilder(program, state, now, running, found, due=deadline, terms=terms))
     is_shaken = state.recovery.consecutive_crashes or state.recovery.interruptions
@@ -227,6 +233,15 @@ def _decide(
     )
     commands = (*missing(builder.needs, builder.questions), *next_up(run, builder.children))
     return Decision(tuple(builder.record), commands, builder.again, builder.due, after=builder.state)
+
+
+def _limited(caps: Caps, state: State, now: int, found: Found) -> Decision | None:
+    """The end of a saga that has come to a limit; or what comes in its place."""
+    if (failure := caps.reached(state, now)) is None:
+        return None
+    deadline = caps.deadline(state)
+    stands = failure.code == OUT_OF_TIME and deadline and held_up(state, found, deadline, now)
+    return stands or Decision(record=(ev.LimitReached(failure=failure),))
 
 
 def _stop(builder: DecisionBuilder) -> Decision:

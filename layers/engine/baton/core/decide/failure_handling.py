@@ -85,8 +85,8 @@ def handle_failure(
         # Whatever is done about it, first it has to be known whether it has happened.
         step, policy, arguments = LOOK.before(step), None, {}
     strategy = of(step.strategy)
-    if strategy.ends or (strategy.parks and is_undo(context.slot)):
-        return  # a saga that undoes what it has done is not parked for one of its steps
+    if strategy.ends or (strategy.parks and is_undo(context.slot) and not is_bug):
+        return  # a saga that undoes what it has done is not parked for the business of one of its steps
     message = (policy.message if policy is not None else "") or entry.message
     ask = _ask(context, strategy, entry, failing, message, now) if strategy.asks else None
     if step.way is not None and step.way.tool and not step.way.first:
@@ -156,10 +156,12 @@ def _entry(
 def is_defect(context: EvaluationContext, node: Node, failure: ev.Failure) -> bool:
     """Tell whether a failure says that code is wrong, and neither a map tolerates it nor a model is to correct it."""
     program, slot = context.program, context.slot
-    if failure.code not in DEFECTS or node.workflow or is_undo(slot):
+    if failure.code not in DEFECTS or node.workflow or failure.on_purpose:
         return False
-    if failure.on_purpose:
-        return False
+    if is_undo(slot):
+        work = context.state.undo.work
+        # Where a step is in doubt it is its own failure, and not that of what undoes it.
+        return work is not None and slot in work.steps and not work.steps[slot].doubt
     if program.is_one_of_many(slot):
         whole = program.nodes[node_of(slot)[0]]
         return not program.kinds[whole.kind].tolerates(whole, context.state.open[owner_of(slot)])
@@ -170,6 +172,8 @@ def is_defect(context: EvaluationContext, node: Node, failure: ev.Failure) -> bo
 def _names(context: EvaluationContext, failure: ev.Failure) -> bool:
     """Tell whether a `catch` that names the code of a defect takes it. Raises `LackingError`."""
     program = context.program
+    if is_undo(context.slot):
+        return False
     if program.keeps_failure(context.slot) and not program.is_one_of_many(context.slot):
         return False  # a model is told, and not its agent's `catch`
     slot = owner_of(context.slot)

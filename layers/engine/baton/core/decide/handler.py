@@ -15,13 +15,12 @@ from baton.core.decide.context import EvaluationContext, Found, LackingError
 from baton.core.decide.passing import started
 from baton.core.decide.program import Program
 from baton.core.expressions import ExpressionError, parse
-from baton.core.graph.inner import name_of
+from baton.core.graph.inner import HANDLER, name_of
 from baton.core.log import events as ev
 from baton.core.log.opened import Child
 from baton.core.log.state import State
 from baton.core.sizes import excess_of
 
-HANDLER = "failure-handler"
 _LAST_ERROR = parse("last_error")
 
 

@@ -8,13 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from baton.core.decide.builder import DecisionBuilder
-from baton.core.decide.commands import Decision
+from baton.core.decide.commands import Decision, LookAtStanding
+from baton.core.decide.context import Found
 from baton.core.expressions import ExpressionError
 from baton.core.failures.codes import told
+from baton.core.failures.strategies.base import ESCALATED
 from baton.core.log import events as ev
 from baton.core.log.opened import Child
 from baton.core.log.state import State, node_of
 from baton.core.sizes import excess_of
+
+SHORTEST_MS, LONGEST_MS = 60_000, 3_600_000
+"""So long, at least and at most, a saga whose child stands still is parked before it looks again."""
 
 
 def parking(state: State, parked: ev.Parked, now: int) -> tuple[ev.NoticeDue, ev.Parked]:
@@ -116,3 +121,27 @@ def unfinished(state: State, failure: ev.Failure) -> Decision:
     if state.undo.is_left:
         return Decision(record=(ev.LimitReached(failure=failure),))
     return Decision(record=(ev.SagaEnded(status="failed", failure=failure),))
+
+
+def held_up(state: State, found: Found, deadline: int, now: int) -> Decision | None:
+    """What comes in place of the end of the saga's time, where that of a child stands still for a defect: its own does so with it.
+
+    It is looked at when the time is over, and not before: a saga whose time never is pays nothing. None: it is over.
+    """
+    children = {slot: work.orphan for slot, work in state.open.items() if work.orphan is not None}
+    if not children:
+        return None
+    if found.standing is None or found.standing.at < deadline:
+        return Decision(commands=(LookAtStanding(tuple(child.saga for child in children.values())),))
+    more = found.standing.ms - state.stood
+    if more <= 0:
+        return None
+    of = found.standing.child
+    slot = next(slot for slot, child in children.items() if child.saga == of)
+    # The longer the child stands still, the more seldom it is looked at.
+    lasts = found.standing.lasts
+    until = now + max(SHORTEST_MS, min(lasts, LONGEST_MS)) if lasts else now
+    text = f"the saga `{of}` that it waits for was parked for a defect, and its time stands still as long"
+    return Decision(
+        record=(ev.Parked(code=ESCALATED, message=text, node=node_of(slot)[0], until=until, at=now - more),)
+    )

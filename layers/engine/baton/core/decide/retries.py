@@ -120,7 +120,7 @@ def unpark(builder: DecisionBuilder) -> None:
             else:
                 builder.note(ev.Resumed(by=signal.by, at=builder.now, budget=afresh(state, builder.terms)))
         return
-    if state.parked is None or state.parked.code != ESCALATED:
+    if state.parked is None or state.parked.code != ESCALATED or state.parked.until:
         return
     from baton.core.log.folding.failure_folds import may_be_mended
 

@@ -295,6 +295,15 @@ def _arguments(
     }
 
 
+def stands_for(builder: DecisionBuilder) -> Decision:
+    """No code has mended what undoes a step, and the saga has no day left: it is given up, so that the others are undone."""
+    for slot in _work(builder).steps:
+        if (failing := builder.state.failing.get(slot)) is not None and failing.ask is not None:
+            fail(builder, _at(builder, slot), failing.failure)
+    builder.note(ev.Resumed(by="time", at=builder.now))
+    return Decision(record=tuple(builder.record))
+
+
 # ---- how it ends ---------------------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,8 @@ INPUT, OUTER = "input", "outer"
 """The two parts of what a named graph is started with: its input, and what its expressions name of the place that starts it."""
 WHOLE_INPUT = "${input}"
 """The input of a named graph that is given no other one: that of its starter."""
+HANDLER = "failure-handler"
+"""The last part of the id of a failure handler's saga."""
 _OF, _IN = ".", "#"
 
 
@@ -29,6 +31,13 @@ def name_of(workflow: str) -> str:
 def starter_of(workflow: str) -> str:
     """The workflow in whose document a named graph is; a registered workflow itself."""
     return workflow.partition(_OF)[0]
+
+
+def written_for(saga: str, workflow: str) -> tuple[str, str]:
+    """The saga that `saga` stands for where expressions say so, and its workflow: to a failure handler in the document, the one that has failed."""
+    if not (name_of(workflow) and saga.endswith(f".{HANDLER}")):
+        return saga, workflow
+    return saga.rsplit(".", 2)[0], starter_of(workflow)
 
 
 def inner_graph(graph: str, name: str) -> str:

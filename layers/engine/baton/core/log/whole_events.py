@@ -119,7 +119,7 @@ class LimitReached(Root, frozen=True, tag="limit_reached", omit_defaults=True, k
 class Parked(Root, frozen=True, tag="parked", omit_defaults=True, kw_only=True):
     """A person has to decide; `code` says about what. `until`: then it goes on by itself; 0: never.
 
-    `at`, of a defect: since when the saga's time stands still; `build`: the code that it has failed with, if that is known.
+    `at`, of a defect, in the saga or in a child: since when the saga's time stands still; `build`: the code that it has failed with, if that is known.
     """
 
     code: str

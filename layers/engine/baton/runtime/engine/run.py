@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from baton.core.conditions import Answer
 from baton.core.decide.bounds import Bounds
 from baton.core.decide.commands import Decision, RunSteps
-from baton.core.decide.context import Found
+from baton.core.decide.context import Found, Standing
 from baton.core.decide.decide import Advance, advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
@@ -26,7 +26,7 @@ class Run(Struct):
     """The saga as this invocation knows it, and the work under way.
 
     `absent`: blobs that cannot be had, with why. `entries`: of its log, by version, while it undoes something. `asked`: children that this invocation has looked at, or need not. `looked`: by slot, when it has
-    looked at work elsewhere (core/decide/context.py). `heard`: the count of the inbox that was taken in. `looked_at`: when the head was read last. `looks_at`: when it is to be read
+    looked at work elsewhere (core/decide/context.py). `standing`: for how long the time of its children has stood still. `heard`: the count of the inbox that was taken in. `looked_at`: when the head was read last. `looks_at`: when it is to be read
     again; None while no child is open. `outcomes`: those
     that the log does not have yet, with the costs of stopped steps. `sent`: so many of them are in the entry that is
     being appended. `cancelled`: children that this invocation has asked to stop, and whether to undo what they have done. `in_turn`: there is time for what comes
@@ -46,6 +46,7 @@ class Run(Struct):
     answers: dict[str, Answer] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     looked: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    standing: Standing | None = None
     heard: int = 0
     looked_at: int = 0
     looks_at: int | None = None
@@ -101,7 +102,7 @@ class Run(Struct):
             self.outcomes[:size],
             now,
             {*self.attempts.busy, *busy} if busy else self.attempts.busy,
-            Found(self.blobs, self.answers, self.absent, self.looked, self.entries),
+            Found(self.blobs, self.answers, self.absent, self.looked, self.entries, self.standing),
             bounds,
             together=together,
             in_turn=self.in_turn,

@@ -260,7 +260,8 @@ class Leases:
             return now, WORK, Wake(v=state.version)
         if state.ended is not None:
             return None, WORK, None
-        if state.stands_still and self._limits.build and not owed(state):
+        waits = state.parked is not None and bool(state.parked.until)  # for a child that stands still
+        if state.stands_still and not waits and self._limits.build and not owed(state):
             # Nothing but other code or a person changes anything. How far away it is tells when it was last tried, also where
             # the end of its days comes before that.
             return now + self._limits.parked_look_ms, PARKED, None

@@ -132,8 +132,11 @@ class ChildCanceller:
             await history.catch_up()
         while history.state.ended is None and not _is_asked(history.state, undo=undo):
             now = self._p.clock.now()
-            if late is not None and (until := _end_of(late, history.state, now, self._p.limits)):
-                return until
+            if late is not None:
+                from baton.runtime.performers.look_at_standing import stood  # few children are late
+
+                if until := _end_of(late, *await stood(self._p, ref, now), now, self._p.limits):
+                    return until
             request = CancelRequested(reason=why, by=str(parent), at=now, grace_ms=0, undo=undo)
             if off is not None:
                 said, grace_ms = f"the signal `{off.name}` called it off", self._p.limits.called_off_grace_ms
@@ -146,14 +149,13 @@ class ChildCanceller:
         return 0
 
 
-def _end_of(late: Child, child: State, now: int, limits: Limits) -> int:
-    """When the time of a child is over that was parked for a defect meanwhile; 0: it is over."""
-    standing = now - child.parked.at if child.parked is not None and child.stands_still else 0
-    more = child.stood + standing - late.stood
+def _end_of(late: Child, stood: int, lasts: int, now: int, limits: Limits) -> int:
+    """When the time of a child is over that was parked for a defect meanwhile, or waits for one that was; 0: it is over."""
+    more = stood - late.stood
     if more <= 0:
         return 0
     # The longer it stands still, the more seldom it is looked at.
-    pace = max(limits.sweep_shortest_ms, min(standing, limits.parked_look_ms)) if standing else 0
+    pace = max(limits.sweep_shortest_ms, min(lasts, limits.parked_look_ms)) if lasts else 0
     return max(late.until + more, now + pace)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.decide.handler import HANDLER
+from baton.core.graph.inner import HANDLER
 from baton.core.log.state import State
 from baton.core.read.views import handler_view
 from baton.ports import SagaRef

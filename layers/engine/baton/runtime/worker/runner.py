@@ -17,6 +17,7 @@ from baton.core.decide.commands import (
     Decision,
     FetchValues,
     JudgeConditions,
+    LookAtStanding,
     RunSteps,
     SendNotices,
     StopSteps,
@@ -28,6 +29,7 @@ from baton.core.decide.outcomes import refused
 from baton.core.log import events as ev
 from baton.core.log.folding.inbox import before_the_end
 from baton.core.log.state import Failing
+from baton.core.log.undos import is_undo
 from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
 from baton.ports import Message, SagaRef
 from baton.runtime.engine.log_writer import LogWriter, Superseded
@@ -70,6 +72,7 @@ class Runner:
         self._performers: dict[type[Command], CommandPerformer[Any]] = {
             FetchValues: ValueFetcher(parts),
             JudgeConditions: ConditionJudge(parts),
+            LookAtStanding: _LazyLooker(parts),
             StopSteps: StepStopper(),
             RunSteps: StepStarter(parts),
             TendChildren: self._tender,
@@ -225,7 +228,7 @@ class Runner:
         """What is over now, of what has failed: where people know of a defect that other code has mended, their incident is over."""
         failing = run.history.state.failing
         slots = [slot for slot, one in before.items() if one.incident and not one.ask and slot not in failing]
-        if slots and run.history.state.failure is None:
+        if slots and (run.history.state.failure is None or any(map(is_undo, slots))):
             from baton.runtime.worker.mended import resolve  # few deploys mend anything
 
             await resolve(self._p, run, slots)
@@ -299,3 +302,15 @@ class _LazyUndoer:
         from baton.runtime.performers.undo_children import ChildUndoer
 
         return await ChildUndoer(*self._made).perform(run, command)
+
+
+class _LazyLooker:
+    """Loads what looks at children with the first saga whose time is over while it has any."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def perform(self, run: Run, command: LookAtStanding) -> bool:
+        from baton.runtime.performers.look_at_standing import StandingLooker
+
+        return await StandingLooker(self._parts).perform(run, command)

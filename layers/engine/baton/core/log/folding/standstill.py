@@ -35,7 +35,8 @@ def gone_on(state: State, at: int) -> State:
 
 
 def with_time(failing: Failing, later: int) -> Failing:
-    """The person asked has as much time left as before, and so have the retries."""
+    """The person asked has as much time left as before, and so have the retries and what undoes a step."""
+    failing = replace(failing, began=failing.began and failing.began + later)
     history = failing.history
     if history.since:
         failing = replace(failing, history=replace(history, since=history.since + later))

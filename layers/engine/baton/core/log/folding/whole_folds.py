@@ -15,9 +15,10 @@ from baton.core.log.undos import NotUndone
 
 
 def stopped(state: State, **news: Any) -> State:
-    """A cancelled or failed saga ends, whatever it was parked for."""
+    """A cancelled or failed saga ends, whatever it was parked for; but a defect of what undoes its steps is to be mended first."""
+    parked = state.parked if state.undo.work is not None and state.stands_still else None
     recovery = replace(news.pop("recovery", state.recovery), consecutive_crashes=0)
-    return replace(state, parked=None, recovery=recovery, **news)
+    return replace(state, parked=parked, recovery=recovery, **news)
 
 
 def cancelled(state: State, e: ev.CancelRequested) -> State:
@@ -70,12 +71,13 @@ def limited(state: State, e: ev.LimitReached) -> State:
 
 
 def parked(state: State, e: ev.Parked) -> State:
-    """A saga that stops is parked only for crashes of its workers; an older log may still park it for money."""
+    """A saga that stops is parked only for crashes of its workers, and for defects of what undoes its steps; an older log may still park it for money."""
     first = state.parked
     if first is not None and first.at:  # its time stands still since then, whatever else it is parked for
         e = replace(e, at=first.at, build=e.build or first.build)
     after = replace(state, parked=e, parked_in=state.version + 1)
-    if state.is_stopping and not after.kills_workers:
+    is_undoing = state.undo.work is not None and e.at
+    if state.is_stopping and not after.kills_workers and not is_undoing:
         return state
     ask = about_parking(after)
     return after if ask is None else inbox.opened(after, ask)
