@@ -72,7 +72,8 @@ def golden() -> list[str]:
 def test_a_public_name_is_where_it_was(line: str) -> None:
     module, _, name = line.partition(":")
     home = import_module(module)
-    assert not name or hasattr(home, name) or import_module(f"{module}.{name}")
+    if name and not hasattr(home, name):
+        import_module(f"{module}.{name}")
 
 
 def test_the_list_has_every_public_name() -> None:
