@@ -11,7 +11,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.architecture.test_house_rules import ROOT
+from tests.kit import sentences
 
 GOLDEN = Path(__file__).with_name("wording.txt")
 # Two words beside each other: neither a name nor a path nor a lone placeholder.
@@ -71,6 +74,23 @@ def test_a_phrase_is_found_however_it_is_written(tmp_path: Path) -> None:
         '<style>a of b</style><p class="is no text">\n Is {{ one }}\n  a text?{% if it is %}</p>'
     )
     assert phrases(tmp_path) == {"this is one", "and {} is one", "and two lines", "Is {} a text?"}
+
+
+def test_the_list_of_what_tests_hear_has_no_test_that_is_gone() -> None:
+    assert sentences.stale() == [], "run `pytest -n 0 --renew-sentences` with any test that has `says`"
+
+
+def test_a_test_hears_what_the_list_has() -> None:
+    says = sentences.Says(["one", ["a", 1]])
+    says("one")
+    with pytest.raises(AssertionError, match="renew"):
+        says.is_over()
+    says(("a", 1))
+    says.is_over()
+    with pytest.raises(AssertionError, match="renew"):
+        says("more than the list has")
+    with pytest.raises(AssertionError, match="renew"):
+        sentences.Says(["one"])("another")
 
 
 if __name__ == "__main__":
