@@ -39,7 +39,7 @@ CROWDS := crowds dead_letters neighbours many many_below_one
 DRAWN = $(shell grep -rlwE --include='test_*.py' 'PROPERTY|FEW|FEWEST|MORE' tests/core tests/builder)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo failover up test core build pins bench load fuzz screenshots graphs failures soak format clean install install-dev $(TIERS)
+.PHONY: help demo failover up test core build pins bench trace load fuzz screenshots graphs failures soak format clean install install-dev $(TIERS)
 .NOTPARALLEL:
 
 help:  ## this list
@@ -128,6 +128,9 @@ format: install-dev  ## let ruff mend what it can
 
 bench: install-dev  ## measure: all benches, or make bench BENCH=overhead; CHECK=1 fails on a missed target
 	@$(BIN)/python -m benchmarks $(BENCH) $(if $(CHECK),--check)
+
+trace: install-dev  ## the files that a step, POST /sagas and a compilation enter, in order; WRITE=1 renews tests/architecture/trace.json
+	@$(BIN)/python -m benchmarks.trace $(if $(WRITE),--write)
 
 load: install-dev  ## starts a second on the local AWS, as far as it carries: make load RATE=200 SECONDS=60
 	@$(BIN)/python -m benchmarks.ramp $(if $(RATE),--rate $(RATE)) $(if $(SECONDS),--seconds $(SECONDS))

@@ -21,7 +21,7 @@ from baton.adapters.memory.store import MemoryStore
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.adapters.s3_blobs import S3Blobs
 from baton.core.limits import Limits
-from baton.ports import Blobs, Message, Offload, SagaRef, Store
+from baton.ports import Blobs, Clock, Entropy, Message, Offload, SagaRef, Store
 from baton.runtime.engine.parts import Engine, Parts
 from baton.runtime.engine.request import Caller
 from baton.runtime.invocation.context import Invocation
@@ -65,13 +65,20 @@ def chain_of(length: int, tool: str = "step", name: str = "chain") -> str:
     return "\n".join(lines)
 
 
-def _engine(store: Store, blobs: Blobs, offload: Offload, registry: Registry = REGISTRY) -> Engine:
+def _engine(
+    store: Store,
+    blobs: Blobs,
+    offload: Offload,
+    registry: Registry = REGISTRY,
+    clock: Clock | None = None,
+    entropy: Entropy | None = None,
+) -> Engine:
     engine = Engine.on(
         store,
         blobs,
-        SystemClock(),
+        clock or SystemClock(),
         Limits(),
-        entropy=SystemEntropy(),
+        entropy=entropy or SystemEntropy(),
         offload=offload,
         performer=ToolPerformer(registry),
         sandbox=MontySandbox(offload),
@@ -82,11 +89,15 @@ def _engine(store: Store, blobs: Blobs, offload: Offload, registry: Registry = R
 
 
 def memory_engine(
-    log: MemoryLog | None = None, registry: Registry = REGISTRY, blobs: MemoryBlobs | None = None
+    log: MemoryLog | None = None,
+    registry: Registry = REGISTRY,
+    blobs: MemoryBlobs | None = None,
+    clock: Clock | None = None,
+    entropy: Entropy | None = None,
 ) -> Engine:
     store = MemoryStore()
     store.log = log or store.log
-    return _engine(store, blobs or MemoryBlobs(), inline, registry)
+    return _engine(store, blobs or MemoryBlobs(), inline, registry, clock, entropy)
 
 
 def engine_on(aws: Aws, name: str, registry: Registry = REGISTRY) -> Engine:

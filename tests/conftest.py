@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.kit.patience import PATIENCE_S
+from tests.kit.sentences import Says, golden, renew
 
 TESTS = Path(__file__).parent
 # A client of httpx reads all certificates of the machine, which takes longer than most requests on loopback; one reading is enough.
@@ -57,6 +59,30 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--counts", type=Path, help="a file for the counts that `make test` sums up")
+    parser.addoption(
+        "--renew-sentences", action="store_true", help="write tests/sentences.yaml anew; with -n 0"
+    )
+
+
+HEARD: dict[str, list[Any]] = {}
+
+
+@pytest.fixture
+def says(request: pytest.FixtureRequest) -> Generator[Says, None, None]:
+    """Holds what is said against tests/sentences.yaml: see tests/kit/sentences.py."""
+    test = request.node.nodeid.removeprefix("tests/")
+    renews = request.config.getoption("renew_sentences")
+    heard = Says(None if renews else golden().get(test, []))
+    yield heard
+    if renews:
+        HEARD[test] = heard.heard
+    elif not request.session.testsfailed:
+        heard.is_over()
+
+
+def pytest_sessionfinish() -> None:
+    if HEARD:
+        renew(HEARD)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

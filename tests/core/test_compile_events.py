@@ -10,6 +10,7 @@ from baton.core.graph.graph import encode_graph
 from baton.core.graph.outside import Events, SignalRule, StartRule
 from baton.errors import InvalidDefinition
 from tests.core.build import problems_of
+from tests.kit.sentences import Says
 
 HEAD = """name: order
 nodes:
@@ -102,10 +103,10 @@ def test_what_is_wrong_is_told_with_what_would_be_right(
     assert suggested in found[2]
 
 
-def test_a_workflow_without_a_wait_can_get_no_signal() -> None:
+def test_a_workflow_without_a_wait_can_get_no_signal(says: Says) -> None:
     ((path, said, suggested),) = wrong(f"{{signal: [{{{RULE}, signal: paid}}]}}", PLAIN)
     assert (path, said) == ("/events/signal/0/signal", "no node waits for the signal `paid`")
-    assert suggested == "write a node `wait: {signal: paid}`"
+    says(suggested)
 
 
 def test_there_are_at_most_ten_labels() -> None:

@@ -10,6 +10,7 @@ from baton.core.graph.graph import Loop
 from baton.core.nodes.registry import KINDS
 from tests.core.build import Saga, done
 from tests.core.compiling import compiled, node, told
+from tests.kit.sentences import Says
 
 BODY = "a: {}, b: {after: a}, c: {after: b, loop: {AGAIN, back_to: b}}, d: {after: c}"
 
@@ -112,7 +113,7 @@ def test_a_value_may_choose_to_stay_or_to_leave(nodes: str) -> None:
     assert told(nodes) == []
 
 
-def test_loops_inside_each_other_have_an_end() -> None:
+def test_loops_inside_each_other_have_an_end(says: Says) -> None:
     def nested(depth: int) -> str:
         ends = "".join(
             f", t{i}: {{after: {f't{i - 1}' if i else 'h'}, loop: {{AGAIN, back_to: h}}}}"
@@ -123,7 +124,7 @@ def test_loops_inside_each_other_have_an_end() -> None:
     assert told(nested(32)) == []
     (problem,) = told(nested(33))
     assert problem[0].endswith("/loop")
-    assert problem[1:] == ("this is the innermost of 33 loops inside each other", "there may be 32")
+    says(problem[1:])
 
 
 def test_the_inner_loop_is_left_by_its_end_and_the_outer_one_by_a_choice() -> None:

@@ -14,6 +14,7 @@ from baton.core.documents.nodes.node_model import KINDS
 from baton.errors import InvalidDefinition, MalformedDocument, Problem
 from tests.core.build import problems_of, tool_spec
 from tests.core.shapes import NAMES
+from tests.kit.sentences import Says
 
 INTEGER = {"type": "integer"}
 RESULT = {
@@ -60,8 +61,8 @@ def told(text: str) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("text", ["5", "[]", "just text", "null"])
-def test_a_document_is_an_object(text: str) -> None:
-    assert only(text) == Problem("", "a workflow document is an object with `name` and `nodes`", "", 1, 1)
+def test_a_document_is_an_object(text: str, says: Says) -> None:
+    says(only(text))
 
 
 CHILD_A = (
@@ -131,9 +132,9 @@ def test_a_document_of_the_wrong_shape(text: str, path: str, message: str, sugge
 
 
 @pytest.mark.no_cover
-def test_too_many_nodes_are_refused_with_the_limit() -> None:
+def test_too_many_nodes_are_refused_with_the_limit(says: Says) -> None:
     text = "name: w\nnodes:\n" + "".join(f"  n{i}: {{tool: t}}\n" for i in range(10_001))
-    assert only(text).message == "a workflow has at most 10000 nodes"
+    says(only(text).message)
 
 
 # ---- the meaning -------------------------------------------------------------------------------------------------
@@ -349,12 +350,9 @@ def test_an_unknown_key_counts_as_the_known_one_that_it_nearly_is() -> None:
     assert [p.path for p in problems_of(BROKEN_NODE % both, TOOLS)] == ["/nodes/b/tol"]
 
 
-def test_the_shape_of_what_is_left_is_checked_too() -> None:
-    node, kinds = "{tool: t, wait: {for: 1s}, xyz: 1}", ", ".join(KINDS)
-    assert told(BROKEN_NODE % node) == [
-        ("/nodes/b", f"a node has exactly one of {kinds}; found tool and wait", ""),
-        ("/nodes/b/xyz", "`xyz` is not known here", ""),
-    ]
+def test_the_shape_of_what_is_left_is_checked_too(says: Says) -> None:
+    node, _kinds = "{tool: t, wait: {for: 1s}, xyz: 1}", ", ".join(KINDS)
+    says(told(BROKEN_NODE % node))
 
 
 @pytest.mark.parametrize("node", ["{xyz: 1}", "{agent: x}"])
@@ -368,12 +366,9 @@ def refusal(text: str) -> InvalidDefinition:
     return caught.value
 
 
-def test_the_error_counts_its_problems_and_tells_the_first() -> None:
-    assert refusal(MANY).detail.startswith("8 problems; the first: `nope` is no type")
-    assert (
-        refusal(HEAD + "  b: {tool: x}").detail
-        == "1 problem; the first: there is no tool `x` (at /nodes/b/tool)"
-    )
+def test_the_error_counts_its_problems_and_tells_the_first(says: Says) -> None:
+    says(refusal(MANY).detail)
+    says(refusal(HEAD + "  b: {tool: x}").detail)
     assert refusal("5").detail.endswith("(at /)")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from baton.core.decide.outcomes import Outcome
 from tests.core.build import Saga, done, failed
 from tests.core.told import of, steps, why
+from tests.kit.sentences import Says
 
 BROKE = "tool_error: it broke"
 NODES = """
@@ -23,40 +24,39 @@ def went(nodes: str, *outcomes: Outcome) -> Saga:
     return saga
 
 
-def test_a_failure_that_nothing_handles_since_each_handler_was_skipped_is_told_at_the_step() -> None:
+def test_a_failure_that_nothing_handles_since_each_handler_was_skipped_is_told_at_the_step(
+    says: Says,
+) -> None:
     saga = went(NODES, failed("a"))
-    caught = f"{BROKE}; caught by rule 1 of its `catch`: to `h` and `k`, not to `b`; nothing handles it: `when` says no at `h` and `k`"
-    assert steps(saga)[0] == ("a", "failed", caught)
-    assert why(saga, "a").endswith(caught)
+    says(steps(saga)[0])
+    says(why(saga, "a"))
 
 
-def test_it_is_told_of_what_did_not_run_for_it() -> None:
+def test_it_is_told_of_what_did_not_run_for_it(says: Says) -> None:
     saga = went(NODES, failed("a"))
-    lost = f"`a` failed: {BROKE}, which is for `h` and `k`, whose `when` says no"
-    assert why(saga, "b") == f"`b` did not run, because {lost}"
-    assert why(saga, "c") == f"`c` did not run, because {lost} (it came by `b`)"
-    assert (
-        why(saga, "h")
-        == "`h` did not run, because its `when` says no, `input.alarm`, and so nothing handles the failure of `a`"
-    )
+    says(why(saga, "b"))
+    says(why(saga, "c"))
+    says(why(saga, "h"))
 
 
-def test_one_handler_that_runs_or_has_not_ended_handles_it() -> None:
+def test_one_handler_that_runs_or_has_not_ended_handles_it(says: Says) -> None:
     nodes = NODES.replace("k: {tool: t, when: \"last_error.code == 'other'\"}", "k: {tool: t}")
     saga = went(nodes, failed("a"))
     for _ in range(2):
-        assert why(saga, "a").endswith("to `h` and `k`, not to `b`")
-        assert why(saga, "b") == f"`b` did not run, because `a` failed: {BROKE}, which `h` and `k` handles"
-        assert why(saga, "h") == "`h` did not run, because its `when` says no, `input.alarm`"
+        says(why(saga, "a"))
+        says(why(saga, "b"))
+        says(why(saga, "h"))
         saga.go(done("k"))
 
 
-def test_a_handler_that_did_not_run_for_another_reason_is_not_said_to_be_skipped_by_its_when() -> None:
+def test_a_handler_that_did_not_run_for_another_reason_is_not_said_to_be_skipped_by_its_when(
+    says: Says,
+) -> None:
     nodes = "s: {tool: t}\na: {tool: t, catch: h}\nh: {tool: t, after: s, join: 2, when: input.alarm}"
     saga = went(nodes, failed("a"), done("s"))
-    assert why(saga, "a").endswith("; nothing handles it: `when` says no at `h`")
+    says(why(saga, "a"))
     saga = went(nodes.replace("s: {tool: t}", "s: {tool: t, when: input.alarm}"), failed("a"))
-    assert why(saga, "a").endswith("caught by rule 1 of its `catch`: to `h`")
+    says(why(saga, "a"))
 
 
 LOOP = """
@@ -69,20 +69,17 @@ y: {tool: t, after: z}
 """
 
 
-def test_it_is_told_in_the_round_of_a_loop_and_behind_it() -> None:
+def test_it_is_told_in_the_round_of_a_loop_and_behind_it(says: Says) -> None:
     inside = "i: {tool: t, after: f, when: input.alarm}\nv: {tool: t, after: [i, m]}"
     saga = went(LOOP % ("i", inside, "v"), done("f@0"), failed("m@0"))
-    assert why(saga, "m@0").endswith("; nothing handles it: `when` says no at `i`")
-    assert "which is for `i`, whose `when` says no" in why(saga, "v@0")
-    assert "which is for `i`, whose `when` says no" in why(saga, "z")
+    says(why(saga, "m@0"))
+    says(why(saga, "v@0"))
+    says(why(saga, "z"))
     # Further on, it is not known in which round it was.
-    assert why(saga, "y").endswith(f"`m` failed: {BROKE}, which is for `i` (it came by `z`)")
+    says(why(saga, "y"))
 
 
-def test_a_failure_that_leaves_a_loop_is_told_with_its_handler_outside() -> None:
+def test_a_failure_that_leaves_a_loop_is_told_with_its_handler_outside(says: Says) -> None:
     saga = went(LOOP % ("o", "o: {tool: t, when: input.alarm}", "m"), done("f@0"), failed("m@0"))
-    assert why(saga, "m@0").endswith("; nothing handles it: `when` says no at `o`")
-    assert (
-        why(saga, "z")
-        == f"`z` did not run, because `m` failed: {BROKE}, which is for `o`, whose `when` says no (it came by `t`)"
-    )
+    says(why(saga, "m@0"))
+    says(why(saga, "z"))

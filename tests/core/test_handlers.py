@@ -18,6 +18,7 @@ from tests.core.build import T0, Saga, done, ready, tool_spec
 from tests.core.build import failed as broken
 from tests.core.compiling import document
 from tests.core.failing import chosen
+from tests.kit.sentences import Says
 
 FETCH = replace(tool_spec("fetch", {}, x={}, y={}, z={}), domain="external_api")
 AT_ONCE = "on_failure: [rollback]"
@@ -139,17 +140,14 @@ def test_a_step_before_a_join_that_takes_no_failure_asks_like_any_other() -> Non
     assert chosen(one) == ["ask_user"]
 
 
-def test_a_failure_that_was_caught_on_the_way_is_not_counted_with_those_that_failed() -> None:
+def test_a_failure_that_was_caught_on_the_way_is_not_counted_with_those_that_failed(says: Says) -> None:
     one = saga("a: {catch: j}, b: {}, c: {}, j: {after: [b, c], join: {tolerated_failures: 1}}")
     one.go(broken("a", "no_a"))
     one.go(broken("b", "no_b"))
     one.go(broken("c", "no_c"))
     failure = one.state.failure or (one.state.ended and one.state.ended.failure)
     assert failure
-    assert (
-        failure.message
-        == "2 of 3 nodes before it have failed, and 1 may: b: no_b: it broke; c: no_c: it broke"
-    )
+    says(failure.message)
 
 
 def test_a_failed_join_carries_a_bounded_part_of_what_failed() -> None:

@@ -21,6 +21,7 @@ from tests.core.failing import broken
 from tests.core.nodes.asking import HOUR, answer, asking, output
 from tests.core.strategies import ASK_USER, ESCALATE
 from tests.core.told import why
+from tests.kit.sentences import Says
 
 Rule = Callable[[State, str, ev.Ask, Person, int], Sequence[ev.Event]]
 
@@ -63,17 +64,14 @@ def failing(strategy: str) -> Saga:
 # ---- claims
 
 
-def test_a_member_of_the_group_claims_its_question_and_the_others_are_told_who_has_it() -> None:
+def test_a_member_of_the_group_claims_its_question_and_the_others_are_told_who_has_it(says: Says) -> None:
     saga = asking(GROUP)
     assert does(saga, claim, ANA) == (
         ev.QuestionClaimed(node="ask", ask="0.ask", at=T0, by="ana/phone", to="user:ana"),
     )
     assert held(saga) == ("user:ana", "group:hosts", T0)
     assert [refused(saga, one) for one in (ANA, OPS)] == ["", ""]
-    assert refused(saga, BEN) == (
-        f"question `0.ask`, claimed by `ana` at {iso(T0)}, is for the user `ana` or the role `operate`; "
-        "the caller is the user `ben`"
-    )
+    says(refused(saga, BEN))
     for other in (BEN, OPS):
         with pytest.raises(
             NotAllowedNow, match=f"`ana` has claimed question `0.ask` at {iso(T0)}; `ana` or an operator"
@@ -142,12 +140,12 @@ def test_a_question_to_a_role_is_claimed_as_one_to_a_group(to: str) -> None:
     assert may_answer(saga.state, next(asked(saga.state))[1]) == (("user", person.user), ("role", "operate"))
 
 
-def test_to_hand_it_on_ends_a_claim() -> None:
+def test_to_hand_it_on_ends_a_claim(says: Says) -> None:
     saga = asking(GROUP)
     does(saga, claim, ANA)
     saga.go(after_ms=2 * HOUR)
     assert held(saga) == ("group:leads", "", T0 + 2 * HOUR)
-    assert refused(saga, ANA).startswith("question `0.ask` is for the group `leads` or the role `operate`")
+    says(refused(saga, ANA))
 
 
 def test_a_claimed_question_is_answered_as_any_other() -> None:
@@ -263,21 +261,19 @@ def test_of_a_step_that_failed_people_are_told_with_its_code() -> None:
 # ---- what is shown
 
 
-def test_the_way_of_a_saga_says_who_has_a_question_and_shows_the_last_of_many_moves() -> None:
+def test_the_way_of_a_saga_says_who_has_a_question_and_shows_the_last_of_many_moves(says: Says) -> None:
     saga = asking(GROUP)
     does(saga, claim, ANA)
     does(saga, release, ANA)
     saga.now += HOUR
     does(saga, remind, OPS)
-    assert why(saga, "ask").endswith(
-        f"; claimed by `ana/phone` at {iso(T0)}; released by `ana/phone` at {iso(T0)}; reminder by `ops` at {iso(saga.now)}"
-    )
+    says(why(saga, "ask"))
     for rule in (claim, release, claim, release):
         does(saga, rule, ANA)
     assert "; 2 things before that; reminder by" in why(saga, "ask")
     saga.go(after_ms=HOUR)
-    assert why(saga, "ask").endswith(f"; handed on to `group:leads` at {iso(T0 + 2 * HOUR)}")
+    says(why(saga, "ask"))
     asks = failing(ASK_USER)
     asks.now += HOUR
     does(asks, remind, ADA)
-    assert why(asks, "a").endswith(f"; reminder by `ada` at {iso(asks.now)}")
+    says(why(asks, "a"))

@@ -9,6 +9,7 @@ from baton.core.decide.decide import decide
 from baton.core.log.events import LimitReached, Parked
 from baton.core.log.state import State
 from tests.core.build import Saga, program, task
+from tests.kit.sentences import Says
 
 DAY = 86_400_000
 
@@ -27,7 +28,7 @@ PARKED = Parked(code="escalated", message="", node="a")
     [(0, 10**15, False), (4 * DAY, 4 * DAY - 1, False), (4 * DAY, 4 * DAY, True), (4 * DAY, 9 * DAY, True)],
 )
 def test_a_saga_fails_once_its_days_are_over_parked_or_not(
-    ends_by: int, now: int, is_over: bool, parked: Parked | None
+    ends_by: int, now: int, is_over: bool, parked: Parked | None, says: Says
 ) -> None:
     record = decide(program(task("a")), state(ends_by, parked), now).record
     if not is_over:
@@ -36,4 +37,4 @@ def test_a_saga_fails_once_its_days_are_over_parked_or_not(
     (event,) = record
     assert isinstance(event, LimitReached)
     assert event.failure.code == "limit_wall_time"
-    assert event.failure.message == "a saga may last 3 days in this deployment, and these are over"
+    says(event.failure.message)

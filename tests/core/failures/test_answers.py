@@ -25,6 +25,7 @@ from baton.core.log.answers import (
 from baton.core.log.events import Ask, Failure, Value
 from baton.core.log.folding.signal_folds import signal_key
 from baton.core.log.state import ANSWER, Failing, Origin, Signal, State
+from tests.kit.sentences import Says
 
 ASK = Ask(
     id="0.pay.3", kind="error_resolution", message="What now?", options=tuple(ACTIONS), may_change=("amount",)
@@ -129,15 +130,14 @@ def test_arguments_must_be_such_as_the_tool_takes() -> None:
     assert wrong({}, ask=free, action="retry", arguments={"anything": 3}) == []
 
 
-def test_an_answer_changes_only_the_arguments_that_the_question_names() -> None:
+def test_an_answer_changes_only_the_arguments_that_the_question_names(says: Says) -> None:
     def refused(ask: Ask, **arguments: Any) -> list[tuple[str, str]]:
         found = check_answer(ask, PAY, PARAMETERS, Answer(ask="q", action="retry", arguments=arguments))
         return [(problem.path, problem.suggestion) for problem in found]
 
-    which = "open to change: `amount`"
-    assert refused(ASK, amount=1, note="x") == [("/arguments/note", which)]
-    assert refused(ASK, amont=1) == [("/arguments/amont", "did you mean `amount`?")]
-    assert refused(ASK, **{"a/b": 1}) == [("/arguments/a~1b", which)]
+    says(refused(ASK, amount=1, note="x"))
+    says(refused(ASK, amont=1))
+    says(refused(ASK, **{"a/b": 1}))
     nothing = msgspec.structs.replace(ASK, may_change=())
     ((path, hint),) = refused(nothing, amount=1)
     assert (path, hint) == (

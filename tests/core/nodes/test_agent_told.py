@@ -13,6 +13,7 @@ from baton.core.read.views import saga_view
 from tests.core.build import Saga, failed
 from tests.core.nodes.thinking import answered, call, outcome, thinking
 from tests.core.told import ROOM, story, whole
+from tests.kit.sentences import Says
 
 LOOK = "turn 1, call 1 (look)"
 
@@ -40,34 +41,24 @@ def test_an_item_is_a_turn_or_a_call_of_it() -> None:
     assert item_words("anna", "table.hold") == "anna"
 
 
-def test_calls_that_are_not_made_say_why() -> None:
+def test_calls_that_are_not_made_say_why(says: Says) -> None:
     calls = [
         Called(item="t2-0", tool="look"),
         Called(item="t2-1", tool="look", repeats="t1-0"),
         Called(item="t2-2", tool="luk", failure=failed_with("call_not_allowed", "no")),
     ]
-    assert (
-        calls_words(calls)
-        == "`look`, `look` (not made, as turn 1, call 1 was), `luk` (not made: call_not_allowed)"
-    )
+    says(calls_words(calls))
 
 
-def test_an_agent_at_work_says_at_which_turn_and_which_call() -> None:
+def test_an_agent_at_work_says_at_which_turn_and_which_call(says: Says) -> None:
     saga = thinking()
     assert active(saga) == [("", "running"), ("turn 1", "ready")]
-    assert [one["text"] for one in way(story(saga), 0, 10, ROOM)["open"]] == [
-        "`a` waits for turn 1",
-        "turn 1 of `a` is ready: it runs, or will as soon as there is room",
-    ]
+    says([one["text"] for one in way(story(saga), 0, 10, ROOM)["open"]])
     saga = asked()
     assert active(saga) == [("", "running"), (LOOK, "ready"), ("turn 1, call 2 (look)", "ready")]
     (found,) = whole(saga, "a")
     assert (found["state"], found["text"]) == ("running", f"`a` waits for {LOOK} and turn 1, call 2 (look)")
-    assert [one["text"].partition(" of")[0] for one in found["items"]] == [
-        "turn 1: it asks for `look`, `look`",
-        LOOK,
-        "turn 1, call 2 (look)",
-    ]
+    says([one["text"].partition(" of")[0] for one in found["items"]])
 
 
 def test_a_call_that_is_tried_again_is_named() -> None:
@@ -77,7 +68,7 @@ def test_a_call_that_is_tried_again_is_named() -> None:
     assert (failing["item"], failing["label"]) == ("t1-0", LOOK)
 
 
-def test_the_way_of_a_saga_has_what_each_turn_asked_for_and_what_came_of_it() -> None:
+def test_the_way_of_a_saga_has_what_each_turn_asked_for_and_what_came_of_it(says: Says) -> None:
     saga = asked()
     saga.go(failed("a#t1-0", "business_rule"), running=["a#t1-1"])
     saga.go(outcome("a#t1-1", "two"))
@@ -85,13 +76,7 @@ def test_the_way_of_a_saga_has_what_each_turn_asked_for_and_what_came_of_it() ->
     saga.go(answered("a#t3", data="done"))
     (refused,) = [text for became, text in texts(saga) if became == "failed"]
     assert refused.startswith(f"{LOOK}: business_rule")
-    assert [one for one in texts(saga) if one[0] != "failed"] == [
-        ("ran", "turn 1: it asks for `look`, `look`"),
-        ("ran", "turn 1, call 2 (look)"),
-        ("ran", "turn 2: it asks for `look` (not made, as turn 1, call 2 was)"),
-        ("ran", "turn 3"),
-        ("answered", ""),
-    ]
+    says([one for one in texts(saga) if one[0] != "failed"])
     steps = way(story(saga), 0, 100, ROOM)["steps"]
     assert {one["became"] for one in steps} <= set(STATES), "they are described to the outside"
     assert [one["by"] for one in steps] == [[], [], [], [], [], [""]]
@@ -99,10 +84,10 @@ def test_the_way_of_a_saga_has_what_each_turn_asked_for_and_what_came_of_it() ->
     assert [one["text"] for one in found["items"]] == [text for _, text in texts(saga)[:-1]]
 
 
-def test_an_agent_that_is_stopped_says_what_it_was_at() -> None:
+def test_an_agent_that_is_stopped_says_what_it_was_at(says: Says) -> None:
     saga = asked()
     saga.cancel()
-    assert whole(saga, "a")[0]["text"].startswith(f"`a` was waiting for {LOOK}")
+    says(whole(saga, "a")[0]["text"])
 
 
 def test_of_many_turns_the_first_and_the_last_are_shown() -> None:

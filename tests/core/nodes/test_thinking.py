@@ -17,6 +17,7 @@ from baton.core.nodes.thinking import FIRST_MS, next_look
 from baton.core.read.metrics import Figures
 from tests.core.build import Saga, ready
 from tests.core.nodes.handing import HOUR, TOOLS, handed, last, say, work
+from tests.kit.sentences import Says
 
 ASKS = """
 name: w
@@ -65,9 +66,9 @@ def test_what_a_summary_before_it_has_used_is_in_the_sums_of_models_and_in_the_m
     assert (document["InputTokens"], document["OutputTokens"]) == (300, 20)
 
 
-def test_what_it_waits_for_is_named() -> None:
+def test_what_it_waits_for_is_named(says: Says) -> None:
     waits = Callback(id="1.a.1", since=0, until=HOUR, response=Response(id="resp_1", model="m"))
-    assert in_words(waits).startswith("the answer of `m`, until ")
+    says(in_words(waits))
 
 
 def test_a_task_is_whole_unless_a_model_puts_something_else_in_its_place() -> None:
