@@ -29,7 +29,7 @@ class SharedHolds:
     def __init__(self, context: InvocationContext, cache: LedgerCache) -> None:
         until = context.invocation.leases_until(context.limits)
         self._accounts = AccountQueues(
-            cache.budgets, context.call, context.invocation.id, until, 0, draws=False
+            cache.budgets, context.call, context.invocation.id, until, 0, is_spent=True
         )
         self._terms, self._clock, self._skew = cache.terms, context.clock, context.limits.clock_skew_ms
 
