@@ -187,6 +187,13 @@ class Ledger:
         """Hold what a request may cost against its saga's own limits, before `cover` holds it against the budgets."""
         self._holds_of().dollars(_key(state), self._seen.get(_key(state), state), step, context, most)
 
+    def unsaid(self, state: State, step: RunStep) -> int:
+        """How many workers have died with this step whose requests no account has: each may be billed like the next one."""
+        if not (deaths := state.recovery.deaths) or self._cache.terms.counts_days:
+            return 0
+        attempt = self._under_way[_key(state)].get(step.slot)
+        return 0 if attempt is not None and attempt.shared else deaths.get(step.slot, 0)
+
     def used(self, state: State, step: RunStep) -> None:
         """That request is over, and its context says what it has used."""
         if self._holds is not None:
@@ -347,25 +354,40 @@ class Ledger:
         account = self._cache.account(state.origin.tenant, state.origin.user, self._clock.now())
         return await self._cache.parked(self._call, account)
 
-    async def revived(self, state: State, graph: Graph, dead_until: int, dead: Sequence[str] = ("",)) -> Left:
+    async def revived(
+        self,
+        state: State,
+        graph: Graph,
+        dead_until: int,
+        dead: Sequence[str] = ("",),
+        *,
+        shares: bool = False,
+    ) -> Left:
         """Free what the invocations `dead` held, the last of whose leases ran out at `dead_until`: on the days on which they lived.
+
+        Where no days are counted, on the account of a limit that holds for all that the saga does, if it shares one.
 
         Returns, by slot, what is spent all the same: of this saga's requests that are billed whatever becomes of their caller.
         """
-        if not self._cache.terms.counts_days or not _costs(state, graph):
+        counts_days, origin = self._cache.terms.counts_days, state.origin
+        if not (counts_days or shares or origin.shared_limits) or not _costs(state, graph):
             return Left()
         # Who took its lease has judged by every clock that its time is over.
         over = max(dead_until, self._by_every_clock())
-        days = sorted({day_of(dead_until - LONGEST_LIFE_MS), day_of(dead_until)})
+        if counts_days:
+            days = sorted({day_of(dead_until - LONGEST_LIFE_MS), day_of(dead_until)})
+            accounts = [Account(origin.tenant, origin.user, day) for day in days]
+        else:
+            accounts = self._shared_holds().widest(state, graph.limits.get("cost"), shares=shares)
 
-        async def expire(day: int, holder: str) -> Reservation | None:
-            account = Account(state.origin.tenant, state.origin.user, day)
+        async def expire(account: Account, holder: str) -> Reservation | None:
             answer = await self._call(self._cache.budgets.expire, account, over, short(holder))
-            self._accounts[account].sums = answer.sums
-            self._slices.use(self._accounts[account], _key(state))
+            if counts_days:
+                self._accounts[account].sums = answer.sums
+                self._slices.use(self._accounts[account], _key(state))
             return answer.there
 
-        return await left_of(state, _key(state), itertools.product(days, dead), expire)
+        return await left_of(state, _key(state), itertools.product(accounts, dead), expire)
 
     def _by_every_clock(self) -> int:
         """A moment that has passed by every clock: a holder whose clock is behind still spends until its own says that its time is over."""
