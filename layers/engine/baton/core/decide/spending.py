@@ -138,10 +138,20 @@ def saga_notice(state: State, terms: SpendingLimits, now: int) -> ev.Notice | No
     return None if is_told(state, notice.key) else notice
 
 
-def parked_notice(state: State, terms: SpendingLimits, parked: ev.Parked, now: int) -> ev.Notice:
-    """The notice that the saga waits until an operator raises its budget."""
+def saga_key(state: State, terms: SpendingLimits) -> str:
+    """Names the limit of one saga in the key of its notice."""
+    return f"saga/{state.origin.saga}/{total_of(state, terms)}"
+
+
+def tree_key(limit: SharedLimit) -> str:
+    """The same of a limit that sagas share: one notice for all of them."""
+    return f"tree/{limit.saga}/{limit.most}"
+
+
+def parked_notice(key: str, parked: ev.Parked, now: int) -> ev.Notice:
+    """The notice to the user that a saga waits until its limit is raised."""
     return ev.Notice(
-        key=f"budget100/saga/{state.origin.saga}/{total_of(state, terms)}",
+        key=f"budget100/{key}",
         to="user",
         code=SAGA_SPENT,
         message=parked.message,
@@ -290,17 +300,4 @@ def reached(
         code=SAGA_SPENT,
         message=f"{said}: resumed, it may go on until {dollars(limit.most + terms.saga)} are",
         node=node,
-    )
-
-
-def reached_notice(limit: SharedLimit, parked: ev.Parked, now: int) -> ev.Notice:
-    """The notice to the user: one for all sagas of the tree."""
-    return ev.Notice(
-        key=f"budget100/tree/{limit.saga}/{limit.most}",
-        to="user",
-        code=SAGA_SPENT,
-        message=parked.message,
-        severity="high",
-        node=parked.node,
-        at=now,
     )

@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from baton.core.decide.builder import RunStep
-from baton.core.decide.spending import WAITS, ask_for, day_of, is_told, parked_notice
+from baton.core.decide.spending import WAITS, ask_for, day_of, is_told, parked_notice, saga_key
 from baton.core.graph.graph import Graph
 from baton.core.log import events as ev
 from baton.core.log.state import State
@@ -222,7 +222,7 @@ class Ledger:
         spent = seen.money.spent + sum(self._unlogged.get(saga, {}).values()) + now
         answer = ask_for(seen, terms, node, what, spent, busy, cost)
         if isinstance(answer, ev.Parked):
-            notice = parked_notice(seen, terms, answer, self._clock.now())
+            notice = parked_notice(saga_key(seen, terms), answer, self._clock.now())
             raise Halted(Halt(answer, () if is_told(seen, notice.key) else (notice,)))
         if answer == WAITS:
             raise NoRoom

@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from baton.core.decide.builder import RunStep
-from baton.core.decide.spending import is_told, kept_until, limits_at, reached, reached_notice
+from baton.core.decide.spending import is_told, kept_until, limits_at, parked_notice, reached, tree_key
 from baton.core.graph.graph import Cap
 from baton.core.log import events as ev
 from baton.core.log.records import SharedLimit
@@ -95,5 +95,5 @@ class SharedHolds:
         end = reached(one.limit, self._terms, spent, cost, node, what)
         if isinstance(end, ev.Failure):
             return StepFailure(end.code, end.message, unsent=True)
-        notice = reached_notice(one.limit, end, self._clock.now())
+        notice = parked_notice(tree_key(one.limit), end, self._clock.now())
         return Halted(Halt(end, () if is_told(state, notice.key) else (notice,)))
