@@ -77,8 +77,10 @@ def total_of(state: State, terms: SpendingLimits) -> int:
     """What the saga may spend in all, with the sagas above and below it; 0: any amount."""
     if not terms.saga:
         return 0
-    above = (one.most for one in state.origin.shared_limits if one.node is None)
-    return max(state.money.budget, terms.saga, *above)
+    own = max(state.money.budget, terms.saga)
+    if not (above := state.origin.shared_limits):
+        return own  # most have none above them
+    return max(own, *(one.most for one in above if one.node is None))
 
 
 def afresh(state: State, terms: SpendingLimits) -> int:

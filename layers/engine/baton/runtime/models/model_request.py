@@ -222,7 +222,8 @@ class Asking:
 
         def retract() -> None:
             spent[:] = [one for one in spent if one is not cost]
-            usage[:] = [one for one in usage if not any(one is other for other in used)]
+            if used:
+                usage[:] = [one for one in usage if not any(one is other for other in used)]
 
         return retract
 

@@ -112,7 +112,7 @@ class Ledger:
         self._leave((saga, step.slot))
         if self._closing:
             await self.closed(saga)
-        attempt = self._open(state, step, account, spent)
+        attempt = self._open(saga, state, step, account, spent)
         try:
             if attempt.shared and is_costly:
                 self._shared_holds().check(state, step.node.name, attempt)
@@ -128,9 +128,10 @@ class Ledger:
         """An attempt goes on whose cost was counted on this day, as the most that it may be: there it gives back what is left."""
         if day and self._counts(state, step):
             account = self._accounts[Account(state.origin.tenant, state.origin.user, day)]
-            self._slices.use(account, _key(state))
-            self._seen.setdefault(_key(state), state)
-            self._open(state, step, account, spent)
+            saga = _key(state)
+            self._slices.use(account, saga)
+            self._seen.setdefault(saga, state)
+            self._open(saga, state, step, account, spent)
 
     def _counts(self, state: State, step: RunStep) -> bool:
         """Tell whether any limit of money is on for the step."""
@@ -138,9 +139,8 @@ class Ledger:
         return bool(terms.counts_days or terms.saga or step.shares or state.origin.shared_limits)
 
     def _open(
-        self, state: State, step: RunStep, account: AccountQueue, spent: list[Decimal]
+        self, saga: str, state: State, step: RunStep, account: AccountQueue, spent: list[Decimal]
     ) -> AttemptSpending:
-        saga = _key(state)
         attempt = self._under_way[saga][step.slot] = AttemptSpending(saga, account, spent)
         if step.shares or state.origin.shared_limits:
             attempt.shared = self._shared_holds().of(saga, state, step, spent)
