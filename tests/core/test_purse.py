@@ -21,6 +21,7 @@ from baton.core.decide.spending import (
     is_tenant_blocked,
     is_told,
     parked_notice,
+    saga_key,
     saga_notice,
     shown,
     tenant_notices,
@@ -180,7 +181,7 @@ def test_a_user_is_told_that_a_saga_waits_for_money() -> None:
     of = state(spent=DOLLAR)
     parked = ask(of, TERMS, node(5), 0)
     assert isinstance(parked, ev.Parked)
-    notice = parked_notice(of, TERMS, parked, NOW)
+    notice = parked_notice(saga_key(of, TERMS), parked, NOW)
     assert (notice.key, notice.code, notice.message, notice.node) == (
         "budget100/saga/s1/1000000",
         "budget_saga",

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.spending import SpendingLimits, afresh, kept_until, limits_at, reached, reached_notice
+from baton.core.decide.spending import (
+    SpendingLimits,
+    afresh,
+    kept_until,
+    limits_at,
+    parked_notice,
+    reached,
+    tree_key,
+)
 from baton.core.graph.graph import Cap, Node
 from baton.core.limits import DAY_MS
 from baton.core.log import events as ev
@@ -79,7 +87,7 @@ def test_a_limit_of_a_document_fails_the_call_and_that_of_the_deployment_parks_t
         "resumed, it may go on until 2 are"
     )
     assert reached(OF_ROOT, TERMS, DOLLAR, 0, "step", "step").message.startswith("1 of the 1 dollars")
-    assert reached_notice(OF_ROOT, parked, 5).key == "budget100/tree/r/1000000"
+    assert parked_notice(tree_key(OF_ROOT), parked, 5).key == "budget100/tree/r/1000000"
 
 
 def test_an_account_is_kept_for_its_saga_and_one_that_begins_at_its_end() -> None:

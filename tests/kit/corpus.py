@@ -46,6 +46,7 @@ from tests.kit.lending import finds_closed, lends, lends_again
 from tests.kit.mishaps import EFFECTS, MISHAPS, answering, with_books
 from tests.kit.modelled import HASTY, MODELLED
 from tests.kit.roles import Acknowledged, ask_unless_done
+from tests.kit.sharing import family
 from tests.kit.virtual import VirtualClock, until_something_happens
 from tests.kit.world import USER, World
 
@@ -346,6 +347,7 @@ async def _cancelled_early(world: World) -> str:
 POLITE = "name: w\nnodes: {a: {tool: listen}}\noutput: '${ctx.a.output}'"
 RENTED = "name: w\nnodes: {a: {tool: rent, with: {stall: corner}}}"
 LOOKED_AT = Limits(sweep_shortest_ms=300_000)
+_FAMILY = partial(family, start=start, patiently=patiently)
 _IN_TIME, _TOO_LATE, _HANDLED = (partial(one, start=start, patiently=patiently) for one in again.OTHERS)
 
 CORPUS = (
@@ -395,5 +397,8 @@ CORPUS = (
         for name, drive in (*MODELLED.items(), *again.DRIVES)
     ),
     Scenario("finds-closed", partial(finds_closed, start=start, patiently=patiently), "rolled_back"),
+    Scenario(
+        "family", _FAMILY, same_steps=False, limits=Limits(saga_budget_usd="0.50", user_day_budget_usd="0")
+    ),
     Scenario("announced", partial(again.announced, patiently=patiently)),
 )

@@ -14,6 +14,7 @@ from tests.kit.corpus import CORPUS, Scenario, patiently, start
 from tests.kit.documents import CHATTER
 from tests.kit.links import confirmed
 from tests.kit.roles import ask_unless_done
+from tests.kit.sharing import family
 from tests.kit.thrifty import THRIFTY
 from tests.kit.world import USER, World
 
@@ -96,6 +97,7 @@ async def _wired(world: World) -> str:
     return await start(world, "name: w\nnodes: {a: {tool: wire}}", {}, "w")
 
 
+_PURSE = partial(family, start=start, patiently=patiently, forks=False)
 HARDER = (
     Scenario("spenders", _spenders, limits=Limits(user_day_budget_usd="0.50")),
     Scenario("tenants", _tenants, limits=Limits(user_day_budget_usd="0.50", tenant_day_budget_usd="0.80")),
@@ -106,6 +108,7 @@ HARDER = (
         Scenario(what, partial(drive, start=start, patiently=patiently), "failed", same_steps=False)
         for what, drive in THRIFTY.items()
     ),
+    Scenario("purse", _PURSE, same_steps=False, limits=Limits(saga_budget_usd="0.15")),
     Scenario("confirmed", partial(confirmed, start=start, patiently=patiently), has_open_end=True),
 )
 ALL = (*CORPUS, *HARDER)

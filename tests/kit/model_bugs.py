@@ -219,8 +219,8 @@ def a_resumed_invocation_forgets_what_was_counted() -> Iterator[None]:
 def what_the_dead_have_asked_for_does_not_count() -> Iterator[None]:
     """Limit row: a request whose worker died is in no limit, although its provider bills it."""
 
-    async def revived(self: Ledger, *arguments: Any) -> Left:
-        await real(self, *arguments)
+    async def revived(self: Ledger, *arguments: Any, **more: Any) -> Left:
+        await real(self, *arguments, **more)
         return Left()
 
     real = Ledger.revived

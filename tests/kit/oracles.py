@@ -54,6 +54,7 @@ from tests.kit.deaths import of_deaths
 from tests.kit.links import of_links
 from tests.kit.process import FOREVER, Process
 from tests.kit.roles import Acknowledged, Act
+from tests.kit.sharing import of_trees
 from tests.kit.slices import of_tenants_days
 from tests.kit.telling import of_notices
 from tests.kit.thinking import of_requests
@@ -102,6 +103,7 @@ def of_world(world: World) -> Iterator[str]:
     yield from (f"{ASKED}: {text}" for text in of_links(world, logs))
     yield from (f"{CALLBACKS}: {text}" for text in _unheard_callbacks(world, logs))
     yield from (f"{MONEY}: {text}" for text in _money(world, logs))
+    yield from (f"{MONEY}: {text}" for text in of_trees(world, logs))
     yield from (f"{APPROVALS}: {text}" for text in _unapproved(world, logs))
     yield from (f"{DEATHS}: {text}" for text in of_deaths(world, logs))
     yield from (f"{TOLD}: {text}" for text in (*_untold(world, logs), *of_notices(world)))

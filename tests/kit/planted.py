@@ -16,6 +16,7 @@ from tests.kit import (
     money_bugs,
     question_bugs,
     report_bugs,
+    tree_bugs,
     undo_bugs,
 )
 from tests.kit.again import AGAIN
@@ -238,6 +239,15 @@ PLANTED: Mapping[str, Planted] = {
         Planted(money_bugs.money_is_free_by_any_clock, MONEY, seeds("spenders", 12, skew_ms=3_000, gap_s=1)),
         Planted(money_bugs.a_reservation_does_not_ask_what_was_drawn, MONEY, seeds("tenants", 4)),
         Planted(money_bugs.half_a_draw_is_lost, MONEY, seeds("tenants", 4)),
+        Planted(tree_bugs.each_saga_has_the_whole_limit, MONEY, at_rest("purse")),
+        Planted(tree_bugs.a_child_is_not_told_of_its_tree, MONEY, at_rest("family")),
+        Planted(tree_bugs.a_tree_counts_what_it_has_spent_twice, MONEY, at_rest("purse")),
+        Planted(tree_bugs.what_waits_for_its_tree_keeps_what_it_holds, MONEY, at_rest("purse")),
+        Planted(
+            tree_bugs.what_the_dead_held_for_a_tree_is_free,
+            MONEY,
+            everywhere("family", (CRASH_BEFORE,), drawn=0),
+        ),
         Planted(money_bugs.what_is_left_behind_owes_nothing, MONEY, seeds("losers", 1)),
         Planted(callback_bugs.an_old_attempts_token_is_accepted, RESULT, at_rest("handed")),
         Planted(callback_bugs.a_callback_before_the_return_is_lost, RESULT, at_rest("handed")),

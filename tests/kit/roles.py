@@ -54,6 +54,7 @@ class ToolsOf:
         RUNS_IN.set(self._process)
         world.running[context.saga, context.node] = self._process
         self._process.spends.append(context.spent)
+        world.spends.append((context.saga, context.spent))
         if world.plan.next("perform", True) in OF_WORKERS:
             world.faults.append(f"{self._process.id}: stands still inside {tool}")
             self._process.freeze()

@@ -12,6 +12,7 @@ import random
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import lru_cache
 from itertools import zip_longest
 from operator import attrgetter
@@ -118,6 +119,7 @@ class World:
         self.starts: list[tuple[float, str, str]] = []
         self.deeds: list[Deed] = []
         self.asked: list[Asked] = []
+        self.spends: list[tuple[str, list[Decimal]]] = []  # by call of a tool, with its saga
         self.thinking: dict[str, Asked] = {}  # by the id that the provider gave a request in the background
         self.acknowledged: list[Acknowledged] = []
         self.told = Told()

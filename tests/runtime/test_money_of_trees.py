@@ -13,7 +13,8 @@ from baton.core.log import events as ev
 from baton.core.log.folding.fold import fold
 from baton.core.log.state import State
 from baton.core.money import micro_dollars
-from baton.ports import Account, Sums
+from baton.errors import StoreUnavailable, Throttled
+from baton.ports import Account, Answer, Change, Sums
 from baton.runtime.money.shared_holds import PREFIX
 from tests.kit.faults import Crash
 from tests.kit.toolbox import Books
@@ -179,17 +180,19 @@ def test_a_limit_of_a_document_holds_for_the_sagas_below_it(stage: Stage, where:
     stage(story, limits=Limits(on_failure="fail"))
 
 
-def test_a_worker_that_dies_with_a_hold_takes_no_money_of_its_tree_along(stage: Stage) -> None:
+def test_what_a_dead_worker_held_counts_as_spent(stage: Stage) -> None:
+    """Its call may have spent that, and no entry says so."""
+
     async def story(world: World, books: Books) -> None:
         deaths: list[str] = []
 
-        @tool("dies", registry=world.registry, cost_usd="0.60")
+        @tool("dies", registry=world.registry, cost_usd="0.40")
         async def dies(context: Context) -> None:
+            context.spend("0.40")
             if not deaths:
                 deaths.append(context.saga)
                 world.running[context.saga, context.node].is_dead = True
                 raise Crash
-            context.spend("0.40")
 
         world.tools = world.registry.specs()
         root = await start(
@@ -199,7 +202,43 @@ def test_a_worker_that_dies_with_a_hold_takes_no_money_of_its_tree_along(stage: 
         )
         await world.settle(3_600)
         assert account(world, root) == Sums(80 * CENT, 80 * CENT, 0)
-        assert state_of(world, root).ended is not None
+        assert [one.code for one in of_kind(world, ev.Parked) if isinstance(one, ev.Parked)] == [
+            "budget_saga"
+        ]
+
+    stage(story)
+
+
+@pytest.mark.parametrize("how", ["refuses", "hangs", "lands late"])
+def test_a_tree_whose_account_takes_no_settlement_spends_no_more_than_its_limit(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    async def story(world: World, books: Books) -> None:
+        paid, real = add_think(world), world.budgets.move
+        last, late = asyncio.get_running_loop().time() + 30, list[tuple[Account, Change, int]]()
+
+        def move(account: Account, change: Change, now: int) -> Answer:
+            is_settled = change.before is not None and change.limit is None and account.user[:5] == PREFIX
+            if is_settled and asyncio.get_running_loop().time() < last:
+                late.append((account, change, now))
+                raise Throttled("not now") if how == "refuses" else StoreUnavailable("no answer in time")
+            while how == "lands late" and late:
+                real(*late.pop(0))
+            return real(account, change, now)
+
+        monkeypatch.setattr(world.budgets, "move", move)
+        root = await start(
+            world,
+            LEAF,
+            "name: w\nnodes: {kids: {map: {over: [1, 2, 3, 4, 5, 6, 7, 8], concurrency: 8}, workflow: leaf}}",
+        )
+        await world.settle(3_600)
+        assert late or how == "lands late"
+        spent = account(world, root)
+        assert spent.spent == spent.held
+        assert len(paid) * 25 * CENT <= spent.spent <= DOLLAR
+        parked = [one.code for one in of_kind(world, ev.Parked) if isinstance(one, ev.Parked)]
+        assert parked == ["budget_saga"] * (8 - len(paid))
 
     stage(story)
 

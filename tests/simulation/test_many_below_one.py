@@ -129,4 +129,5 @@ def test_through_faults_of_every_kind_no_more_is_spent_than_the_limit(seed: int)
     assert ending.broken == ()
     assert len(plan.at) + len(plan.at_reads) > 10, "the chaos was too quiet to prove anything"
     assert ending.spent == ending.held <= LIMIT, "nothing is held for the dead"
+    assert ending.calls * COST <= ending.spent, "what the dead have spent counts, too"
     assert ending.spent > LIMIT // 2

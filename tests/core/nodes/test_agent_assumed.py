@@ -52,6 +52,26 @@ def test_a_revival_pays_for_the_requests_of_the_dead_and_its_node_has_them_in_it
     assert of_log(saga) == {UNANSWERED: (1, 0.0003), "m": (1, 0.0)}
 
 
+def test_deaths_are_known_until_the_log_says_what_was_spent() -> None:
+    saga = thinking()
+    revived(saga)
+    revived(saga)
+    assert saga.state.recovery.deaths["a#t1"] == 2
+    cut = ev.StepInterrupted(node="a", item="t1", started_at=T0, ended_at=T0, budget_ms=1)
+    assert apply(saga.state, cut).recovery.deaths["a#t1"] == 2, "no request was made"
+    for why in ("", "money", "fault"):
+        assert "a#t1" not in apply(saga.state, replace(cut, cost=300, why=why)).recovery.deaths
+    saga.go(failed("a#t1", "rate_limited"))
+    assert "a#t1" not in saga.state.recovery.deaths
+
+
+def test_an_answer_ends_the_deaths_before_it() -> None:
+    saga = thinking()
+    revived(saga)
+    saga.go(answered("a#t1", data="done"))
+    assert "a#t1" not in saga.state.recovery.deaths
+
+
 def test_a_slot_that_is_settled_was_paid_for_all_the_same() -> None:
     saga = thinking()
     revived(saga, b=7)

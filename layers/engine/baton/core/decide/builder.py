@@ -189,7 +189,7 @@ class DecisionBuilder(Struct):
             self.reserved = sum(self.program.node_at(self.state, slot).cost for slot in self.running)
         answer = spending.ask(self.state, terms, node, self.reserved)
         if isinstance(answer, ev.Parked):
-            notice = spending.parked_notice(self.state, terms, answer, self.now)
+            notice = spending.parked_notice(spending.saga_key(self.state, terms), answer, self.now)
             self.note(ev.NoticeDue(notice=notice))
             self.note(answer)
         if answer == spending.BEGINS:

@@ -79,8 +79,10 @@ def total_of(state: State, terms: SpendingLimits) -> int:
     """What the saga may spend in all, with the sagas above and below it; 0: any amount."""
     if not terms.saga:
         return 0
-    above = (one.most for one in state.origin.shared_limits if one.node is None)
-    return max(state.money.budget, terms.saga, *above)
+    own = max(state.money.budget, terms.saga)
+    if not (above := state.origin.shared_limits):
+        return own  # most have none above them
+    return max(own, *(one.most for one in above if one.node is None))
 
 
 def afresh(state: State, terms: SpendingLimits) -> int:
@@ -140,10 +142,20 @@ def saga_notice(state: State, terms: SpendingLimits, now: int) -> ev.Notice | No
     return None if is_told(state, notice.key) else notice
 
 
-def parked_notice(state: State, terms: SpendingLimits, parked: ev.Parked, now: int) -> ev.Notice:
-    """The notice that the saga waits until an operator raises its budget."""
+def saga_key(state: State, terms: SpendingLimits) -> str:
+    """Names the limit of one saga in the key of its notice."""
+    return f"saga/{state.origin.saga}/{total_of(state, terms)}"
+
+
+def tree_key(limit: SharedLimit) -> str:
+    """The same of a limit that sagas share: one notice for all of them."""
+    return f"tree/{limit.saga}/{limit.most}"
+
+
+def parked_notice(key: str, parked: ev.Parked, now: int) -> ev.Notice:
+    """The notice to the user that a saga waits until its limit is raised."""
     return ev.Notice(
-        key=f"budget100/saga/{state.origin.saga}/{total_of(state, terms)}",
+        key=f"budget100/{key}",
         to="user",
         code=SAGA_SPENT,
         message=parked.message,
@@ -295,17 +307,4 @@ def reached(
         code=SAGA_SPENT,
         message=f"{said}: resumed, it may go on until {dollars(limit.most + terms.saga)} are",
         node=node,
-    )
-
-
-def reached_notice(limit: SharedLimit, parked: ev.Parked, now: int) -> ev.Notice:
-    """The notice to the user: one for all sagas of the tree."""
-    return ev.Notice(
-        key=f"budget100/tree/{limit.saga}/{limit.most}",
-        to="user",
-        code=SAGA_SPENT,
-        message=parked.message,
-        severity="high",
-        node=parked.node,
-        at=now,
     )

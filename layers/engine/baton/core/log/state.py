@@ -241,6 +241,8 @@ class Recovery(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """By slot, how often the end of an invocation cut it off since the last progress."""
     possibly_running: tuple[str, ...] = ()
     """Slots that were possibly running when an invocation ended, and have not reported since."""
+    deaths: dict[str, int] = {}
+    """By slot, how many workers died while it was under way, and nothing is assumed of what they had asked for."""
 
 
 class Counts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

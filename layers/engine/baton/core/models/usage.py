@@ -43,7 +43,7 @@ def most_used(model: str, read: int, written: int) -> Usage:
 def is_credible(usage: Usage, read: int, written: int) -> bool:
     """Whether a request of up to `read` tokens, with an answer of up to `written`, can have used this: something, and no absurd amount."""
     figures = (usage.input, usage.cached, usage.written, usage.output, usage.reasoning)
-    if not all(type(one) is int and one >= 0 for one in figures) or not usage.input + usage.output:
+    if {*map(type, figures)} != {int} or min(figures) < 0 or not usage.input + usage.output:
         return False
     most_read, most_written = max(_ANY, _TIMES * read), max(_ANY, _TIMES * written)
     return max(figures[:3]) <= most_read and max(figures[3:]) <= most_written

@@ -142,13 +142,20 @@ class Asking:
         schema = None if beside else step.node.output_schema
         first, bytes_before = known
         size = said.size_of(messages[first:], [tools.json, schema], bytes_before)
-        tokens: tuple[int, ...] = ()
-        if is_limited(step, "tokens"):
-            read = min(size, counted + said.size_of(said.since_answer(messages))) if counted else size
-            most_output = self._ledger.room(self._state, step, context, read, most_output)
-            tokens = (read, most_output)
-        reckoned = tokens[0] if tokens else max(size, counted)
-        most = most_of(price, max(size, counted), most_output)
+        reckoned = max(size, counted)
+        if has_limit := is_limited(step, "tokens"):
+            reckoned = min(size, counted + said.size_of(said.since_answer(messages))) if counted else size
+        tokens, wanted = tuple[int, ...](), most_output
+        dead = self._ledger.unsaid(self._state, step)
+        while True:  # once for each request of the dead, and then for this one
+            if has_limit:
+                most_output = self._ledger.room(self._state, step, context, reckoned, wanted)
+                tokens = (reckoned, most_output)
+            most = most_of(price, max(size, counted), most_output)
+            if not dead:
+                break
+            dead -= 1
+            self._add(most, tokens)
         try:
             if is_limited(step, "cost"):
                 self._ledger.afford(self._state, step, context, most)
@@ -210,17 +217,22 @@ class Asking:
         Returns the function that takes this back, once it is known what the request has used.
         """
         spent, usage = self._context.spent, self._context.usage
-        spent.append(Assumed(Decimal(most) / MICRO))
-        cost = spent[-1]
-        used = [Usage(model=UNANSWERED, input=tokens[0], output=tokens[1])] if tokens else []
-        usage += used
+        cost, used = self._add(most, tokens)
         self._ledger.used(self._state, self._step)  # it is no longer held beside what is used
 
         def retract() -> None:
             spent[:] = [one for one in spent if one is not cost]
-            usage[:] = [one for one in usage if not any(one is other for other in used)]
+            if used:
+                usage[:] = [one for one in usage if not any(one is other for other in used)]
 
         return retract
+
+    def _add(self, most: int, tokens: tuple[int, ...]) -> tuple[Decimal, list[Usage]]:
+        cost = Assumed(Decimal(most) / MICRO)
+        used = [Usage(model=UNANSWERED, input=tokens[0], output=tokens[1])] if tokens else []
+        self._context.spent.append(cost)
+        self._context.usage.extend(used)
+        return cost, used
 
     def _price(self, given: Mapping[str, Any], model: str) -> Price | None:
         """The dearer one of what the deployment knows and what the document says: no document makes a model cheaper."""

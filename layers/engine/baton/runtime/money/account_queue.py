@@ -28,6 +28,10 @@ class _Wish(Struct, eq=False):
     refused: Sums | None = None
 
 
+REST = "rest"
+"""The name of what is held for calls that are not billed by a name of their own."""
+
+
 def short(name: str) -> str:
     """A name of ten characters for it."""
     return base64.urlsafe_b64encode(hashlib.sha256(name.encode()).digest())[:10].decode()
@@ -51,7 +55,8 @@ class _Request(Struct, frozen=True):
 class AccountQueue:
     """One reservation of one account, for all attempts of an invocation together.
 
-    `draws`: no more is held than the user has drawn of the tenant's day; without a `limit` only that counts.
+    `draws`: no more is held than the user has drawn of the tenant's day; without a `limit` only that counts. `is_spent`: all that is held
+    counts as spent when its time is over, and nothing of it is freed.
     `_amount` is what attempts under way hold, `_billed` what of it is billed whatever becomes of them, `_spent` what all have spent, `_back` what
     they have given back of what was counted before, `_asked` how often any was changed; `_counted`, `_returned` and `_served` are how far the
     account has that, `_known` is the reservation there.
@@ -74,13 +79,14 @@ class AccountQueue:
         account: Account,
         *,
         draws: bool = False,
+        is_spent: bool = False,
     ) -> None:
         self.account = account
         self.sums = Sums()
         self._budgets = budgets
         self._call = call
         self.limit, self._of_all, self._draws = limit, limit, draws
-        self._rule = 0
+        self._is_spent, self._rule = is_spent, 0
         self._holder = short(invocation)
         self._until = until
         self._numbers = itertools.count(1)
@@ -233,6 +239,8 @@ class AccountQueue:
                 return None
         opens = not before
         billed = {**self._billed, **{wish.billed: wish.more for wish in wishes if wish.billed}}
+        if self._is_spent and (rest := amount - sum(billed.values())):
+            billed[REST] = rest
         is_there = amount or (opens and not is_idle)
         after = Reservation(next(self._numbers), amount, self._until, billed=billed) if is_there else None
         if after is None and self._is_haunted:
@@ -278,11 +286,21 @@ class AccountQueues(dict[Account, AccountQueue]):
     """All queues of an invocation. One is made when its account is first asked for."""
 
     def __init__(
-        self, budgets: Budgets, call: StoreRetrier, invocation: str, until: int, limit: int, *, draws: bool
+        self,
+        budgets: Budgets,
+        call: StoreRetrier,
+        invocation: str,
+        until: int,
+        limit: int,
+        *,
+        draws: bool = False,
+        is_spent: bool = False,
     ) -> None:
         super().__init__()
         self._holder, self._draws = (budgets, call, invocation, until, limit), draws
+        self._is_spent = is_spent
 
     def __missing__(self, account: Account) -> AccountQueue:
-        made = self[account] = AccountQueue(*self._holder, account, draws=self._draws)
+        made = AccountQueue(*self._holder, account, draws=self._draws, is_spent=self._is_spent)
+        self[account] = made
         return made

@@ -9,7 +9,7 @@ import msgspec
 
 from baton.core.log.state import State
 from baton.errors import EngineFault
-from baton.ports import Reservation
+from baton.ports import Account, Reservation
 from baton.runtime.money.account_queue import short, step_of
 
 logger = logging.getLogger("baton.ledger")
@@ -40,15 +40,15 @@ def name_of(saga: str, slot: str, tokens: Iterable[int] = ()) -> str:
 async def left_of(
     state: State,
     saga: str,
-    held: Iterable[tuple[int, str]],
-    expire: Callable[[int, str], Awaitable[Reservation | None]],
+    held: Iterable[tuple[Account, str]],
+    expire: Callable[[Account, str], Awaitable[Reservation | None]],
 ) -> Left:
-    """Requests that the dead have left to a saga, by `expire` of each day and holder. Accounts that do not answer are freed by others later."""
+    """Requests that the dead have left to a saga, by `expire` of each account and holder. Accounts that do not answer are freed by others later."""
     found = Left()
     places = {name_of(saga, slot): slot for slot in state.tokens}
-    for day, holder in held:
+    for account, holder in held:
         try:
-            left = await expire(day, holder)
+            left = await expire(account, holder)
         except EngineFault:
             logger.warning("not freed", exc_info=True, extra={"saga": state.origin.saga})
             continue

@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from baton.core.decide.builder import RunStep
-from baton.core.decide.spending import WAITS, ask_for, day_of, is_told, parked_notice
+from baton.core.decide.spending import WAITS, ask_for, day_of, is_told, parked_notice, saga_key
 from baton.core.graph.graph import Graph
 from baton.core.log import events as ev
 from baton.core.log.state import State
@@ -112,7 +112,7 @@ class Ledger:
         self._leave((saga, step.slot))
         if self._closing:
             await self.closed(saga)
-        attempt = self._open(state, step, account, spent)
+        attempt = self._open(saga, state, step, account, spent)
         try:
             if attempt.shared and is_costly:
                 self._shared_holds().check(state, step.node.name, attempt)
@@ -128,9 +128,10 @@ class Ledger:
         """An attempt goes on whose cost was counted on this day, as the most that it may be: there it gives back what is left."""
         if day and self._counts(state, step):
             account = self._accounts[Account(state.origin.tenant, state.origin.user, day)]
-            self._slices.use(account, _key(state))
-            self._seen.setdefault(_key(state), state)
-            self._open(state, step, account, spent)
+            saga = _key(state)
+            self._slices.use(account, saga)
+            self._seen.setdefault(saga, state)
+            self._open(saga, state, step, account, spent)
 
     def _counts(self, state: State, step: RunStep) -> bool:
         """Tell whether any limit of money is on for the step."""
@@ -138,9 +139,8 @@ class Ledger:
         return bool(terms.counts_days or terms.saga or step.shares or state.origin.shared_limits)
 
     def _open(
-        self, state: State, step: RunStep, account: AccountQueue, spent: list[Decimal]
+        self, saga: str, state: State, step: RunStep, account: AccountQueue, spent: list[Decimal]
     ) -> AttemptSpending:
-        saga = _key(state)
         attempt = self._under_way[saga][step.slot] = AttemptSpending(saga, account, spent)
         if step.shares or state.origin.shared_limits:
             attempt.shared = self._shared_holds().of(saga, state, step, spent)
@@ -187,6 +187,13 @@ class Ledger:
         """Hold what a request may cost against its saga's own limits, before `cover` holds it against the budgets."""
         self._holds_of().dollars(_key(state), self._seen.get(_key(state), state), step, context, most)
 
+    def unsaid(self, state: State, step: RunStep) -> int:
+        """How many workers have died with this step whose requests no account has: each may be billed like the next one."""
+        if not (deaths := state.recovery.deaths) or self._cache.terms.counts_days:
+            return 0
+        attempt = self._under_way[_key(state)].get(step.slot)
+        return 0 if attempt is not None and attempt.shared else deaths.get(step.slot, 0)
+
     def used(self, state: State, step: RunStep) -> None:
         """That request is over, and its context says what it has used."""
         if self._holds is not None:
@@ -215,7 +222,7 @@ class Ledger:
         spent = seen.money.spent + sum(self._unlogged.get(saga, {}).values()) + now
         answer = ask_for(seen, terms, node, what, spent, busy, cost)
         if isinstance(answer, ev.Parked):
-            notice = parked_notice(seen, terms, answer, self._clock.now())
+            notice = parked_notice(saga_key(seen, terms), answer, self._clock.now())
             raise Halted(Halt(answer, () if is_told(seen, notice.key) else (notice,)))
         if answer == WAITS:
             raise NoRoom
@@ -349,25 +356,40 @@ class Ledger:
         account = self._cache.account(state.origin.tenant, state.origin.user, self._clock.now())
         return await self._cache.parked(self._call, account)
 
-    async def revived(self, state: State, graph: Graph, dead_until: int, dead: Sequence[str] = ("",)) -> Left:
+    async def revived(
+        self,
+        state: State,
+        graph: Graph,
+        dead_until: int,
+        dead: Sequence[str] = ("",),
+        *,
+        shares: bool = False,
+    ) -> Left:
         """Free what the invocations `dead` held, the last of whose leases ran out at `dead_until`: on the days on which they lived.
+
+        Where no days are counted, on the account of a limit that holds for all that the saga does, if it shares one.
 
         Returns, by slot, what is spent all the same: of this saga's requests that are billed whatever becomes of their caller.
         """
-        if not self._cache.terms.counts_days or not _costs(state, graph):
+        counts_days, origin = self._cache.terms.counts_days, state.origin
+        if not (counts_days or shares or origin.shared_limits) or not _costs(state, graph):
             return Left()
         # Who took its lease has judged by every clock that its time is over.
         over = max(dead_until, self._by_every_clock())
-        days = sorted({day_of(dead_until - LONGEST_LIFE_MS), day_of(dead_until)})
+        if counts_days:
+            days = sorted({day_of(dead_until - LONGEST_LIFE_MS), day_of(dead_until)})
+            accounts = [Account(origin.tenant, origin.user, day) for day in days]
+        else:
+            accounts = self._shared_holds().widest(state, graph.limits.get("cost"), shares=shares)
 
-        async def expire(day: int, holder: str) -> Reservation | None:
-            account = Account(state.origin.tenant, state.origin.user, day)
+        async def expire(account: Account, holder: str) -> Reservation | None:
             answer = await self._call(self._cache.budgets.expire, account, over, short(holder))
-            self._accounts[account].sums = answer.sums
-            self._slices.use(self._accounts[account], _key(state))
+            if counts_days:
+                self._accounts[account].sums = answer.sums
+                self._slices.use(self._accounts[account], _key(state))
             return answer.there
 
-        return await left_of(state, _key(state), itertools.product(days, dead), expire)
+        return await left_of(state, _key(state), itertools.product(accounts, dead), expire)
 
     def _by_every_clock(self) -> int:
         """A moment that has passed by every clock: a holder whose clock is behind still spends until its own says that its time is over."""

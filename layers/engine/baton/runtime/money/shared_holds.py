@@ -9,8 +9,10 @@ from __future__ import annotations
 from decimal import Decimal
 
 from baton.core.decide.builder import RunStep
-from baton.core.decide.spending import is_told, kept_until, limits_at, reached, reached_notice
+from baton.core.decide.spending import is_told, kept_until, limits_at, parked_notice, reached, tree_key
+from baton.core.graph.graph import Cap
 from baton.core.log import events as ev
+from baton.core.log.records import SharedLimit
 from baton.core.log.state import State
 from baton.ports import Account, NoRoom, StepFailure
 from baton.runtime.invocation.context import InvocationContext
@@ -29,20 +31,21 @@ class SharedHolds:
     def __init__(self, context: InvocationContext, cache: LedgerCache) -> None:
         until = context.invocation.leases_until(context.limits)
         self._accounts = AccountQueues(
-            cache.budgets, context.call, context.invocation.id, until, 0, draws=False
+            cache.budgets, context.call, context.invocation.id, until, 0, is_spent=True
         )
         self._terms, self._clock, self._skew = cache.terms, context.clock, context.limits.clock_skew_ms
+
+    def widest(self, state: State, of_saga: Cap | None, *, shares: bool) -> list[Account]:
+        """The account that has all that the saga spends, if any has it: that of the limit which is the furthest above it."""
+        found = limits_at(state, None, of_saga, self._terms, kept_until(state), shares=shares)
+        return [self._account(state, one) for one in found[-1:]]
 
     def of(self, saga: str, state: State, step: RunStep, spent: list[Decimal]) -> tuple[SharedSpending, ...]:
         """The accounts for an attempt, the nearest limit first. It holds nothing yet."""
         day = kept_until(state)
         found = limits_at(state, step.node, step.cap, self._terms, day, shares=step.shares)
-        tenant = state.origin.tenant
         return tuple(
-            SharedSpending(
-                saga, self._accounts[Account(tenant, PREFIX + one.account, one.day)], spent, limit=one
-            )
-            for one in found
+            SharedSpending(saga, self._accounts[self._account(state, one)], spent, limit=one) for one in found
         )
 
     def check(self, state: State, node: str, attempt: AttemptSpending) -> None:
@@ -80,6 +83,9 @@ class SharedHolds:
         if fault is not None:
             raise fault
 
+    def _account(self, state: State, limit: SharedLimit) -> Account:
+        return Account(state.origin.tenant, PREFIX + limit.account, limit.day)
+
     def _by_every_clock(self) -> int:
         return self._clock.now() - self._skew
 
@@ -89,5 +95,5 @@ class SharedHolds:
         end = reached(one.limit, self._terms, spent, cost, node, what)
         if isinstance(end, ev.Failure):
             return StepFailure(end.code, end.message, unsent=True)
-        notice = reached_notice(one.limit, end, self._clock.now())
+        notice = parked_notice(tree_key(one.limit), end, self._clock.now())
         return Halted(Halt(end, () if is_told(state, notice.key) else (notice,)))

@@ -40,7 +40,9 @@ class Loader:
             # Before the entry: a worker that stood still meanwhile learns from the entry that it is too late.
             dead = lease.dead
             holders = (dead.owner, *_silent_deaths(dead, entries))
-            left = await self._p.ledger.revived(history.state, program.graph, dead.until, holders)
+            left = await self._p.ledger.revived(
+                history.state, program.graph, dead.until, holders, shares=program.shares
+            )
             await self._record_death(lease, history, left)
             history.owes_death = False
         await self._check_money(lease, history, program)

@@ -227,6 +227,8 @@ class Runner:
     async def _mended(self, run: Run, before: Mapping[str, Failing]) -> None:
         """What is over now, of what has failed: where people know of a defect that other code has mended, their incident is over."""
         failing = run.history.state.failing
+        if not before:
+            return
         slots = [slot for slot, one in before.items() if one.incident and not one.ask and slot not in failing]
         if slots and (run.history.state.failure is None or any(map(is_undo, slots))):
             from baton.runtime.worker.mended import resolve  # few deploys mend anything

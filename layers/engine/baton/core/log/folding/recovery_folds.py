@@ -21,18 +21,26 @@ def progressed(recovery: Recovery, gone: Collection[str]) -> Recovery:
     if recovery == _NO_CRASHES:
         return recovery
     running = tuple(slot for slot in recovery.possibly_running if slot not in gone)
-    return Recovery(epoch=recovery.epoch, possibly_running=running)
+    deaths = {slot: count for slot, count in recovery.deaths.items() if slot not in gone}
+    return Recovery(epoch=recovery.epoch, possibly_running=running, deaths=deaths)
 
 
 def without_running(recovery: Recovery, slot: str) -> Recovery:
     """The log says what became of the slot: it is not at work."""
     running = tuple(other for other in recovery.possibly_running if other != slot)
-    return replace(recovery, possibly_running=running)
+    return replace(recovery, possibly_running=running, deaths=_without(recovery.deaths, slot))
+
+
+def _without(deaths: dict[str, int], slot: str) -> dict[str, int]:
+    return {other: count for other, count in deaths.items() if other != slot}
 
 
 def interrupted(state: State, e: ev.StepInterrupted) -> State:
     slot = slot_of(e.node, e.iteration, e.item)
     state = with_models(pay(state, slot, e.cost, is_late=bool(e.why)), slot, e.usage, e.assumed)
+    if slot in state.recovery.deaths and e.cost:
+        deaths = _without(state.recovery.deaths, slot)
+        state = replace(state, recovery=replace(state.recovery, deaths=deaths))
     if slot not in state.tokens or e.why not in ("", FAULT):
         return state
     recovery, running = state.recovery, state.recovery.possibly_running
@@ -66,14 +74,15 @@ def revived(state: State, e: ev.Revived) -> State:
         tokens = e.tokens.get(slot, ())
         usage = (Usage(model=UNANSWERED, input=tokens[0], output=sum(tokens[1:])),) if tokens else ()
         state = with_models(pay(state, slot, cost, is_late=True), slot, usage, cost)
+    running = tuple(slot for slot in state.tokens if slot not in asking and node_of(slot)[0] != failed)
+    unsaid = {slot: recovery.deaths.get(slot, 0) + 1 for slot in running if slot not in e.assumed}
     return replace(
         state,
         recovery=replace(
             recovery,
             consecutive_crashes=recovery.consecutive_crashes + 1 if e.dead_epoch == recovery.epoch else 1,
-            possibly_running=tuple(
-                slot for slot in state.tokens if slot not in asking and node_of(slot)[0] != failed
-            ),
+            possibly_running=running,
+            deaths={**recovery.deaths, **unsaid},
         ),
         counts=replace(state.counts, revivals=state.counts.revivals + 1),
     )

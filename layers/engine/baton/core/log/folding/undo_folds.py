@@ -125,7 +125,7 @@ def emptied(state: State) -> dict[str, Any]:
         "items": {},
         "made": {},
         "signals": (),
-        "recovery": replace(state.recovery, interruptions={}, possibly_running=()),
+        "recovery": replace(state.recovery, interruptions={}, possibly_running=(), deaths={}),
     }
 
 
