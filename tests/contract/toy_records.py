@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.log.events import Notice
+from baton.core.user_rules import NO_RULE, UserRule, newer
 from baton.errors import ChannelRefused, Throttled
 from baton.ports import (
     Account,
@@ -36,13 +37,14 @@ class _Money(Struct):
     drawn: int = 0
     told: int = 0
     given: int = 0
+    rule: UserRule = NO_RULE
     held_by: dict[str, Reservation] = {}
 
     @property
     def sums(self) -> Sums:
         held = self.given or self.spent + sum(one.amount for one in self.held_by.values())
         is_open = (not one.is_freed for one in self.held_by.values())
-        return Sums(self.spent, held, sum(is_open), self.drawn, self.told)
+        return Sums(self.spent, held, sum(is_open), self.drawn, self.told, self.rule)
 
     def free(self, now: int) -> None:
         for holder, one in self.held_by.items():
@@ -70,7 +72,8 @@ class ToyBudgets:
             sums, is_as_before = money.sums, money.held_by.get(change.holder) == change.before
             has_place = change.opened <= 0 or sums.open < self._most_open
             has_room = change.limit is None or (sums.held + change.more <= change.limit and has_place)
-            return is_as_before and has_room and sums.drawn >= change.drawn
+            heeds = change.limit is None or money.rule.version <= change.rule
+            return is_as_before and has_room and heeds and sums.drawn >= change.drawn
 
         with self._kept.alone():
             money = self._read(account)
@@ -100,7 +103,28 @@ class ToyBudgets:
             return Answer(True, self._write(account, money), money.held_by.get(holder))
 
     def read(self, account: Account) -> Sums:
-        return self._read(account).sums
+        sums = self._read(account).sums
+        return replace(sums, rule=newer(self.read_rule(account.tenant, account.user), sums.rule))
+
+    def write_rule(self, tenant: str, user: str, rule: UserRule) -> UserRule | None:
+        with self._kept.alone():
+            if (there := self.read_rule(tenant, user)).version != rule.version - 1:
+                return there
+            self._kept.put("rule", tenant, user, rule)
+            return None
+
+    def read_rule(self, tenant: str, user: str) -> UserRule:
+        return self._kept.get("rule", tenant, user, UserRule) or NO_RULE
+
+    def tell_rule(self, account: Account, rule: UserRule) -> None:
+        with self._kept.alone():
+            money = self._read(account)
+            money.rule = newer(money.rule, rule.short)
+            self._write(account, money)
+
+    def ruled(self, tenant: str, after: str = "", limit: int = 100) -> Sequence[str]:
+        found = [user for of, user, _ in self._kept.all("rule", UserRule) if of == tenant]
+        return [user for user in found if user > after][:limit]
 
 
 def _place(account: Account) -> tuple[str, str]:

@@ -41,7 +41,10 @@ def test_a_node_of_any_kind_can_have_handlers(kind: str) -> None:
 
 HANDLED = "a failure is handled by what comes after"
 LOOPING = "to try the same again write `retry`; to go round again, `loop`"
-OWN_NODE = "let both lead to it through a node of their own, such as `value: null`"
+IN_BETWEEN = (
+    "in `catch`, write `to_h` in place of `h`; add `to_h: {value: null}` to the nodes, and `to_h` to `after` "
+)
+OWN_NODE = f"{IN_BETWEEN}of `h`"
 LOOP = "h: {}, m: {after: h, %s}, a: {after: m, loop: {AGAIN, back_to: h}}, z: {after: a}"
 WRONG: list[tuple[str, str, str, str, str | None]] = [
     ("no node", "a: {catch: hadnler}, handler: {}", "/nodes/a/catch", "there is no node `hadnler`", "did you mean `handler`?"),
@@ -59,7 +62,7 @@ WRONG: list[tuple[str, str, str, str, str | None]] = [
     ("its break path", "a: {catch: h, loop: {AGAIN, break_path: h}}, h: {}", "/nodes/a/catch",
      "`a` leads to `h` when it is done, too, by its `branch` or `loop`", OWN_NODE),
     ("a node after it", "a: {catch: h}, h: {after: a}", "/nodes/h/after",
-     "`a` leads here only when it has failed, by its `catch`", f"take `a` out of `after`; or {OWN_NODE}"),
+     "`a` leads here only when it has failed, by its `catch`", f"take `a` out of `after`; or leave it there: {IN_BETWEEN}here"),
     ("a rule that is never asked", "a: {catch: [{then: h}, {code: timeout, then: k}, {then: k}]}, h: {}, k: {}",
      "/nodes/a/catch/1", "this rule is never asked: rule 1 fits every failure",
      "let the rule without `code`, `class` and `if` come last"),
@@ -105,6 +108,32 @@ def test_what_is_told(nodes: str, path: str, message: str, hint: str | None) -> 
 )  # fmt: skip
 def test_what_is_right(nodes: str, more: str) -> None:
     assert told(nodes, more) == []
+
+
+@pytest.mark.parametrize(
+    ("nodes", "remedied"),
+    [
+        ("a: {catch: h, branch: {rules: [{if: output.score > 1, then: h}]}}, h: {}",
+         "a: {catch: to_h, branch: {rules: [{if: output.score > 1, then: h}]}}, h: {after: to_h}, to_h: {value: null}"),
+        ("a: {catch: h, branch: {rules: [{if: output.score > 1, then: h}]}}, h: {fail: {code: c, message: m}}",
+         "a: {catch: to_h, branch: {rules: [{if: output.score > 1, then: h}]}}, h: {fail: {code: c, message: m}, after: to_h}, to_h: {value: null}"),
+        ("a: {catch: [{then: h}], loop: {AGAIN, timeout_path: h}}, h: {}",
+         "a: {catch: [{then: to_h}], loop: {AGAIN, timeout_path: h}}, h: {after: to_h}, to_h: {value: null}"),
+        ("a: {catch: h, loop: {AGAIN, break_path: h}}, h: {}",
+         "a: {catch: to_h, loop: {AGAIN, break_path: h}}, h: {after: to_h}, to_h: {value: null}"),
+        ("a: {catch: h}, h: {after: a}", "a: {catch: h}, h: {}"),
+        ("a: {catch: h}, h: {after: a}", "a: {catch: to_h}, h: {after: [a, to_h]}, to_h: {value: null}"),
+    ],
+)  # fmt: skip
+def test_what_a_hint_about_a_handler_says_word_for_word_is_right(nodes: str, remedied: str) -> None:
+    ((_, _, hint),) = told(nodes)
+    assert IN_BETWEEN in hint
+    assert told(remedied) == []
+
+
+def test_a_node_in_between_has_a_name_that_is_free() -> None:
+    ((_, _, hint),) = told("a: {catch: h}, h: {after: a}, to_h: {}, to_h_2: {}")
+    assert "write `to_h_3` in place of `h`" in hint
 
 
 def test_a_handler_is_a_node_that_comes_next() -> None:

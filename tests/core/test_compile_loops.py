@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from baton.core.conditions.model import Cel
+from baton.core.decide.program import Program
 from baton.core.graph.graph import Loop
+from baton.core.nodes.registry import KINDS
+from tests.core.build import Saga, done
 from tests.core.compiling import compiled, node, told
 
 BODY = "a: {}, b: {after: a}, c: {after: b, loop: {AGAIN, back_to: b}}, d: {after: c}"
@@ -179,3 +182,47 @@ def test_a_loop_without_an_end_is_told(condition: str) -> None:
 )
 def test_a_loop_that_can_end_is_one(nodes: str) -> None:
     assert told(nodes) == []
+
+
+LISTENS = "listen: {wait: {signal: more}, loop: {while: 'true'%s}}, work: {}, j: {after: %s, join: %s}, z: {after: j}, late: {}"
+BOTH = "[listen, work]"
+TAKEN_OUT = "write `timeout_path: j` here, so that `j` stops the loop, and take `listen` out of `after` there"
+NOT_STOPPED = "`j` does not stop the loop: its `timeout_path` leads elsewhere; and as its condition always holds, `listen` never leads to `j`"
+
+
+@pytest.mark.parametrize(
+    ("loop", "after", "join", "expected"),
+    [
+        (", timeout_path: late", BOTH, "any", [("timeout_path", NOT_STOPPED, TAKEN_OUT)]),
+        (", timeout_path: late", BOTH, "1", [("timeout_path", NOT_STOPPED, TAKEN_OUT)]),
+        (", timeout_path: late, break_path: j", "work", "any",
+         [("timeout_path", NOT_STOPPED, TAKEN_OUT.replace("take `listen` out of `after` there", "name `j` nowhere else at `listen`"))]),
+        ("", BOTH, "any",
+         [("while", "the loop has no exit: its condition always holds, and its rounds end in a failure", TAKEN_OUT)]),
+        # The remedy.
+        (", timeout_path: j", "work", "any", []),
+        (", timeout_path: late", "[listen, work, late]", "any", []),
+        # What leads elsewhere, too, or is not to be stopped, is the author's.
+        (", timeout_path: [j, late]", "work", "any", []),
+        (", timeout_path: late", BOTH, "{wait_for: any, rest: run}", []),
+        (", timeout_path: late", BOTH, "all", []),
+        ("}, catch: j, limits: {", "work", "any", []),
+    ],
+)  # fmt: skip
+def test_a_join_that_cannot_stop_a_loop_that_goes_on_for_ever_is_told(
+    loop: str, after: str, join: str, expected: list[tuple[str, str, str]]
+) -> None:
+    found = told(LISTENS % (loop, after, join))
+    assert found == [(f"/nodes/listen/loop/{place}", message, hint) for place, message, hint in expected]
+
+
+def test_a_join_that_a_loop_leads_to_alone_stops_it_where_it_stands() -> None:
+    nodes = LISTENS % (", timeout_path: j", "work", "any")
+    saga = Saga(Program(compiled(nodes), KINDS))
+    saga.go()
+    saga.signal("listen", 1)
+    saga.go(done("late"), running=["work"])
+    saga.go(done("work"))
+    saga.go(done("j"))
+    saga.go(done("z"))
+    assert saga.kinds[-1] == "saga_ended"

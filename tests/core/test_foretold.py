@@ -39,6 +39,14 @@ def told(a: str = "tool: t", rest: str = "", **start: Any) -> dict[str, Any]:
         ("on_failure: escalate", "opens an incident"),
         ("on_failure: [retry, ask, escalate]", f"{ASKS}, then opens an incident"),
         ("on_failure: {permanent: escalate}", f"{ASKS}, then fails; permanent: opens an incident"),
+        (
+            "on_failure: {any: {ladder: [ask, fail], escalate: [{after: 1h, remind: true}]}}",
+            "asks the starter for 25h, then fails",
+        ),
+        (
+            "on_failure: {any: {ladder: [ask, fail], escalate: [{after: 90m, decide: fail}]}}",
+            "asks the starter for 1.5h, then fails",
+        ),
         ("on_failure: {any: {at_most: {ask_user: 0}}}", "fails"),
     ],
 )

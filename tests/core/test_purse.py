@@ -253,6 +253,7 @@ def test_a_users_day_can_be_looked_at() -> None:
         "limit_usd": 5.0,
         "left_usd": 0.2,
         "blocked_until": None,
+        "blocked": False,
         "saga_limit_usd": 1.0,
         "tenant": None,
     }

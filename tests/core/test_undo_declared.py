@@ -99,6 +99,7 @@ def test_inverses_that_cannot_be_one_are_told() -> None:
         spec("a", GIVEN, (), "cancle"),
         spec("b", TEXT, (), "cancel"),
         spec("c", GIVEN, (), "look"),
+        replace(HOLD, name="d", in_doubt="call"),
         CANCEL,
         replace(spec("look", {}), effect="pure"),
     )
@@ -107,6 +108,7 @@ def test_inverses_that_cannot_be_one_are_told() -> None:
         "b": "undo: `cancel` needs `id`, which `b` neither returns nor takes; call the parameter as the field is called, or take "
         "the whole as `output` or `input`",
         "c": "undo: `look` has the effect `pure`, and so undoes nothing",
+        "d": "in_doubt: `cancel` needs what a call has given, and of one in doubt that is not known",
     }
     assert list(problems_of_inverses(TOOLS)) == []
 

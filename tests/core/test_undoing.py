@@ -20,6 +20,7 @@ from baton.core.read.undo_views import undo_view
 from baton.core.read.views import saga_view
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, program, ready, task, wait
+from tests.core.undo_asking import incidents
 
 AT_ONCE = {ANY: Change(last=FAIL, retry=RetryChange(max_attempts=1))}
 
@@ -186,6 +187,7 @@ def test_arguments_that_cannot_be_made_are_a_failure(given: str) -> None:
     saga = Saga(program(undoable("a", arguments={"id": given}), task("d", "a")))
     saga.go(done("a", {}))
     saga.go(failed("d"))
+    assert incidents(saga) == ["input_unbound"]
     end = saga.state.ended
     assert end is not None
     assert end.undone is not None
@@ -200,6 +202,7 @@ def test_an_undo_that_the_graph_does_not_have_any_more_is_told() -> None:
     saga.program = bare
     saga.program.undoes = True
     saga.go()
+    assert incidents(saga) == ["tool_missing"]
     end = saga.state.ended
     assert end is not None
     assert end.undone is not None

@@ -112,6 +112,28 @@ def test_without_an_answer_in_time_it_stays_in_doubt_and_the_people_on_call_are_
     )
 
 
+def test_a_rule_says_who_is_asked_after_whom_and_for_how_long() -> None:
+    day, steps = (
+        86_400_000,
+        (
+            {"after_ms": 3_600_000, "remind": True},
+            {"after_ms": 2 * 86_400_000, "hand_on": {"group": "desk"}},
+            {"after_ms": 3 * 86_400_000, "decide": "fail"},
+        ),
+    )
+    saga = in_doubt(failures={**AT_ONCE, UNKNOWN_OUTCOME: Change(escalate=steps)})
+    for after, to in ((3_600_000, ""), (2 * day - 3_600_000, "group:desk")):
+        saga.go(after_ms=after)
+        [(_, ask)] = open_questions(saga.state)
+        assert (ask.to, ready(saga.decision)) == (to, [])
+    saga.go(after_ms=day)
+    assert (asked(saga), ready(saga.decision)) == ([], ["a#undo"])
+    assert saga.state.outbox.due[-1].to == "on_call"
+    saga.note_told()
+    saga.go(done("a#undo"))
+    assert report(saga).doubtful == ("b",)
+
+
 def test_where_the_document_says_that_no_person_is_asked_the_people_on_call_are_told() -> None:
     for ladder in (("rollback",), ("escalate",)):
         saga = in_doubt(

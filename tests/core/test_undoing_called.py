@@ -8,10 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.documents.compile import compile_document
-from baton.core.effects.toolspec import ToolSpec
+from baton.core.effects.toolspec import CALL, ToolSpec
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.undos import CALL
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, program, ready
 from tests.core.test_undoing import undoable
@@ -113,6 +112,11 @@ def spec(name: str, *takes: str, **more: Any) -> ToolSpec:
         ({"cost": 5}, ("step_key",), "", ""),
         ({"requires_approval": True}, ("step_key",), "", ""),
         ({}, ("step_key",), ", in_doubt: ask", ""),
+        ({"in_doubt": "ask"}, ("step_key",), "", ""),
+        ({"in_doubt": "ask"}, ("step_key",), ", in_doubt: call", CALL),
+        ({"in_doubt": "call", "effect": "once"}, ("city",), "", CALL),
+        ({"in_doubt": "call"}, ("city",), ", in_doubt: ask", ""),
+        ({"in_doubt": "call"}, ("city",), ", with: {city: '${step.output.id}'}", ""),
         ({"effect": "once"}, ("city",), ", in_doubt: call", CALL),
     ],
 )

@@ -27,7 +27,7 @@ from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, program, ready, task, tool_spec
 from tests.core.nodes.thinking import answered, call
 from tests.core.test_undoing import two, undoable
-from tests.core.undo_asking import CANCEL_WITH_UNDO, asked
+from tests.core.undo_asking import CANCEL_WITH_UNDO, asked, incidents
 
 CUT_OFF: dict[str, Any] = {"started_at": 1, "ended_at": 2, "budget_ms": 1}
 
@@ -40,6 +40,7 @@ def test_an_inverse_that_is_cut_off_again_and_again_is_given_up() -> None:
     saga.go()
     assert [one.code for one in saga.state.undo.failed] == ["over_budget"]
     assert ready(saga.decision) == ["a#undo"]
+    assert incidents(saga) == [UNKNOWN_OUTCOME], "it may have been undone"
 
 
 def test_no_attempt_is_made_for_which_there_is_no_time_left() -> None:
@@ -53,6 +54,7 @@ def test_no_attempt_is_made_for_which_there_is_no_time_left() -> None:
     assert saga.state.failing["a#undo"].began > 0
     saga.now += 120_000
     saga.go()
+    assert incidents(saga) == [UNKNOWN_OUTCOME]
     assert saga.state.ended is not None
     assert [one.code for one in saga.state.undo.failed] == ["timeout"]
 

@@ -6,9 +6,10 @@ from msgspec.structs import replace
 
 from baton.core.decide.decide import decide
 from baton.core.decide.program import Program
+from baton.core.effects.toolspec import CALL
 from baton.core.graph.graph import Node, ReplanParts, Undo
 from baton.core.log import events as ev
-from baton.core.log.undos import CALL, NotUndone, Undoable
+from baton.core.log.undos import NotUndone, Undoable
 from baton.core.nodes.registry import KINDS
 from baton.core.read.definition_views import graph_view
 from baton.core.read.undo_views import undo_view

@@ -31,3 +31,11 @@ def expire(saga: Saga) -> None:
     """No person answers within the time of the questions that are open."""
     saga.now = max(ask.expires_at for _, ask in open_questions(saga.state))
     saga.go()
+
+
+def incidents(saga: Saga) -> list[str]:
+    """The codes of the incidents of which the people on call are to be told; then they are told, and the saga goes on."""
+    codes = [one.code for one in saga.state.outbox.due if one.incident and one.to == "on_call"]
+    saga.note_told()
+    saga.go()
+    return codes

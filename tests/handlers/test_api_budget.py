@@ -35,6 +35,7 @@ def test_a_caller_sees_what_the_own_day_has_room_for(http: Http) -> None:
         "limit_usd": 2.5,
         "left_usd": 1.0,
         "blocked_until": None,
+        "blocked": False,
         "saga_limit_usd": 1.0,
         "tenant": None,
     }

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 CALLS: Mapping[str, tuple[str, str]] = {
     "Blobs": ("put", "get"),
     "Breakers": ("write_breaker", "all read_breaker"),
-    "Budgets": ("draw expire move", "read"),
+    "Budgets": ("draw expire move tell_rule write_rule", "read read_rule ruled"),
     "DeadLetters": ("send", ""),
     "DeadQueue": ("delete", "count receive"),
     "Definitions": ("put", "get names versions"),

@@ -43,12 +43,16 @@ Place = tuple[str, str]
 """A saga, and a slot of it."""
 
 
+class Lost(StepFailure):
+    """A call that has acted, and whose answer is lost."""
+
+
 @dataclass
 class Deeds:
     """What is in force, by place; and what was wrong with a call of the inverse.
 
     `fails_at`: of the places in the order in which they are first called, the one whose calls fail; 0: none. `closed`: how many calls of
-    the inverse fail. `gone`: keys of deeds that were taken back.
+    the inverse fail. `gone`: keys of deeds that were taken back. `lost`: places of deeds whose answer was lost.
     """
 
     fails_at: int = 0
@@ -61,6 +65,7 @@ class Deeds:
     asked: list[Place] = field(default_factory=list)
     strange: list[str] = field(default_factory=list)
     gone: set[str] = field(default_factory=set)
+    lost: set[Place] = field(default_factory=set)
 
     def begins(self, place: Place) -> None:
         """Raises `StepFailure` where the step is to fail."""
@@ -133,7 +138,15 @@ class _Noting:
         acts = name in self._registry and self._registry[name].spec.undo == INVERSE
         if acts:
             self._deeds.begins(place)
-        result = await self._inner.perform(name, arguments, context)
+        try:
+            result = await self._inner.perform(name, arguments, context)
+        except StepFailure as error:
+            self._process.check()
+            if isinstance(error.__cause__, Lost):
+                self._deeds.acts(place, context.idempotency_key, is_heard=False)
+                self._deeds.outputs[place] = None
+                self._deeds.lost.add(place)
+            raise
         self._process.check()
         if acts:
             self._deeds.outputs[place] = result
@@ -263,7 +276,8 @@ def _broken(world: World, deeds: Deeds) -> Iterator[str]:
             if report is None
             else {*(one.slot for one in report.failed), *report.lasting, *report.doubtful}
         )
-        for slot in sorted(left & _known(entries) - named):
+        acted = _known(entries) | {slot for of, slot in deeds.lost if of == saga}
+        for slot in sorted(left & acted - named):
             yield f"{saga} ended {ends[-1].status if ends else 'not'}, and still in force is {slot}"
 
 

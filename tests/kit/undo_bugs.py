@@ -204,3 +204,10 @@ def an_unapproved_look_says_nothing() -> Iterator[None]:
     """Undo row: a saga that stops calls a step again, takes in nothing of it, and calls it again."""
     with replaced(outcomes, "_is_look", lambda *_: False):
         yield
+
+
+@contextmanager
+def only_the_last_attempt_counts() -> Iterator[None]:
+    """Undo row: a step acts, its answer is lost, and a refusal of its next attempt is taken for all that there was."""
+    with replaced(outcomes, "has_acted_before", lambda *_: False):
+        yield

@@ -11,6 +11,7 @@ from baton.adapters.clock import SystemClock
 from baton.adapters.models import answers, openai_exchange
 from baton.core.models.usage import Usage
 from baton.ports.models import Draft
+from baton.runtime.invocation.live import shown
 from examples.services.models import Reply
 from tests.kit.provider import Served
 from tests.models.asking import a_request, adapter_of, ask, failure
@@ -44,6 +45,24 @@ def test_what_has_come_of_an_answer_can_be_read_while_it_comes(provider: Served)
 
     found = asyncio.run(grown())
     assert all(after.startswith(before) for before, after in pairwise(found))
+
+
+def test_a_credential_is_not_read_off_a_draft_although_it_comes_in_pieces(provider: Served) -> None:
+    credential = "of-4711-no-known-shape"
+    provider.script = lambda asked: Reply(f"I was called with {credential}, and so on. " * 3, pace=0.02)
+
+    async def read() -> tuple[set[str], set[str]]:
+        adapter, draft, texts = adapter_of(provider.url, lambda _: credential), Draft(), {""}
+        task = asyncio.create_task(adapter.answer(a_request(draft=draft)))
+        while not task.done():
+            texts.add(draft.read())
+            await asyncio.sleep(0.005)
+        await adapter.aclose()
+        return texts, {shown(text, 8_192) for text in texts}
+
+    texts, seen = asyncio.run(read())
+    assert max(texts, key=len) == "I was called with [redacted], and so on. " * 3
+    assert [text for text in seen if "of-4711" in text] == []
 
 
 def test_the_connection_of_a_cancelled_request_is_closed(provider: Served) -> None:

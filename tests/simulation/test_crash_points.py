@@ -39,7 +39,18 @@ def test_the_corpus_has_every_kind_of_event_and_every_write() -> None:
     # An invocation of its own needs a batch (runtime/test_killers.py), what is postponed a head that cannot be read, a draw a
     # tenant's day (the scenario `tenants` of harder.py), a breaker a target that is down (test_breakers.py), letters their own
     # worlds (test_dead_letters.py), and requests are counted where they come in (test_limits_of_requests.py).
-    elsewhere = {"invoke", "postpone", "draw", "write_breaker", "write", "delete", "spend", "acknowledge"}
+    elsewhere = {
+        "invoke",
+        "postpone",
+        "draw",
+        "write_breaker",
+        "write_rule",
+        "tell_rule",
+        "write",
+        "delete",
+        "spend",
+        "acknowledge",
+    }
     assert {write for verdict in verdicts for write in verdict.writes} >= WRITES - elsewhere
 
 

@@ -127,14 +127,16 @@ def test_a_tool_may_be_called_again_by_an_agent() -> None:
             {"undo": "t.cancel", "effect": "pure"},
             "undo: a tool with the effect `pure` changes nothing, so that there is nothing to undo",
         ),
+        ({"in_doubt": "look", "undo": "t.cancel"}, 'in_doubt: write "call" or "ask", or leave it out'),
+        ({"in_doubt": "ask"}, "in_doubt: says when the tool of `undo` is called; `undo` is missing"),
         ({"verify": "Pay", "effect": "once"}, "verify: `Pay` is not a tool name"),
         (
             {"verify": "t.ask", "effect": "once"},
             "verify: it names itself; name the tool that looks whether a call has happened",
         ),
         (
-            {"verify": "pay.find"},
-            'verify: a tool with the effect `idempotent` may run again; only `effect="once"` needs it',
+            {"verify": "pay.find", "effect": "pure"},
+            "verify: a tool with the effect `pure` changes nothing, so that there is nothing to look for",
         ),
         ({"repeatable": "yes"}, "repeatable: write `True`, or leave it out"),
         (

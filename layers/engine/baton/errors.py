@@ -150,6 +150,14 @@ class BudgetSpent(TooManyRequests):
     title = "The user's money for today is spent"
 
 
+class UserBlocked(UserError):
+    """An operator has blocked the user: no saga starts."""
+
+    status = 403
+    code = "user-blocked"
+    title = "An operator has blocked the user"
+
+
 class TenantBudgetSpent(BudgetSpent):
     """The tenant has."""
 

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from baton.core.failures import quoted, sanitised
-from baton.core.failures.shapes import REDACTED
+from baton.core.failures.secret_names import REDACTED
 from tests.kit.leaks import HARMLESS, LEAKS
 from tests.kit.secrets import HEX, SHAPED
 
@@ -113,6 +113,7 @@ ORDINARY = [
     "Basic information about sk-learn",
     "commit message: pass the salt",
     "Basic größere Fehler",
+    "-" * 24 + " Captured log " + "_" * 700,
 ]
 
 

@@ -66,6 +66,18 @@ def test_what_follows_from_the_same_value_as_an_end_does_not_begin_before_it() -
     assert result_of(saga) is None
 
 
+@pytest.mark.parametrize("last", ["no", "zz"])
+def test_what_is_ready_with_an_end_of_several_edges_does_not_begin_before_it(last: str) -> None:
+    """The last of its edges to speak may be one that is not alive."""
+    saga = saga_of(
+        f"a: {{branch: {{rules: [{{if: output.score > 1, then: b}}], default: {last}}}}}, b: {{catch: {last}}},"
+        f" o: {{after: [a, b], with: {{x: '${{ctx.b.output}}'}}}}, {last}: {{end: {{}}}}"
+    )
+    saga.go()
+    saga.go(done("a", {"score": 0}))
+    assert saga.kinds == ["step_succeeded", "node_skipped", "node_passed", "saga_ended"]
+
+
 def test_without_a_result_it_is_null() -> None:
     saga = saga_of("stop: {end: {}}", None, "output: 1")
     saga.go()

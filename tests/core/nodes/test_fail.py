@@ -251,6 +251,53 @@ def test_what_is_caught_only_to_fail_is_sure_to_have_run() -> None:
     assert reads("", "d", nodes)
 
 
+SHARED = "a: {branch: {rules: [{if: output.score > 1, then: b}], default: no}}, b: {catch: %s}%s, no: {fail: {code: odd, message: m}%s}"
+
+
+def test_what_only_ways_into_a_shared_fail_are_without_is_sure_elsewhere() -> None:
+    nodes = SHARED % ("no", ", z: {after: [a, b]}, y: {after: a}", "")
+    assert reads("", "b", nodes)
+    assert reads("z", "b", nodes), "it does not begin beside the end"
+    assert not reads("y", "b", nodes)
+
+
+def test_what_begins_while_a_shared_fail_still_waits_cannot_count_on_that() -> None:
+    nodes = SHARED % ("no", ", slow: {}, z: {after: [a, b]}, x: {after: [a, b, slow]}", ", after: slow")
+    assert reads("", "b", nodes)
+    assert not reads("z", "b", nodes)
+    assert reads("x", "b", nodes)
+
+
+def test_a_shared_fail_behind_handlers_ends_every_saga_that_they_run_in() -> None:
+    nodes = (
+        "a: {}, b: {after: a, catch: h}, q: {after: a, catch: k}, h: {}, k: {}, d: {after: [b, q]},"
+        " no: {fail: {code: odd, message: m}, after: [h, k]%s}"
+    )
+    assert reads("", "d", nodes % "")
+    assert reads("", "d", nodes % ", join: any")
+    assert not reads("", "d", nodes % ", join: 2")
+    assert not reads("", "d", nodes.replace("k: {}", "k: {when: input.x}") % "")
+
+
+@pytest.mark.parametrize(
+    ("branch", "is_sure"),
+    [
+        ("{rules: [{if: output.score > 1, then: b}], default: no}", True),
+        ("{rules: [{if: output.score > 1, then: [b, no]}], default: no}", False),
+        ("{choose: output.next, among: [b, no]}", False),
+        ("{choose: output.next, among: [b, no], default: no}", False),
+    ],
+)
+def test_of_two_ways_out_of_a_branch_one_loses_no_edge_of_the_other(branch: str, *, is_sure: bool) -> None:
+    """`b` chooses the fail, too, and a failure of it is caught: an edge into the fail is lost only where `b` was chosen."""
+    nodes = (
+        f"a: {{branch: {branch}}}, b: {{catch: h, branch: {{rules: [{{if: output.score > 1, then: c}}], default: no}}}}, c: {{}},"
+        " h: {}, g: {after: [b, h], join: any}, no: {fail: {code: odd, message: m}}"
+    )
+    assert reads("", "g", nodes) == is_sure
+    assert not reads("", "b", nodes)
+
+
 def test_a_graph_says_only_what_is_needed() -> None:
     (node,) = compiled("no: {fail: {code: odd, message: m}}").nodes
     assert node == Node(name="no", kind="fail", value={"code": "odd", "message": "m", "class": "permanent"})

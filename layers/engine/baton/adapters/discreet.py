@@ -23,7 +23,7 @@ class Discreet(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if record.name.startswith("baton.") and record.levelno < logging.WARNING and not record.exc_info:
             return True
-        from baton.core.failures.shapes import REDACTED, is_secret
+        from baton.core.failures.secret_names import REDACTED, is_secret
 
         said = record.getMessage()[:_MOST]
         record.msg, record.args = sanitised(said), ()

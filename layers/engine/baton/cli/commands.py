@@ -23,6 +23,7 @@ from baton.cli.deployment.sagas import events, explain, intend, list_sagas, live
 from baton.cli.deployment.schedules import schedule
 from baton.cli.deployment.steering import cancel, fork, resume, rollback, signal
 from baton.cli.deployment.stored import value
+from baton.cli.deployment.users import users
 from baton.cli.documents.check import check
 from baton.cli.documents.workflows import deploy_workflow, workflows
 from baton.cli.machine.local import demo, failover, token, up
@@ -39,7 +40,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         *(start, intend, list_sagas, show, events, live, value, explain, cost, budget),
         *(cancel, signal, send_events, inbox, answer, claim, remind, resume, fork, rollback),
     ),
-    "Incidents": (incidents, acknowledge, resolve, breakers, error_budget, dlq),
+    "Incidents": (incidents, acknowledge, resolve, breakers, error_budget, users, dlq),
     "Shell": (completion,),
 }
 

@@ -12,6 +12,7 @@ from baton.client.outside import EventCalls
 from baton.client.people import PeopleCalls
 from baton.client.sagas import SagaCalls
 from baton.client.schedules import ScheduleCalls
+from baton.client.users import UserCalls
 from baton.client.workflows import WorkflowCalls
 
 
@@ -23,6 +24,7 @@ class Api(
     LetterCalls,
     ScheduleCalls,
     EventCalls,
+    UserCalls,
     WorkflowCalls,
 ):
     """One API for one caller. Every call raises `Failed`, which says how the command ends."""

@@ -105,7 +105,7 @@ def refused(status: int, problem: Mapping[str, Any], *, aws: bool = False) -> Fa
     lines = (
         [line_of(error) for error in errors if isinstance(error, Mapping)] if isinstance(errors, list) else []
     )
-    if status in (401, 403):
+    if status in (401, 403) and not str(problem.get("type")).endswith(":user-blocked"):
         code, lines = DENIED, [*lines, _SIGNED if aws else _SHOWN]
         lines += [_EARLIER] if status == 401 and not aws else []
     else:

@@ -46,7 +46,7 @@ _CLOSES: Final = frozenset(
     }
 )
 _TAKES_UP: Final = frozenset({"signal_received", "cancel_requested", "forked", "undo_began"})
-"""What comes of a saga that was over."""
+"""Events by which a saga that was over goes on."""
 _HELP: Final = {
     RUNS: "Steps themselves took most of the time: make the longest one faster, or let it run beside others.",
     PERSON: "People took most of the time: remind them earlier, ask more of them at once, or let a question decide itself (`escalate`).",
@@ -208,7 +208,7 @@ class _Bars:
 
 
 def _opened(event: Mapping[str, Any], kind: str) -> str | None:
-    """What is waited for from this event on; None for nothing new."""
+    """The wait that this event begins; None for no new one."""
     is_asked = kind == _PARKED or (kind == "strategy_chosen" and event.get("ask"))
     return PERSON if is_asked else _OPENS.get(kind)
 

@@ -14,7 +14,7 @@ from baton.console.visits import Answer, Html, Redirect, Visit
 from baton.core.conditions.examples import example_of
 from baton.core.conditions.schema import input_violations
 from baton.core.graph.inner import inner_name, name_of, starter_of
-from baton.core.labels import label_problems, read_labels
+from baton.core.log.labels import label_problems, read_labels
 from baton.errors import Forbidden, KeyReused, NotFound, Problem, UserError
 
 _ROOT: Final = "/input"

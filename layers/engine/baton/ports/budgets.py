@@ -1,4 +1,5 @@
 """The money that users have spent on a day or hold for calls under way: one item for each user and day, and one of their tenant.
+Besides, an operator's rule about one user.
 
 Amounts are whole micro-dollars, times UTC epoch milliseconds. What a limit is, and what follows from a refusal, is
 not decided here (core/decide/spending.py, runtime/money/ledger.py).
@@ -6,9 +7,12 @@ not decided here (core/decide/spending.py, runtime/money/ledger.py).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
+
+from baton.core.user_rules import NO_RULE, UserRule
 
 
 class Account(msgspec.Struct, frozen=True):
@@ -54,6 +58,7 @@ class Sums(msgspec.Struct, frozen=True):
 
     Of a user whose tenant has a limit: `drawn` is what it has of the tenant's day, `told` what the tenant's account
     counts of its `spent`. A tenant's `held` is what its users have drawn together, its `spent` what they have told.
+    `rule`: what an operator has decided about the user, as far as this answer knows.
     """
 
     spent: int = 0
@@ -61,6 +66,7 @@ class Sums(msgspec.Struct, frozen=True):
     open: int = 0
     drawn: int = 0
     told: int = 0
+    rule: UserRule = NO_RULE
 
     @property
     def reserved(self) -> int:
@@ -72,6 +78,7 @@ class Change(msgspec.Struct, frozen=True):
 
     `spent` is counted with it; a change without `before` counts nothing. `limit`: it is refused if more than that
     would then be held; None: the room is not asked about. `drawn`: it is refused if the account has drawn less.
+    `rule`: the version of the rule about the user by which the limit was found; one with a limit is refused if a later rule stands on the account.
     """
 
     holder: str
@@ -80,6 +87,7 @@ class Change(msgspec.Struct, frozen=True):
     spent: int = 0
     limit: int | None = None
     drawn: int = 0
+    rule: int = 0
 
     @property
     def more(self) -> int:
@@ -145,5 +153,25 @@ class Budgets(Protocol):
         ...
 
     def read(self, account: Account) -> Sums:
-        """The sums, eventually consistent; zeros for an account without any spending."""
+        """The sums and the rule about the user, eventually consistent; zeros for an account without any spending."""
+        ...
+
+    def write_rule(self, tenant: str, user: str, rule: UserRule) -> UserRule | None:
+        """Put the rule about a user if what is there has the version before its own.
+
+        Returns what is there instead: None if it was written. A write that is repeated because its answer was lost finds
+        itself there. A rule is kept for good, so that versions never begin again.
+        """
+        ...
+
+    def read_rule(self, tenant: str, user: str) -> UserRule:
+        """The rule about a user, strongly consistent."""
+        ...
+
+    def tell_rule(self, account: Account, rule: UserRule) -> None:
+        """Let the account of a day say the rule, unless it says a later one: each change with a limit heeds it from then on."""
+        ...
+
+    def ruled(self, tenant: str, after: str = "", limit: int = 100) -> Sequence[str]:
+        """The users about whom there is a rule, or is about to be one, in the order of their names, eventually consistent."""
         ...

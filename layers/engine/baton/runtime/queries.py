@@ -15,9 +15,9 @@ from baton.core.decide.spending import day_of
 from baton.core.decide.spending import shown as shown_day
 from baton.core.documents.parts.naming import WORKFLOW_NAME
 from baton.core.effects.grants import tools_for
-from baton.core.labels import read_labels
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import Value
+from baton.core.log.labels import read_labels
 from baton.core.log.references import SCHEME
 from baton.core.log.status import LISTS, status_of
 from baton.core.read.bill import Deployment
@@ -66,7 +66,7 @@ class Queries:
         if cache.terms.tenant_day:
             tenant = await cache.sums(self._parts.call, self._tenant, "", now)
         both = (tenant.spent, tenant.reserved)
-        return budget_view(user, sums.spent, sums.reserved, cache.terms, day_of(now), both)
+        return budget_view(user, sums.spent, sums.reserved, cache.terms, day_of(now), both, sums.rule)
 
     async def costs(self, *, by: str = "", of: str = "", day: int = 0, cursor: str = "") -> dict[str, Any]:
         """What models have cost the tenant on a day (epoch ms; 0: today), by workflow, user or model, in pages: `next` continues it.

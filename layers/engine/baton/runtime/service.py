@@ -35,6 +35,7 @@ from baton.runtime.starting.start import Beginning, body_hash, refuse_another_bo
 
 if TYPE_CHECKING:
     from baton.runtime.desks.breaker_desk import BreakerDesk
+    from baton.runtime.desks.user_desk import UserDesk
     from baton.runtime.triggers.event_desk import EventDesk
     from baton.runtime.triggers.schedule_desk import ScheduleDesk
 
@@ -62,6 +63,13 @@ class Service:
         from baton.runtime.desks.breaker_desk import BreakerDesk  # few requests ask for it
 
         return BreakerDesk(self._request)
+
+    @property
+    def users(self) -> UserDesk:
+        """Users of the tenant, what they have spent, and what an operator decides about one."""
+        from baton.runtime.desks.user_desk import UserDesk  # few requests ask for it
+
+        return UserDesk(self._request)
 
     @property
     def schedules(self) -> ScheduleDesk:

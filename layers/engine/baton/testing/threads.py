@@ -38,7 +38,7 @@ class OtherThreads:
 
 
 def _place(frame: FrameType | None) -> _Place:
-    """Where it is in each function that it is in."""
+    """Its place in each function that it is in."""
     found: list[tuple[object, int]] = []
     while frame is not None:
         found.append((frame.f_code, frame.f_lasti))

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from baton.core.effects.keys import SAGA, KeyRule, check_rule
 from baton.core.effects.risk import ACTIONS, CURRENCY, MOVES_MONEY, Risk
-from baton.core.effects.toolspec import ONCE, PURE, Merits
+from baton.core.effects.toolspec import ASK, CALL, ONCE, PURE, Merits
 from baton.core.expressions.spelling import nearest
 from baton.core.failures.alternatives import kinds_of
 from baton.core.failures.policy import DOMAINS, HINTS, HOOKS
@@ -53,6 +53,7 @@ class Abilities:
     risk: Risk | None = None
     undo: str = ""
     breaker: str = ""
+    in_doubt: str = ""
 
     def fields(
         self, name: str, effect: str, schema: dict[str, Any], hints: Mapping[str, Any]
@@ -82,6 +83,7 @@ class Abilities:
             "risk": _risk(self.risk, effect, takes),
             "undo": _undo(self.undo, effect),
             "breaker": _breaker(self.breaker, takes),
+            "in_doubt": _in_doubt(self.in_doubt, self.undo),
         }
 
 
@@ -161,9 +163,9 @@ def _verify(verify: str, name: str, effect: str) -> str:
         raise ValueError(f"verify: `{verify}` is not a tool name")
     if verify == name:
         raise ValueError("verify: it names itself; name the tool that looks whether a call has happened")
-    if effect != ONCE:
+    if effect == PURE:
         raise ValueError(
-            f'verify: a tool with the effect `{effect}` may run again; only `effect="once"` needs it'
+            "verify: a tool with the effect `pure` changes nothing, so that there is nothing to look for"
         )
     return verify
 
@@ -178,6 +180,14 @@ def _undo(undo: Any, effect: str) -> str:
             "undo: a tool with the effect `pure` changes nothing, so that there is nothing to undo"
         )
     return undo
+
+
+def _in_doubt(said: Any, undo: str) -> str:
+    if said not in {"", CALL, ASK}:
+        raise ValueError(f'in_doubt: write "{CALL}" or "{ASK}", or leave it out')
+    if said and not undo:
+        raise ValueError("in_doubt: says when the tool of `undo` is called; `undo` is missing")
+    return str(said)
 
 
 # ---- approvals -----------------------------------------------------------------------------------------------------

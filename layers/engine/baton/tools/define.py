@@ -134,6 +134,7 @@ def tool(
     risk: Risk | None = None,
     undo: str = "",
     breaker: str = "",
+    in_doubt: str = "",
     raises: Mapping[type[BaseException], str] | None = None,
     registry: Registry | None = None,
 ) -> Callable[[F], F]:
@@ -160,7 +161,8 @@ def tool(
 
     undo: the tool that takes back what a call of this one has done. Each of its parameters gets the field of the same name of what
     this tool returned, else the argument of the same name; `output` and `input` get the whole of them. A document says `compensate`
-    where that is not right.
+    where that is not right. in_doubt: where it is not known whether a call has done something, `call` the tool of undo in any case, or `ask` a
+    person; without it, that is called where it does no harm.
 
     breaker: the name of the circuit breaker that holds calls back while the target is down; `tool` for one of its own, `host`
     for that of the argument `url`.
@@ -195,6 +197,7 @@ def tool(
         risk=risk,
         undo=undo,
         breaker=breaker,
+        in_doubt=in_doubt,
     )
 
     def declare(function: F) -> F:

@@ -22,6 +22,7 @@ from baton.web.bodies.requests import (
     StartBody,
 )
 from baton.web.bodies.rollback_body import RollbackBody
+from baton.web.bodies.user_requests import UserBody, UserLimitBody
 from baton.web.replies import Reply
 
 
@@ -129,6 +130,21 @@ async def open_breaker(ask: Ask[OpenBreakerBody]) -> Reply:
 
 async def reset_breaker(ask: Ask[None]) -> Reply:
     return Reply(HTTPStatus.ACCEPTED, await ask.service.breakers.reset(ask.path["breaker"]))
+
+
+async def block_user(ask: Ask[UserBody]) -> Reply:
+    return Reply(HTTPStatus.ACCEPTED, await ask.service.users.block(ask.body.user, ask.body.note))
+
+
+async def unblock_user(ask: Ask[UserBody]) -> Reply:
+    return Reply(HTTPStatus.ACCEPTED, await ask.service.users.unblock(ask.body.user, ask.body.note))
+
+
+async def limit_user(ask: Ask[UserLimitBody]) -> Reply:
+    body = ask.body
+    return Reply(
+        HTTPStatus.ACCEPTED, await ask.service.users.limit(body.user, body.limit_usd or None, body.note)
+    )
 
 
 async def pause_schedule(ask: Ask[None]) -> Reply:

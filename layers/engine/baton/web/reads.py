@@ -112,6 +112,10 @@ async def show_budget(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.budget())
 
 
+async def list_users(ask: Ask[None]) -> Reply:
+    return _ok(await ask.service.users.page(**ask.query))
+
+
 async def list_tools(ask: Ask[None]) -> Reply:
     return _ok(await ask.queries.tools())
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from baton.core.documents.parts.naming import ANY_WORKFLOW_NAME
 from baton.core.failures.breakers import NAME_PATTERN as BREAKER_NAME
-from baton.core.labels import MOST, NAME, VALUE
+from baton.core.log.labels import MOST, NAME, VALUE
 from baton.core.log.status import LISTS
 from baton.core.read.day_costs import BY, OF
 from baton.runtime.desks.incidents import INCIDENT_ID, STATUSES
@@ -43,6 +43,7 @@ from baton.web.route import (
     Route,
 )
 from baton.web.schedule_routes import SCHEDULES
+from baton.web.user_routes import USERS
 
 _SAGA = words("saga", SAGA_ID, "the id of a saga", "The id that the start answered with.")
 _VERSION = whole("version", 1, MAX_NUMBER, None, "A version of the workflow.")
@@ -314,6 +315,7 @@ ROUTES: tuple[Route[Any], ...] = (
     *SCHEDULES,
     *EVENTS,
     *LETTERS,
+    *USERS,
     Route(
         method="GET", path="/costs", id="listCosts", handler=reads.list_costs, roles=("operate",),
         summary="What models have cost the tenant on a day, by workflow, user or model; or what AWS has.",

@@ -97,7 +97,7 @@ def course(foretold: Mapping[str, Any]) -> list[str]:
 
 
 def attempts(by_class: Mapping[str, Any]) -> list[str]:
-    """How often a failed step is tried by the class of its failure, and what is undone; in a line each the nodes that differ."""
+    """Attempts of a failed step by the class of its failure, and what is undone; in a line each the nodes that differ."""
     alike: dict[str, list[str]] = {}
     for name, found in by_class["nodes"].items():
         alike.setdefault(_attempts(found), []).append(f"`{name}`")

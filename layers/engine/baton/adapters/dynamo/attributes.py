@@ -55,6 +55,8 @@ ATTRIBUTES: Mapping[str, str] = {
     "held": "what was spent and what is reserved together",
     "open": "number of invocations that hold something",
     "drawn": "what it has of its tenant's day",
+    "rule": "version of an operator's rule about the user",
+    "cap": "what that rule allows on a day, in micro-dollars; -1: nothing, absent: what all users may spend",
     # effect
     "about": "hash of its parameters, where its key is made of less",
     "scope": "place of its saga in all branches, where that is not its id",

@@ -2,17 +2,25 @@
 
 Besides its sums it has an attribute for each invocation with a reservation (`r#HOLDER`: number, amount or `-` once it was
 freed, end in milliseconds of the day, and what is billed: `KEY=AMOUNT`, with commas). Nothing of this is scanned for: an item is tidied by those who write to it.
+
+The rule about a user is an item beside the user's days, so that one query finds both; a list of its own has the names of such users.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
 
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import names_in, number, text
-from baton.adapters.dynamo.limits import OPEN_RESERVATIONS
+from baton.adapters.dynamo.limits import ITEM_BYTES, OPEN_RESERVATIONS
+from baton.adapters.dynamo.requests import query
+from baton.adapters.rules import pack, unpack
+from baton.core.user_rules import BLOCKED, NO_RULE, UserRule, newer
 from baton.errors import CorruptLog
 from baton.ports import Account, Answer, Change, Drawn, Reservation, Sums
 
@@ -38,6 +46,17 @@ _ADD = (
 _SHARE = "SET #drawn = :drawn, #told = :told, #ttl = :ttl"
 _COLLECT = "SET #held = if_not_exists(#held, :zero) + :more, #spent = if_not_exists(#spent, :zero) + :spent, #ttl = :ttl"
 
+_HEEDS = "(attribute_not_exists(#rule) OR #rule <= :rule)"
+_TELL, _NO_CAP = "SET #rule = :rule, #ttl = :ttl", " REMOVE #cap"
+_IS_OLDER = "attribute_not_exists(#rule) OR #rule < :rule"
+_RULE_IS_NEW, _RULE_IS_AS_SEEN = "attribute_not_exists(#pk)", "#ver = :seen"
+_DAY_AND_RULE = "#pk = :pk AND #sk BETWEEN :day AND :rule"
+_RULED = "#pk = :pk"
+_RULED_AFTER = f"{_RULED} AND #sk > :after"
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(UserRule).decode
+
 
 class DynamoBudgets:
     """`Budgets` on one table."""
@@ -59,11 +78,14 @@ class DynamoBudgets:
             condition, values[":before"] = "#mine = :before", text(_packed(account, before))
         if change.limit is not None:
             room, has_room = change.limit - change.more, "#held <= :room"
-            values[":room"] = number(room)
+            values |= {":room": number(room), ":rule": number(change.rule)}
+            names["#rule"] = "rule"
             if change.opened > 0:
                 values[":most"] = number(self._most_open)
                 has_room += " AND #open < :most"
-            condition += f" AND ({has_room}{' OR attribute_not_exists(#held)' if room >= 0 else ''})"
+            condition += (
+                f" AND ({has_room}{' OR attribute_not_exists(#held)' if room >= 0 else ''}) AND {_HEEDS}"
+            )
         if change.drawn:
             names["#drawn"], values[":drawn"] = "drawn", number(change.drawn)
             condition += " AND #drawn >= :drawn"
@@ -121,7 +143,71 @@ class DynamoBudgets:
         return Answer(True, _sums(item), _unpacked(account, mine, item) if mine in item else None)
 
     def read(self, account: Account) -> Sums:
-        return _sums(self._get(account, consistent=False))
+        if not account.user:
+            return _sums(self._get(account, consistent=False))
+        day = items.budget_sk(account.day)
+        request = {
+            "KeyConditionExpression": _DAY_AND_RULE,
+            "ExpressionAttributeNames": names_in(_DAY_AND_RULE),
+            "ExpressionAttributeValues": {
+                ":pk": text(items.budget_pk(account.tenant, account.user)),
+                ":day": text(day),
+                ":rule": text(items.RULE),
+            },
+        }
+        found = {item["sk"]["S"]: item for item in query(self._client, self._table, request)}
+        sums = _sums(found.get(day, {}))
+        return replace(sums, rule=newer(_rule(found[items.RULE]), sums.rule)) if items.RULE in found else sums
+
+    def write_rule(self, tenant: str, user: str, rule: UserRule) -> UserRule | None:
+        seen = rule.version - 1
+        if not seen:
+            with translated():
+                self._client.put_item(TableName=self._table, Item=items.key(items.ruled_pk(tenant), user))
+        item: Item = {**_rule_key(tenant, user), "ver": number(rule.version)}
+        item["d"] = {"B": pack(_encode(rule), items.item_size(item) + len("d"), ITEM_BYTES)}
+        condition = _RULE_IS_AS_SEEN if seen else _RULE_IS_NEW
+        request: Any = {
+            "TableName": self._table,
+            "Item": item,
+            "ConditionExpression": condition,
+            "ExpressionAttributeNames": names_in(condition),
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+            **({"ExpressionAttributeValues": {":seen": number(seen)}} if seen else {}),
+        }
+        try:
+            with translated():
+                self._client.put_item(**request)
+        except ConditionFailed as refused:
+            return _rule(refused.item)
+        return None
+
+    def read_rule(self, tenant: str, user: str) -> UserRule:
+        with translated():
+            found = self._client.get_item(
+                TableName=self._table, Key=_rule_key(tenant, user), ConsistentRead=True
+            )
+        return _rule(found.get("Item", {}))
+
+    def tell_rule(self, account: Account, rule: UserRule) -> None:
+        cap = BLOCKED if rule.is_blocked else rule.limit
+        update = _TELL + (_NO_CAP if cap is None else ", #cap = :cap")
+        values = {":rule": number(rule.version), ":ttl": number(_ttl(account))}
+        values |= {":cap": number(cap)} if cap is not None else {}
+        # Refused: it says this one already, or a later one.
+        self._update(account, update, _IS_OLDER, names_in(update, _IS_OLDER), values)
+
+    def ruled(self, tenant: str, after: str = "", limit: int = 100) -> Sequence[str]:
+        condition = _RULED_AFTER if after else _RULED
+        request = {
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeNames": names_in(condition),
+            "ExpressionAttributeValues": {
+                ":pk": text(items.ruled_pk(tenant)),
+                **({":after": text(after)} if after else {}),
+            },
+        }
+        return [item["sk"]["S"] for item in query(self._client, self._table, request, limit)]
 
     def _free(self, account: Account, item: StoredItem, now: int) -> bool:
         """Free reservations past their time, unless others have. False when there was nothing to free."""
@@ -203,7 +289,28 @@ def _unpacked(account: Account, name: str, item: StoredItem) -> Reservation:
 
 
 def _sums(item: StoredItem) -> Sums:
-    return Sums(*(int(item[name]["N"]) if name in item else 0 for name in _SUMS))
+    spent, held, opened, drawn, told = (int(item[name]["N"]) if name in item else 0 for name in _SUMS)
+    return Sums(spent, held, opened, drawn, told, _told(item) if "rule" in item else NO_RULE)
+
+
+def _told(item: StoredItem) -> UserRule:
+    """The rule about the user, as the account of a day says it."""
+    cap = int(item["cap"]["N"]) if "cap" in item else None
+    return UserRule(int(item["rule"]["N"]), cap == BLOCKED, None if cap == BLOCKED else cap)
+
+
+def _rule_key(tenant: str, user: str) -> Item:
+    return items.key(items.budget_pk(tenant, user), items.RULE)
+
+
+def _rule(item: StoredItem) -> UserRule:
+    """The rule about a user, as it was decided. Raises `CorruptLog`."""
+    if not item:
+        return NO_RULE
+    try:
+        return _decode(unpack(item["d"]["B"]))
+    except (KeyError, ValueError, CorruptLog) as error:
+        raise CorruptLog(f"the rule of {item.get('pk')} cannot be read: {error!r}") from error
 
 
 def _is(name: str, value: int) -> str:

@@ -88,6 +88,14 @@ def budget_sk(day: int) -> str:
     return f"{day:06d}"
 
 
+RULE = "RULE"  # beside the days of a user, behind all of them
+
+
+def ruled_pk(tenant: str) -> str:
+    """Where a tenant's users are listed about whom an operator has decided, the user as sort key."""
+    return f"T#{tenant}#RULED"
+
+
 def notice_pk(tenant: str, key: str) -> str:
     """Hashed: a key may be longer than a partition key."""
     return f"T#{tenant}#NOTICE#{hashlib.sha256(key.encode()).hexdigest()}"

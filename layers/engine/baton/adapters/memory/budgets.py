@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from baton.adapters.memory.limits import OPEN_RESERVATIONS
+from baton.core.user_rules import NO_RULE, UserRule, newer
 from baton.ports import Account, Answer, Change, Drawn, Reservation, Sums
 
 
@@ -16,11 +20,12 @@ class _Item:
     open: int = 0
     drawn: int = 0
     told: int = 0
+    rule: UserRule = NO_RULE
     held_by: dict[str, Reservation] = field(default_factory=dict)
 
     @property
     def sums(self) -> Sums:
-        return Sums(self.spent, self.held, self.open, self.drawn, self.told)
+        return Sums(self.spent, self.held, self.open, self.drawn, self.told, self.rule)
 
     def free(self, now: int) -> None:
         for holder, one in self.held_by.items():
@@ -39,6 +44,7 @@ class MemoryBudgets:
         self._most_open = most_open
         self._lock = threading.Lock()
         self._items: dict[Account, _Item] = {}
+        self._rules: dict[tuple[str, str], UserRule] = {}
         self.calls = 0
 
     def _item(self, account: Account) -> _Item:
@@ -66,6 +72,7 @@ class MemoryBudgets:
             item.held + change.more <= change.limit and (change.opened <= 0 or item.open < self._most_open)
         )
         has_room = has_room and item.drawn >= change.drawn
+        has_room = has_room and (change.limit is None or item.rule.version <= change.rule)
         return has_room and item.held_by.get(change.holder) == change.before
 
     def draw(self, account: Account, seen: Sums, drawn: int, limit: int | None = None) -> Drawn:
@@ -91,7 +98,30 @@ class MemoryBudgets:
 
     def read(self, account: Account) -> Sums:
         with self._lock:
-            return self._item(account).sums
+            sums = self._item(account).sums
+            rule = self._rules.get((account.tenant, account.user), NO_RULE)
+            return replace(sums, rule=newer(rule, sums.rule))
+
+    def write_rule(self, tenant: str, user: str, rule: UserRule) -> UserRule | None:
+        with self._lock:
+            there = self._rules.get((tenant, user), NO_RULE)
+            if there.version != rule.version - 1:
+                return there
+            self._rules[tenant, user] = rule
+            return None
+
+    def read_rule(self, tenant: str, user: str) -> UserRule:
+        with self._lock:
+            return self._rules.get((tenant, user), NO_RULE)
+
+    def tell_rule(self, account: Account, rule: UserRule) -> None:
+        with self._lock:
+            item = self._item(account)
+            item.rule = newer(item.rule, rule.short)
+
+    def ruled(self, tenant: str, after: str = "", limit: int = 100) -> Sequence[str]:
+        with self._lock:
+            return sorted(user for of, user in self._rules if of == tenant and user > after)[:limit]
 
     def spent(self) -> dict[Account, int]:
         """What was spent from each user's account; for looking on, no port has it."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from baton.core.failures.shapes import REDACTED
+from baton.core.failures.secret_names import REDACTED
 from baton.ports.models import ModelAnswer
 
 _SECRET: Final = 6  # a shorter one is no secret, and may stand in any text

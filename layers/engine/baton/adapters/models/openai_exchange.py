@@ -17,6 +17,7 @@ import httpx2
 import openai
 
 from baton.adapters.models.answers import Collected
+from baton.adapters.models.echoes import without
 from baton.adapters.models.failing import failure_of
 from baton.adapters.models.forms import as_stream, error_in
 from baton.adapters.models.profiles import Profile
@@ -73,7 +74,7 @@ class OpenAIExchange:
         """Asks once; the text can be read off the `draft` meanwhile. Raises `StepFailure`; one of 401 says that the credential was refused."""
         collected = Collected(profile.host, body, most_input)
         if draft is not None:
-            draft.read = collected.text
+            draft.read = lambda: without(collected.text(), credential)
         retry = ""
         try:
             stream = await self._client(profile).post(

@@ -59,7 +59,7 @@ def given_input(given: str | None, pairs: tuple[str, ...]) -> Any:
 
 def given_labels(pairs: tuple[str, ...]) -> dict[str, str]:
     """The labels of `--label`."""
-    from baton.core.labels import read_labels
+    from baton.core.log.labels import read_labels
 
     found: dict[str, str] = {}
     for pair in pairs:

@@ -299,7 +299,7 @@ def budget_table(budget: Mapping[str, Any]) -> Table:
         spent="" if limit is None else usd(budget["spent_usd"]),
         reserved=usd(budget["reserved_usd"]) if budget["reserved_usd"] else "",
         left=left,
-        blocked=f"until {_moment(until)} UTC" if until else "",
+        blocked="by an operator" if budget.get("blocked") else f"until {_moment(until)} UTC" if until else "",
         saga="any amount" if of_saga is None else f"{usd(of_saga)} each",
         tenant=_tenants_day(budget["tenant"]),
     )

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from baton.core.decide.child_rules import cause_of, entry_of_child
 from baton.core.decide.context import EvaluationContext
 from baton.core.decide.transitions import caught, is_handled
+from baton.core.decide.unknown_outcomes import looks_first
 from baton.core.expressions import ExpressionError
 from baton.core.failures import quoted
 from baton.core.failures.codes import PERMANENT, class_of, told
@@ -79,7 +80,8 @@ def handle_failure(
         broken = (*broken, f"{policy.name}: used up")
         policy, arguments = None, {}
     step = step or next_step(at)
-    if failure.doubt and not of(step.strategy).repeats:
+    may_have_acted = failure.doubt or (not above and looks_first(context.state, context.slot, failing, node))
+    if may_have_acted and not of(step.strategy).repeats:
         # Whatever is done about it, first it has to be known whether it has happened.
         step, policy, arguments = LOOK.before(step), None, {}
     strategy = of(step.strategy)
@@ -98,7 +100,9 @@ def handle_failure(
         strategy=step.strategy,
         code=failure.code,
         at=now,
-        due_at=max(now + step.delay_ms, _earliest(failure, now)) if strategy.repeats else 0,
+        due_at=max(now + step.delay_ms, _earliest(failure, now, is_look=step.look))
+        if strategy.repeats
+        else 0,
         hooks=tuple(node.hooks[hook] for hook in step.hooks if hook in node.hooks),
         hint=step.hint,
         way=step.way,
@@ -211,9 +215,9 @@ def _rules(code: str, *levels: Rules) -> tuple[Rules, ...]:
     return tuple({name: change for name, change in level.items() if name == code} for level in levels)
 
 
-def _earliest(failure: ev.Failure, now: int) -> int:
+def _earliest(failure: ev.Failure, now: int, *, is_look: bool) -> int:
     """When `verify` looks at the earliest whether it has happened: a call that was cut off may still complete."""
-    return now + Limits().effect_grace_ms if failure.doubt and failure.code == "timeout" else now
+    return now + Limits().effect_grace_ms if (failure.doubt or is_look) and failure.code == "timeout" else now
 
 
 def _policy(
@@ -292,7 +296,7 @@ def _ask(
         kind=entry.question,
         message=f"{message or told(failure.code).says} ({failure.code}: {failure.message})"[:LONGEST_TOLD],
         options=tuple(ACTIONS),
-        expires_at=now + strategy.lasts_ms if strategy.lasts_ms else 0,
+        expires_at=now + waits if (waits := strategy.waits_ms(entry)) else 0,
         severity="" if entry.severity == own else entry.severity,
         to="" if strategy.asks == STARTER else strategy.asks,
         may_change=entry.may_change,

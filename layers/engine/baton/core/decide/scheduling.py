@@ -100,9 +100,12 @@ def _is_ending(builder: DecisionBuilder) -> bool:
 
 
 def _leads_to_an_end(builder: DecisionBuilder, said: Iterable[ev.Event]) -> bool:
-    """Whether an edge to a node that ends the saga has become alive: then the next decision begins with that."""
+    """Whether an edge to a node that ends the saga has spoken: then the next decision begins with that.
+
+    One that is not alive, too: it may be the last for which such a node has waited.
+    """
     tokens = (token for event in said for token in getattr(event, "emits", ()))
-    return any(token.alive and token.dst in builder.program.ends for token in tokens)
+    return any(token.dst in builder.program.ends for token in tokens)
 
 
 def _try(builder: DecisionBuilder, slot: str, *, to_begin: bool) -> None:

@@ -20,9 +20,11 @@ from baton.core.log.folding.workflow_limits import SAGA, TERMINATE, failure_of
 from baton.core.log.records import SharedLimit
 from baton.core.log.state import State
 from baton.core.money import amount_of, dollars, micro_dollars
+from baton.core.user_rules import BLOCKED
 
 SAGA_SPENT, USER_SPENT, WARNING = "budget_saga", "budget_user_day", "budget_warning"
 TENANT_SPENT = "budget_tenant_day"
+USER_BLOCKED = "user_blocked"
 BEGINS, WAITS = "", "waits"
 
 
@@ -161,7 +163,7 @@ def is_told(state: State, key: str) -> bool:
 
 def is_blocked(sums: Spending, terms: SpendingLimits) -> bool:
     """Whether a user begins nothing more today."""
-    return 0 < terms.user_day <= sums.spent
+    return terms.user_day != 0 and terms.user_day <= sums.spent
 
 
 def user_parked(
@@ -171,6 +173,9 @@ def user_parked(
 
     `what` would cost `amount`, if that is not what the node is called.
     """
+    if terms.user_day == BLOCKED:
+        said = "an operator has blocked the user; what is parked for it looks again when the day turns (UTC)"
+        return ev.Parked(code=USER_BLOCKED, message=said, node=node, until=end_of(day))
     return _parked(USER_SPENT, "user", sums, terms.user_day, day, node, amount, what)
 
 
@@ -215,7 +220,7 @@ def _notices(
 ) -> tuple[ev.Notice, ...]:
     """`whose`: the name, the middle of the key, who is told, and the code once all is spent."""
     name, key, to, code = whose
-    if not limit or spent * 100 < limit * percent:
+    if limit <= 0 or spent * 100 < limit * percent:
         return ()
     said = f"{dollars(spent)} of the {dollars(limit)} dollars of {name} for {shown(day)} are spent"
     found = [ev.Notice(key=f"budget{percent}/{key}/{day}", to=to, code=WARNING, message=said, at=now)]

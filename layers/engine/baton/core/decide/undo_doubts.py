@@ -15,12 +15,13 @@ from baton.core.decide.failure_handling import handle_failure
 from baton.core.decide.program import Program
 from baton.core.decide.retries import may_try_again
 from baton.core.decide.unknown_outcomes import doubt_notice
+from baton.core.effects.toolspec import CALL
 from baton.core.failures.strategies.registry import STRATEGIES
 from baton.core.log import events as ev
 from baton.core.log.answers import GIVE_UP, TRY_AGAIN, USE
 from baton.core.log.records import Failure, Notice, Option
 from baton.core.log.state import UNKNOWN_OUTCOME, State, item_of, node_of, slot_of
-from baton.core.log.undos import CALL, NAMED, undone_item
+from baton.core.log.undos import NAMED, undone_item
 from baton.core.nodes.base import Activation
 
 OPTIONS = (
@@ -102,8 +103,9 @@ def unsure_notice(state: State, slot: str, failure: Failure, now: int) -> Notice
     """That it is not known whether a step was undone: the call of what undoes it had no answer that says so."""
     name, iteration = node_of(slot)
     was, notice = slot_of(name, iteration, undone_item(item_of(slot))), doubt_notice(state, slot, now)
+    what = f"`{failure.tool}`" if failure.tool else "what undoes it"
     text = (
-        f"it is not known whether `{was}` is undone: `{failure.tool}` had no answer that says so ({failure.code}: {failure.message[:500]}). "
+        f"it is not known whether `{was}` is undone: {what} had no answer that says so ({failure.code}: {failure.message[:500]}). "
         "Look; a rollback calls it once more, with the same key"
     )
     return replace(notice, key=f"{notice.key}.unsure", message=text)
@@ -122,14 +124,22 @@ def way_of(program: Program, event: Any, at: int) -> dict[str, Any]:
     return {"way": CALL, "not_before": began + longest + program.skew_ms}
 
 
+def failure_notice(state: State, slot: str, failure: Failure, now: int) -> Notice | None:
+    """What the people on call are told of an inverse that is not called, or not once more."""
+    if failure.says_nothing or failure.code == UNKNOWN_OUTCOME:
+        return unsure_notice(state, slot, failure, now)
+    return refused_notice(state, slot, failure, now)
+
+
 def refused_notice(state: State, slot: str, failure: Failure, now: int) -> Notice | None:
     """That a step could not be undone, for the first of them."""
     if len(state.undo.failed) >= NAMED or state.undo.set_aside:
         return None
     name, iteration = node_of(slot)
     was, notice = slot_of(name, iteration, undone_item(item_of(slot))), doubt_notice(state, slot, now)
+    what = f"`{failure.tool}` has failed for good" if failure.tool else "what undoes it cannot be called"
     text = (
-        f"`{was}` is not undone: `{failure.tool}` has failed for good ({failure.code}: {failure.message[:500]}). Mend what is in the way; "
+        f"`{was}` is not undone: {what} ({failure.code}: {failure.message[:500]}). Mend what is in the way; "
         "a rollback calls it once more"
     )
     return replace(notice, key=f"{notice.key}.refused", code=failure.code, message=text)

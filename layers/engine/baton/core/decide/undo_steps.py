@@ -211,27 +211,32 @@ def _schedule(builder: DecisionBuilder, slot: str) -> None:
     event = _event(builder, step.version, step.index)
     if (times := state.recovery.interruptions.get(slot, 0)) >= MOST_INTERRUPTIONS:
         text = f"it was cut off {times} times by the end of its invocation: it needs more than a full budget"
-        fail(builder, at, ev.failed_with("over_budget", text, at.node.name))
+        _give_up(builder, at, ev.failed_with("over_budget", text, at.node.name))
         return
     found = builder.program.nodes[at.node.name].inverse(step.tool, undone_item(at.item))
     if found is None:
-        fail(
-            builder,
-            at,
-            ev.failed_with("tool_missing", f"nothing undoes `{step.tool}` any more", at.node.name),
-        )
+        text = f"nothing undoes `{step.tool}` any more"
+        _give_up(builder, at, ev.failed_with("tool_missing", text, at.node.name))
         return
     failing = state.failing.get(slot)
     left = _left_ms(at.node, failing, builder.now)
     if failing is not None and failing.given is None and left is not None and left < LEAST_MS:
-        fail(builder, at, failing.failure)
+        _give_up(builder, at, failing.failure)
         return
     try:
         arguments = _arguments(builder, slot, found, event, step)
     except (ExpressionError, CorruptLog) as error:
-        fail(builder, at, ev.failed_with("input_unbound", str(error), at.node.name))
+        _give_up(builder, at, ev.failed_with("input_unbound", str(error), at.node.name))
         return
     builder.run.append(_run(builder, at, arguments))
+
+
+def _give_up(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> None:
+    """What undoes a step is not called, or not once more: the people on call are told, as of one whose call has failed for good."""
+    told = undo_doubts.failure_notice(builder.state, at.slot, failure, builder.now)
+    fail(builder, at, failure)
+    if told is not None:
+        builder.note(ev.NoticeDue(notice=told))
 
 
 def _waits_until(state: State, slot: str) -> int:

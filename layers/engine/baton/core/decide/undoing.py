@@ -20,7 +20,7 @@ from baton.core.decide.scheduling import follow
 from baton.core.decide.spending import is_told
 from baton.core.decide.stopped_steps import replaced
 from baton.core.decide.undo_links import in_doubt
-from baton.core.decide.unknown_outcomes import doubts, is_in_doubt, may_stand, stands
+from baton.core.decide.unknown_outcomes import doubts, is_in_doubt, looks_first, may_stand, stands
 from baton.core.effects.toolspec import ONCE, PURE
 from baton.core.expressions import ExpressionError
 from baton.core.failures.codes import class_of
@@ -132,6 +132,14 @@ def _is_unsettled(program: Program, state: State, slot: str) -> bool:
     )
 
 
+def _is_verified(program: Program, state: State, slot: str) -> bool:
+    """Whether `verify` looks at an idempotent step that may have acted. It is not called again then."""
+    node, failing = program.node_at(state, slot), state.failing.get(slot)
+    if failing is not None and node.verified and failing.way is None:
+        return failing.look or looks_first(state, slot, failing, node) or _is_unsettled(program, state, slot)
+    return failing is None and node.verified and _is_unsettled(program, state, slot)
+
+
 def _said(builder: DecisionBuilder) -> Decision | None:
     """What work elsewhere has said before the saga has come to its end is how its step has ended; None where it has said nothing."""
     program, state = builder.program, builder.state
@@ -150,7 +158,7 @@ def _said(builder: DecisionBuilder) -> Decision | None:
 def _looks(builder: DecisionBuilder) -> Decision | None:
     """The steps of which has to be found out first whether they have happened; None when there are none.
 
-    Those that may act only once are looked at; others are called again. After a crash, one at a time. While another system still works at one, no look
+    Those that may act only once, or whose tool names a `verify`, are looked at; others are called again. After a crash, one at a time. While another system still works at one, no look
     says what will have come of it: a person is asked in its turn.
     """
     program, state = builder.program, builder.state
@@ -162,7 +170,7 @@ def _looks(builder: DecisionBuilder) -> Decision | None:
             continue
         if is_elsewhere(state, slot):
             continue
-        is_looked_at = is_in_doubt(program, state, slot, ())
+        is_looked_at = is_in_doubt(program, state, slot, ()) or _is_verified(program, state, slot)
         if not is_looked_at and not _is_unsettled(program, state, slot):
             continue
         try:

@@ -79,6 +79,15 @@ def has_acted_before(node: Node, state: State, slot: str) -> bool:
     return failing is not None and stands(node, failing)
 
 
+def looks_first(state: State, slot: str, failing: Failing, node: Node) -> bool:
+    """Tell whether `verify` looks before anything but a retry is done about an idempotent call that may have acted. It looks once, and
+    knows the step's own call alone.
+    """
+    if not node.verified or failing.way is not None or failing.look or failing.left:
+        return False
+    return failing.acted or failing.failure.says_nothing
+
+
 def unanswered(node: Node, failure: ev.Failure) -> ev.Failure:
     """The same failure, of a step that has failed for good; in doubt where something undoes the step, and its last call had no answer or
     one that says nothing, such as a status 5xx.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from baton.core.effects.toolspec import ToolSpec
+from baton.core.effects.toolspec import CALL, ToolSpec
 from baton.core.expressions.spelling import hinted, nearest
 
 KEY = "step_key"
@@ -49,6 +49,11 @@ def problems_of_inverses(specs: Mapping[str, ToolSpec]) -> Iterator[tuple[str, s
             yield spec.name, f"undo: `{spec.undo}` has the effect `pure`, and so undoes nothing"
         elif why := misfit_of_inverse(inverse, spec):
             yield spec.name, f"undo: {why}"
+        elif spec.in_doubt == CALL and "step.output" in str(arguments_of(inverse, spec)):
+            yield (
+                spec.name,
+                f"in_doubt: `{spec.undo}` needs what a call has given, and of one in doubt that is not known",
+            )
 
 
 def _source(name: str, acting: ToolSpec, *, is_needed: bool) -> str | None:

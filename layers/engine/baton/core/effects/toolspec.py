@@ -13,6 +13,8 @@ from baton.core.effects.risk import Risk
 
 PURE, IDEMPOTENT, ONCE = "pure", "idempotent", "once"
 EFFECTS = (PURE, IDEMPOTENT, ONCE)
+CALL, ASK = "call", "ask"
+"""What is done about a step in doubt when an undoing comes to it: what undoes it is called in any case, or a person is asked."""
 
 
 class Merits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -34,7 +36,8 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     out, for the tools of `for_tools`. `fallbacks` are values of a parameter to try one after the other; `context` is
     the parameter that can be shortened. `sees_key` False: its function has no `Context`, and so no use for a key.
     `repeatable`: an agent that calls it again with equal arguments has it called again. `requires_approval`: a person
-    approves every call of it first; `risk`: those that are risky. `undo`: the tool that takes back what a call of this one has done.
+    approves every call of it first; `risk`: those that are risky. `undo`: the tool that takes back what a call of this one has done;
+    `in_doubt`: whether it is called where that is not known , empty where that does no harm.
     `breaker`: the circuit breaker of its target (core/failures/breakers.py); empty: none.
     """
 
@@ -62,11 +65,17 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
     risk: Risk | None = None
     undo: str = ""
     breaker: str = ""
+    in_doubt: str = ""
 
     @property
     def may_ask(self) -> bool:
         """Whether a person may have to approve a call of it."""
         return self.requires_approval or self.risk is not None
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether it is idempotent, and another tool can look whether a call of it has happened."""
+        return self.effect == IDEMPOTENT and bool(self.verify)
 
     @cached_property
     def schema_hash(self) -> str:

@@ -148,6 +148,7 @@ _ENGINE: dict[str, Code] = {
     # ---- money
     "budget_saga": Code(USER_RESOLVABLE, "The saga has spent what it may.", "See what its steps spent, then let it go on with as much again, or raise the setting."),
     "budget_user_day": Code(USER_RESOLVABLE, "The user's sagas have spent what they may in a day.", "It goes on when the day turns (UTC); or raise the setting, then let the saga go on."),
+    "user_blocked": Code(USER_RESOLVABLE, "An operator has blocked the user.", "Unblock the user, then let the saga go on; without that it looks again when the day turns (UTC)."),
     "budget_tenant_day": Code(USER_RESOLVABLE, "The tenant's sagas have spent what they may in a day.", "It goes on when the day turns (UTC); or raise the setting, then let the saga go on."),
     "budget_warning": Code(USER_RESOLVABLE, "Most of what may be spent is spent.", "See what the steps spend, and whether that is meant."),
     # ---- the saga

@@ -197,6 +197,9 @@ class Node(_Part, frozen=True, kw_only=True):
     breaker: str = ""  # what one circuit breaker guards in common, in place of what the tool says
     each: Each | None = None  # what is done for each item of the list that `arguments` give
     fresh: bool = False  # a wait takes only what comes while it is open
+    verified: bool = (
+        False  # its tool is idempotent, and names another one that can look whether a call has happened
+    )
 
     @property
     def work(self) -> Node:

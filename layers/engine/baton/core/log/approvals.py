@@ -12,7 +12,7 @@ import msgspec
 
 from baton.core.effects.approvals import Request
 from baton.core.failures import sanitised
-from baton.core.failures.shapes import REDACTED, is_secret
+from baton.core.failures.secret_names import REDACTED, is_secret
 from baton.core.limits import DAY_MS
 from baton.core.log.answers import APPROVAL, TYPES
 from baton.core.log.records import Ask

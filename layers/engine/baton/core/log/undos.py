@@ -10,8 +10,6 @@ import msgspec
 
 from baton.core.log.records import Value
 
-CALL, ASK = "call", "ask"
-"""What is done about a step in doubt when an undoing comes to it: what undoes it is called in any case, or a person is asked."""
 UNDO = "undo"
 """The item of a node whose work is undone; of an item, `undo-ITEM`."""
 NAMED = 20

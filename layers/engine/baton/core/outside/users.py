@@ -6,7 +6,8 @@ import re
 from typing import Final
 
 USER_SHAPE: Final = "a user is 1 to 640 letters, digits and `_.:@/+=|,-`"
-_USER = re.compile(r"[A-Za-z0-9_.:@/+=|,-]{1,640}")  # as long as the ARN of a user with the longest path
+USER_PATTERN: Final = "[A-Za-z0-9_.:@/+=|,-]{1,640}"  # as long as the ARN of a user with the longest path
+_USER = re.compile(USER_PATTERN)
 
 
 def is_user(name: object) -> bool:

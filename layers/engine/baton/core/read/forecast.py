@@ -22,6 +22,8 @@ ORDINARY = "tool_error"
 _OWN = ""  # a code of a tool's own
 MOST = 20
 """Nodes that are told of one by one."""
+Steps = list[tuple[Strategy, str]]
+"""Strategies, with what is said of each."""
 
 
 def foretold(program: Program, *, handled: bool = False, last: str = "") -> dict[str, Any]:
@@ -107,7 +109,7 @@ def _course(program: Program, node: Node, code: str, kind: str, *, handled: bool
     is_caught = any(rule.condition is None for rule in catches)
     goes_on = node.name in program.index.can_fail
 
-    def done(*, is_handled: bool) -> list[Strategy]:
+    def done(*, is_handled: bool) -> Steps:
         rules = (program.graph.failures, node.failures)
         return _done(entry_of(code, kind, node.domain, rules, is_handled=is_handled, last=last), code)
 
@@ -134,10 +136,10 @@ def _undoes(program: Program, node: Node, code: str, kind: str) -> bool:
     return program.undoes and (not is_said(code, kind, levels) or any(of(name).undoes for name in ladder))
 
 
-def _then(steps: list[Strategy], end: str) -> str:
+def _then(steps: Steps, end: str) -> str:
     """A strategy that waits for a decision is the last word."""
-    words = [strategy.foretold for strategy in steps]
-    return ", then ".join(words if steps and steps[-1].parks else [*words, end])
+    words = [said for _, said in steps]
+    return ", then ".join(words if steps and steps[-1][0].parks else [*words, end])
 
 
 def _catches(node: Node, code: str, kind: str) -> list[Catch]:
@@ -151,15 +153,15 @@ def _catches(node: Node, code: str, kind: str) -> list[Catch]:
     return found
 
 
-def _done(entry: PolicyEntry, code: str) -> list[Strategy]:
+def _done(entry: PolicyEntry, code: str) -> Steps:
     """The steps of the ladder after retries and alternatives, up to the first that ends it."""
-    found = []
+    found: Steps = []
     for name in ladder_of(entry, code):
         strategy = of(name)
         if not entry.at_most.get(name, 1):
             continue
         if strategy.foretold:
-            found.append(strategy)
+            found.append((strategy, strategy.foretell(entry)))
         if strategy.is_last:
             break
     return found

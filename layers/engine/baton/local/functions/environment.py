@@ -19,7 +19,7 @@ BUILD = "BATON_BUILD"
 
 
 def build_of(layers: Iterable[Path]) -> str:
-    """What tells the code of layers from any other, as their versions do on AWS: when a file of them was last changed."""
+    """The time of the last change to a file of the layers. It names their code, as versions do on AWS."""
     return str(max((_changed(layer) for layer in layers), default=0) // 1_000_000)
 
 
@@ -35,7 +35,7 @@ def _changed(folder: Path) -> int:
 
 
 def aws_environment(endpoint: str, lambda_endpoint: str, key: str) -> dict[str, str]:
-    """What makes any boto3 client talk to this local run. key: its access key id, without which no function is invoked."""
+    """Variables by which any boto3 client talks to this local run. key: its access key id, without which no function is invoked."""
     return {
         **CREDENTIALS,
         "AWS_ACCESS_KEY_ID": key,

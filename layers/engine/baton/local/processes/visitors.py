@@ -20,7 +20,7 @@ Application = Callable[[Scope, Any, Any], Awaitable[None]]
 
 
 def refusal(method: str, headers: Iterable[tuple[bytes, bytes]], port: int, *, programs_only: bool) -> str:
-    """Why a request is refused; empty for one that is taken.
+    """The reason why a request is refused; empty for one that is taken.
 
     programs_only: no page of this server is for browsers, so that whatever a page sends is refused. Else pages of this machine are taken,
     and of others what only reads.

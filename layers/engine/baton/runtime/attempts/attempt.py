@@ -7,17 +7,19 @@ alternative. The time of an attempt and what becomes of its result are in steps/
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
 
+from baton.core.conditions.schema import violations
 from baton.core.decide.builder import RunStep
 from baton.core.effects.toolspec import ONCE, ToolSpec
 from baton.core.failures.alternatives import ARGUMENTS, FAILURE, TOOL
 from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.codes import class_of
 from baton.core.failures.context import combined, parts_of, shortened
+from baton.core.failures.defects import DEFECTS
 from baton.core.failures.doubts import leaves_doubt
 from baton.core.failures.failover import Context
 from baton.ports import Performer, StepContext, StepFailure
@@ -96,6 +98,42 @@ async def look(
     takes = _parameters(specs.get(verify))
     given = {name: value for name, value in arguments.items() if name in takes}
     return await performer.perform(verify, given, context)
+
+
+def as_before(step: RunStep, why: str = "", *, happened: bool | None = None) -> StepFailure:
+    """The failure that a look was about. `why`: what `verify` did not say."""
+    last = step.failure
+    assert last is not None, "a look is about a failure"
+    # Of a defect, a class would say that the tool itself has given its code.
+    kind = last.kind if last.on_purpose or last.code not in DEFECTS else ""
+    text = f"{last.message} (`verify` {why})" if why else last.message
+    return StepFailure(last.code, text, kind=kind, status=last.status, happened=happened)
+
+
+async def found_out(spec: ToolSpec, step: RunStep, ask: Callable[[], Awaitable[Any]]) -> Any:
+    """The result of an idempotent call that may have acted, from its `verify`. Raises `StepFailure`: how it had failed, where it has not
+    happened or `verify` cannot tell.
+    """
+    try:
+        told = await ask()
+    except (StepFailure, TimeoutError) as error:
+        said = error.message if isinstance(error, StepFailure) else "no answer in its time"
+        raise as_before(step, f"could not look: {said}") from error
+    match told:
+        case {"happened": True}:
+            result = told.get("result")
+            if not violations(spec.result, result):
+                return result
+            raise as_before(
+                step, f"says that it has happened, and gives no result that `{spec.name}` could have"
+            )
+        case {"happened": False}:
+            raise as_before(step, happened=False)
+        case {"happened": None}:
+            raise as_before(step, "cannot tell whether it has happened")
+    raise as_before(
+        step, "must return an object with `happened` (true, false or null), and a `result` if true"
+    )
 
 
 class _AttemptCalls:

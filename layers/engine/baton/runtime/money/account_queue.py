@@ -14,6 +14,7 @@ import itertools
 from msgspec import Struct
 from msgspec.structs import replace
 
+from baton.core.user_rules import UserRule
 from baton.errors import EngineFault, StoreUnavailable
 from baton.ports import Account, Answer, Budgets, Change, Reservation, Sums
 from baton.runtime.invocation.store_retrier import StoreRetrier
@@ -78,7 +79,8 @@ class AccountQueue:
         self.sums = Sums()
         self._budgets = budgets
         self._call = call
-        self.limit, self._draws = limit, draws
+        self.limit, self._of_all, self._draws = limit, limit, draws
+        self._rule = 0
         self._holder = short(invocation)
         self._until = until
         self._numbers = itertools.count(1)
@@ -93,6 +95,11 @@ class AccountQueue:
         self._is_unsure = False  # a request had no answer
         self._is_haunted = False
         self._turn = asyncio.Lock()
+
+    def heed(self, rule: UserRule) -> None:
+        """Hold no more than an operator allows the user, if this is a later rule than the one that is heeded."""
+        if rule.version > self._rule:
+            self._rule, self.limit = rule.version, rule.most(self._of_all)
 
     @property
     def is_settled(self) -> bool:
@@ -158,11 +165,13 @@ class AccountQueue:
             self._failures += isinstance(error, EngineFault)
             raise
         self.sums = answer.sums
+        self.heed(answer.sums.rule)
         made = request if answer.is_done else self._made(request, answer.there)
         if made is None and answer.there == self._known:
-            if not request.wishes or self._drawn == request.change.drawn:
+            is_by_what_is_known = (self._drawn, self._rule) == (request.change.drawn, request.change.rule)
+            if not request.wishes or is_by_what_is_known:
                 self._refuse(request, answer.sums)
-            return  # else others have drawn or given back meanwhile
+            return  # else others have drawn or given back meanwhile, or an operator has changed the limit
         self._known, self._closing = answer.there, None
         if made is None and answer.there is not None and answer.there.is_freed:
             self._counted += sum(answer.there.billed.values())  # it is spent already
@@ -230,7 +239,8 @@ class AccountQueue:
             after = Reservation(-next(self._numbers), 0, self._until, is_freed=True)
         limit = self._most - (max(owed, 0) if opens else 0) if wishes else None
         drawn = self._drawn if wishes else 0
-        change = Change(self._holder, before, after, 0 if opens else owed, limit, drawn)
+        rule = self._rule if wishes else 0
+        change = Change(self._holder, before, after, 0 if opens else owed, limit, drawn, rule)
         served = self._served if opens and (owed or back) else self._asked
         counted, returned = (
             (self._counted, self._returned) if opens else (self._counted + owed + back, self._back)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from baton.core.decide.spending import is_told, tenant_notices, tenant_parked, user_notices, user_parked
+from baton.core.decide.spending import (
+    USER_BLOCKED,
+    is_told,
+    tenant_notices,
+    tenant_parked,
+    user_notices,
+    user_parked,
+)
 from baton.core.log import events as ev
 from baton.core.log.state import State
 from baton.ports import Account, Clock, NoRoom, Sums
@@ -46,7 +53,10 @@ class Halting:
         self, state: State, node: str, account: Account, sums: Sums, amount: int = 0, what: str = ""
     ) -> Halted:
         """The user's day has no room for `what`, which would cost `amount`."""
-        parked = user_parked(sums, self._cache.terms, account.day, node, amount, what)
+        parked = user_parked(sums, self._cache.terms_of(account), account.day, node, amount, what)
+        if parked.code == USER_BLOCKED:  # told once, however many days it lasts
+            key = f"blocked/user/{account.user}/{self._cache.rule(account).version}"
+            return self._halted(state, parked, key)
         return self._halted(state, parked, f"budget100/user/{account.user}/{account.day}")
 
     def by_tenant(
@@ -79,7 +89,7 @@ class Halting:
 
     def known(self, state: State, node: str, account: Account) -> Halted | None:
         """Where this process knows already that nothing more begins."""
-        terms, blocked = self._cache.terms, self._cache.blocked
+        terms, blocked = self._cache.terms_of(account), self._cache.blocked
         if (account.tenant, account.user) in blocked:
             return self.by_user(state, node, account, Sums(spent=terms.user_day))
         if (account.tenant, "") in blocked:
@@ -104,7 +114,7 @@ class Halting:
         """The notices that are due by these sums, as far as they are known."""
         if sums is None and tenant is None:
             return ()
-        now, terms, found = self._clock.now(), self._cache.terms, tuple[ev.Notice, ...]()
+        now, terms, found = self._clock.now(), self._cache.terms_of(account), tuple[ev.Notice, ...]()
         if sums is not None:
             found = user_notices(account.user, sums, terms, account.day, now)
         if tenant is not None:

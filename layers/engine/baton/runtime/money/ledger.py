@@ -231,15 +231,17 @@ class Ledger:
     async def _hold_of_day(
         self, state: State, node: str, what: str, attempt: AttemptSpending, now: int, cost: int
     ) -> None:
-        terms = self._cache.terms
-        for _ in range(TRIES if terms.tenant_day else 1):
-            if terms.tenant_day:
+        account, tries = attempt.account.account, TRIES if self._cache.terms.tenant_day else 1
+        for _ in range(tries):
+            attempt.account.heed(self._cache.rule(account))
+            if self._cache.terms.tenant_day:
                 await self._halting.draw(self._slices, state, node, what, attempt, now, cost)
             refused = await self._move(attempt, now, cost)
             if refused is None:
                 return
+            terms = self._cache.terms_of(account)  # as the refusal says
             if terms.user_day and refused.spent + cost > terms.user_day:
-                raise self._halting.by_user(state, node, attempt.account.account, refused, cost, what)
+                raise self._halting.by_user(state, node, account, refused, cost, what)
             if terms.user_day and refused.held + cost > terms.user_day:
                 break
         raise NoRoom  # others hold the rest

@@ -62,17 +62,18 @@ async def rows_of_day(
     take: Callable[[Listed], None],
     groups: Sequence[str],
     most: int = LOOKED_AT,
+    of_any_day: Sequence[str] = (),
 ) -> tuple[int, str | None]:
     """Let each of the next rows of a day be taken. Returns how many these are, and the cursor behind them (None: they were the last).
 
-    `day` counts from 1970; `most`: so many rows are looked at. A saga's day is that of its row: when it last began to run, began to wait or ended. Raises
-    `UserError` for a cursor of another list.
+    `day` counts from 1970; `most`: so many rows are looked at. A saga's day is that of its row: when it last began to run, began to wait or ended. Of groups `of_any_day`
+    earlier days count, too. Raises `UserError` for a cursor of another list.
     """
     parts = [(group, shard) for group in groups for shard in range(log.limits.status_shards)]
     begin, end, named = day * DAY_MS, (day + 1) * DAY_MS, body_hash([tenant, day])[:8]
     part, after = 0, (end, _FIRST)
     if cursor:
-        part, after = _read(cursor, named, len(parts), (begin, end))
+        part, after = _read(cursor, named, len(parts), (0 if of_any_day else begin, end))
     looked = 0
     while part < len(parts):
         if looked >= most:
@@ -84,7 +85,7 @@ async def rows_of_day(
             group,
             shard,
             limit=min(_AT_ONCE, most - looked),
-            since=begin,
+            since=0 if group in of_any_day else begin,
             after=after,
         )
         looked += len(rows)

@@ -13,11 +13,11 @@ from baton.core.conditions.schema import input_violations
 from baton.core.failures.policy import ASK
 from baton.core.graph.graph import Graph
 from baton.core.graph.inner import INPUT
-from baton.core.labels import label_problems
 from baton.core.limits import DAY_MS
 from baton.core.log.codec import encode_entry
 from baton.core.log.events import Entry, SagaStarted, Token, Value
 from baton.core.log.folding.workflow_limits import counts_of
+from baton.core.log.labels import label_problems
 from baton.core.log.records import Sent, SharedLimit
 from baton.core.log.references import PERIOD
 from baton.core.log.undos import Earlier, Keys

@@ -31,7 +31,15 @@ from baton.core.models.usage import Usage
 from baton.core.money import assumed_in, micro_dollars
 from baton.ports import NoRoom, Performer, StepContext, StepFailure
 from baton.runtime.attempts.approvals import Approved, Unapproved, check, check_first, may_ask
-from baton.runtime.attempts.attempt import carry_out, look, prepared, tool_called, work
+from baton.runtime.attempts.attempt import (
+    as_before,
+    carry_out,
+    found_out,
+    look,
+    prepared,
+    tool_called,
+    work,
+)
 from baton.runtime.attempts.attempt_input import AttemptInput, Bill, Doubt, over
 from baton.runtime.attempts.paying import Paying, foreseen, has_no_limits
 from baton.runtime.attempts.undo_inputs import needed
@@ -309,13 +317,7 @@ class Steps:
                 result = await caller.collect(one.work, context)
                 return await self._values.value(one.state.origin, result), ()
         if spec is None or spec.effect != ONCE:
-            result = await self._in_time(context, carry_out(performer, tools, step, context, one.given))
-            if isinstance(result, Response):
-                one.response = result
-            if one.callback and (step.node.tool != MODEL or one.response is not None):
-                # The output is what the callback brings.
-                return Value(), tuple(context.rows)
-            return await self._values.value(one.state.origin, result), tuple(context.rows)
+            return await self._unclaimed(one, context, performer)
 
         async def before() -> dict[str, Any]:
             return await self._in_time(context, prepared(performer, tools, step, context))
@@ -329,8 +331,7 @@ class Steps:
 
         async def act() -> Any:
             if step.look and step.failure is not None:
-                last = step.failure
-                raise StepFailure(last.code, last.message, kind=last.kind, status=last.status, happened=False)
+                raise as_before(step, happened=False)
             # Not within its time: to wait for a store that is slow, before anything was called, leaves no doubt.
             if not is_free:
                 await paying.cover(spec.name)
@@ -355,6 +356,24 @@ class Steps:
         )
         one.doubt.is_recorded, one.done_by = done.is_recorded, done.by
         return done.value, done.rows
+
+    async def _unclaimed(
+        self, one: AttemptInput, context: StepContext, performer: Performer
+    ) -> tuple[Value | None, tuple[Row, ...]]:
+        """As `_perform`, of a tool that may act again: the call is made, or its `verify` looks."""
+        step, spec = one.step, one.spec
+        if step.look and spec is not None and spec.is_verified:
+            asked = partial(look, performer, self._tools, spec.name, step.arguments, context)
+            result = await found_out(spec, step, lambda: self._in_time(context, asked()))
+            one.doubt.is_recorded = True
+            return await self._values.value(one.state.origin, result), ()
+        result = await self._in_time(context, carry_out(performer, self._tools, step, context, one.given))
+        if isinstance(result, Response):
+            one.response = result
+        if one.callback and (step.node.tool != MODEL or one.response is not None):
+            # The output is what the callback brings.
+            return Value(), tuple(context.rows)
+        return await self._values.value(one.state.origin, result), tuple(context.rows)
 
     def _in_time(self, context: StepContext, what: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
         """Await within the rest of the attempt's time. The writes that record its outcome may take longer."""

@@ -19,13 +19,42 @@ class DayBudget(Answer):
     blocked_until: Time | None = Field(description="When something can begin again, if it is all spent.")
 
 
-class Budget(DayBudget):
-    """What a user's sagas have spent on a day (UTC), and may spend."""
+class UserBudget(DayBudget):
+    """Of one user."""
 
     user: str
+    blocked: bool = Field(description="An operator has blocked the user: nothing begins, whatever is left.")
+
+
+class Budget(UserBudget):
+    """What a user's sagas have spent on a day (UTC), and may spend."""
+
     day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
     tenant: DayBudget | None = Field(description="Of all its users, as they have told. Null: no limit.")
     saga_limit_usd: float | None = Field(description="What one saga may spend. Null: any amount.")
+
+
+class User(UserBudget):
+    """What a user has spent today (UTC), and what an operator has decided about the user."""
+
+    state: Literal["open", "spent", "blocked"] = Field(
+        description="`spent`: nothing more begins today. `blocked`: until an operator unblocks the user."
+    )
+    own_limit_usd: float | None = Field(description="What this user may spend on a day. Null: as all users.")
+    by: str | None = Field(description="The operator who has decided last. Null: none has.")
+    at: Time | None
+    note: str | None
+
+
+class UserPage(Answer):
+    """A part of the users with sagas that have not ended, or ended today, and of those about whom an operator has decided.
+
+    A user can be on several pages.
+    """
+
+    day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
+    users: list[User]
+    next: str | None
 
 
 class CostRow(Answer):

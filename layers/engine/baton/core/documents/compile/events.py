@@ -14,7 +14,7 @@ from baton.core.conditions.model import Condition, Python
 from baton.core.documents.parts.outside import MOST_RULES
 from baton.core.expressions import EVENT, ExpressionError, UnknownRoot, expressions_in
 from baton.core.graph.outside import Events, SignalRule, StartRule
-from baton.core.labels import MOST, label_problems
+from baton.core.log.labels import MOST, label_problems
 from baton.core.outside.users import USER_SHAPE, is_user
 from baton.errors import Problem
 

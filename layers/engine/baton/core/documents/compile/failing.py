@@ -18,12 +18,10 @@ from baton.core.documents.parts.escalation import escalation_problems
 from baton.core.effects.operations import choice_problems, list_problems
 from baton.core.effects.toolspec import ONCE
 from baton.core.expressions import ExpressionError, expressions_in
-from baton.core.expressions.durations import lasting
 from baton.core.failures.alternatives import way_by
 from baton.core.failures.codes import class_of
 from baton.core.failures.failover import named
 from baton.core.failures.policy import HINTS, HOOKS, Change
-from baton.core.failures.strategies.base import STARTER
 from baton.core.failures.strategies.ladder import entry_of
 from baton.core.failures.strategies.registry import STRATEGIES
 from baton.core.log.answers import GIVE_UP, TRY_AGAIN, is_for_a_person
@@ -104,12 +102,9 @@ def _escalation(place: str, code: str, reaction: ReactionModel) -> Iterator[Prob
         what = "whether it has happened" if code == UNKNOWN_OUTCOME else "what is to be approved"
         why = f"`{TRY_AGAIN}` without a person: only a person can say {what}"
         refused[TRY_AGAIN] = (why, f"write `decide: {GIVE_UP}`, or `hand_on`")
-    asking = next(one for one in STRATEGIES.values() if one.asks == STARTER)
     yield from escalation_problems(
         f"{place}/escalate",
         reaction.escalate or (),
-        expires=asking.lasts_ms,
-        expiry=f"a question about a step waits {lasting(asking.lasts_ms)}",
         answers=(TRY_AGAIN, GIVE_UP),
         refused=refused,
     )

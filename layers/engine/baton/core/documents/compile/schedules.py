@@ -10,7 +10,7 @@ import msgspec
 from baton.core.conditions.schema import input_violations
 from baton.core.expressions import SCHEDULE, ExpressionError, expressions_in
 from baton.core.graph.schedule import SKIP
-from baton.core.labels import label_problems
+from baton.core.log.labels import label_problems
 from baton.core.schedules.record import ScheduleRecord, given_at
 from baton.errors import Problem
 

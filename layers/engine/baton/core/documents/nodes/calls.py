@@ -32,6 +32,7 @@ def call_of(
         "tool_version": spec.version,
         "schema_hash": spec.schema_hash,
         "effect": spec.effect,
+        "verified": spec.is_verified,
         "timeout_ms": spec.timeout_ms,
         "domain": spec.domain,
         "cost": spec.cost,

@@ -120,6 +120,7 @@ class Task(NodeDocument):
             "tool_version": spec.version,
             "schema_hash": spec.schema_hash,
             "effect": spec.effect,
+            "verified": spec.is_verified and node.callback is None,
             "arguments": {**node.with_, **compiler.among(spec)},
             "timeout_ms": node.timeout or spec.timeout_ms,
             "callback": _times(node),

@@ -14,14 +14,13 @@ from msgspec.structs import replace
 from baton.core.documents.parts.compensate import NONE, CompensateModel
 from baton.core.effects.approvals import Approval
 from baton.core.effects.inverses import arguments_of, misfit_of_inverse
-from baton.core.effects.toolspec import IDEMPOTENT, ToolSpec
+from baton.core.effects.toolspec import CALL, IDEMPOTENT, ToolSpec
 from baton.core.expressions import Path, expressions_in
 from baton.core.expressions.durations import lasting
 from baton.core.failures.policy import ANY, FAIL, Change
 from baton.core.failures.retry import RetryChange
 from baton.core.graph.graph import Node, Undo
 from baton.core.limits import LONGEST_INVOCATION_MS
-from baton.core.log.undos import CALL
 from baton.errors import Problem
 
 if TYPE_CHECKING:
@@ -142,8 +141,8 @@ def undo_of(
 
 def _in_doubt(acting: ToolSpec, inverse: ToolSpec, model: CompensateModel | None, read: list[Any]) -> str:
     """`call` where the inverse is called although it is not known whether there is something to undo."""
-    if model is not None and model.in_doubt is not None:
-        return CALL if model.in_doubt == CALL else ""
+    if said := (model.in_doubt if model is not None else None) or acting.in_doubt:
+        return CALL if said == CALL and "output" not in read else ""
     is_harmless = all(
         one.effect == IDEMPOTENT and not one.cost and not one.may_ask for one in (acting, inverse)
     )

@@ -59,12 +59,13 @@ def escalation_problems(
     place: str,
     steps: Sequence[EscalationModel],
     *,
-    expires: int,
-    expiry: str,
     answers: Sequence[str],
     refused: Mapping[str, tuple[str, str]],
+    expires: int = 0,
+    expiry: str = "",
 ) -> Iterator[Problem]:
-    """What is wrong with the steps of a question that `expires` after so many milliseconds; `expiry` says what decides that.
+    """What is wrong with the steps of a question that `expires` after so many milliseconds; `expiry` says what decides that. 0: it waits
+    for its steps.
 
     `answers`: those that need no data. `refused`: those of them that only a person may give, each with why not, and what
     to write instead.
@@ -76,7 +77,7 @@ def escalation_problems(
         at = f"{place}/{index}"
         if step.after <= before:
             yield Problem(f"{at}/after", "must be later than the step before it")
-        if step.after >= expires:
+        if expires and step.after >= expires:
             yield Problem(f"{at}/after", "must be before the question expires", expiry)
         before = step.after
         if step.decide is None:

@@ -1,8 +1,8 @@
-"""ask_user: the saga's user is asked, and has a day to answer."""
+"""ask_user: the saga's user is asked, and has a day to answer; with an escalation, the last of its audience has."""
 
 from __future__ import annotations
 
-from baton.core.failures.policy import Change
+from baton.core.failures.policy import Change, PolicyEntry
 from baton.core.failures.strategies.base import STARTER, Strategy, Told
 
 _HOUR_MS = 3_600_000
@@ -16,6 +16,13 @@ class AskUser(Strategy):
     lasts_ms = 24 * _HOUR_MS
     foretold = f"asks the starter for {lasts_ms // _HOUR_MS}h"
     metric = "Questions"
+
+    def foretell(self, entry: PolicyEntry) -> str:
+        if not entry.escalate:
+            return self.foretold
+        last = entry.escalate[-1]
+        whole = last["after_ms"] if "decide" in last else self.waits_ms(entry)
+        return f"asks the starter for {whole / _HOUR_MS:.3g}h"
 
     def only_for(self, change: Change) -> tuple[str, ...]:
         return ("escalate",) if change.escalate else ()

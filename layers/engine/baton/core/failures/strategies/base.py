@@ -162,6 +162,14 @@ class Strategy:
             ways=history.ways if step.way is None else (*history.ways, step.way.name),
         )
 
+    def waits_ms(self, entry: PolicyEntry) -> int:
+        """How long its question waits, 0 for ever. Those to whom an escalation hands it on last have the whole time for it."""
+        return self.lasts_ms and self.lasts_ms + (entry.escalate[-1]["after_ms"] if entry.escalate else 0)
+
+    def foretell(self, entry: PolicyEntry) -> str:
+        """`foretold`, with what the entry changes of it."""
+        return self.foretold
+
     def only_for(self, change: Change) -> tuple[str, ...]:
         """The fields of a rule that do nothing without it."""
         return ()

@@ -29,14 +29,32 @@ class Produced:
         """`go_on` is asked at each node, and raises when it takes too long."""
         self._flow, self._go_on = flow, go_on
         self._ended = Ended(flow)
-        self.lost = Lost(flow, go_on, self._ended.tolerated)
-        self._sure = Sure(flow, self._ended, self.lost, go_on)
+        self._lost = Lost(flow, go_on, self._ended.tolerated)
+        self._sure, self.lost = self._read(-1)
         self._knowing = {-1: Known(flow, self._ended, self.lost, self._sure, go_on)}
         self._doomed = 0
         """Nodes that have done something before the saga ends with what directly follows."""
+        self._late: dict[int, int] = {}
+        """The ends that wait for several edges: the nodes that have ended when the turn of each has come."""
         for index in members(self._sure.doomed):
-            if any(flow.spots[other].ends for other in flow.spots[index].after):
+            spot = flow.spots[index]
+            if any(flow.spots[other].at_once for other in spot.after):
                 self._doomed |= 1 << index
+            if spot.ends and not spot.at_once:
+                self._late[index] = sum(1 << other for other in spot.before)
+
+    def _read(self, ended_by_then: int) -> tuple[Sure, Lost]:
+        """Find what is sure, and what may be lost, if of the nodes behind which the saga ends these have ended by then.
+
+        A failure that is caught by what ends the saga loses nothing for those who are there afterwards.
+        """
+        lost = self._lost
+        while True:
+            sure = Sure(self._flow, self._ended, lost, self._go_on, ended_by_then)
+            fewer = lost.without(sure.ending)
+            if fewer is lost:
+                return sure, lost
+            lost = fewer
 
     def has(self, reader: str, node: str, *, is_failed: bool = False) -> bool:
         """Whether `node` has certainly given an output when `reader` is ready, or when that has failed."""
@@ -45,16 +63,21 @@ class Produced:
         by_then = self._ended.before[self._flow.at[reader]]
         # Few readers count on an end at all: the least and the most that may be known come first.
         return self._has(-1, reader, node, is_failed) and (
-            not self._doomed
+            not (self._doomed or self._late)
             or self._has(0, reader, node, is_failed)
-            or self._has(self._doomed & by_then, reader, node, is_failed)
+            or self._has(self._ending_by(by_then), reader, node, is_failed)
         )
+
+    def _ending_by(self, by_then: int) -> int:
+        """Of the nodes behind which the saga ends, and of the ends, those whose turn has come once these have ended."""
+        late = sum(1 << end for end, before in self._late.items() if not before & ~by_then)
+        return self._doomed & by_then | late
 
     def _has(self, ended_by_then: int, reader: str, node: str, is_failed: bool) -> bool:
         """The same, if of the nodes behind which the saga ends these have ended by then."""
         if ended_by_then not in self._knowing:
-            sure = Sure(self._flow, self._ended, self.lost, self._go_on, ended_by_then)
-            self._knowing[ended_by_then] = Known(self._flow, self._ended, self.lost, sure, self._go_on)
+            sure, lost = self._read(ended_by_then)
+            self._knowing[ended_by_then] = Known(self._flow, self._ended, lost, sure, self._go_on)
         at, known = self._flow.at, self._knowing[ended_by_then]
         found = known.when_failed(at[reader]) if is_failed else known.at[at[reader]]
         return bool(found & self._ended.before[at[reader]] & 1 << at[node])
@@ -69,10 +92,11 @@ class Produced:
         can_wait = not (spot.need or spot.around or reader in self._flow.ends)
         if not can_wait or not self._has(-1, reader, node, is_failed=False):
             return ""
-        by_then = self._doomed & self._ended.before[index]
+        by_then = self._ended.before[index]
         for other in islice(members(self._doomed & ~by_then), _MOST_TRIES):
             is_circle = other == index or self._flow.behind[other] >> index & 1
-            if not is_circle and self._has(by_then | 1 << other, reader, node, is_failed=False):
+            ending = self._ending_by(by_then | self._ended.by(other))
+            if not is_circle and self._has(ending, reader, node, is_failed=False):
                 return self._flow.names[other]
         return ""
 

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 class Spot:
     """One node. `need`: so many live edges, 0 for all; `tolerated` failures, -1 for none that it says.
 
-    `ways`: sets of receivers; when the node is done, those of one of the sets get a live token, and maybe others.
+    `ways`: sets of receivers; when the node is done, those of one of the sets get a live token, and maybe others, unless
+    they are `exact`.
     `caught`: the same when it has failed and one of the rules of its `catch` fits; `catches_all`: one always does.
     `around`: the last nodes of the loops around it, outermost first. `takes`: whether it is a join that can go on although a
-    node before it has failed, or whose own failure may be caught. `ends`: the saga ends as soon as one edge is alive. `is_endless`:
-    the last node of a loop that never leaves it by itself, unless it fails.
+    node before it has failed, or whose own failure may be caught. `ends`: the saga ends with it; `at_once`: as soon as one edge is
+    alive. `is_endless`: the last node of a loop that never leaves it by itself, unless it fails.
     """
 
     before: tuple[int, ...]
@@ -39,12 +40,14 @@ class Spot:
     tolerated: int
     cancels: bool
     asks: bool
+    exact: bool = True
     around: tuple[int, ...] = ()
     is_tail: bool = False
     caught: tuple[tuple[int, ...], ...] = ()
     catches_all: bool = False
     takes: bool = False
     ends: bool = False
+    at_once: bool = False
     is_endless: bool = False
 
 
@@ -73,6 +76,7 @@ class Flow:
                 ]
             need, tolerated, cancels = waits_for(node.join, len(before))
             spot = Spot(before, after, ways, need, tolerated, cancels, node.when is not None)
+            spot.exact = node.branch is None or node.branch.choose is None
             if node.loop is not None and is_always(node.loop.while_):
                 if node.loop.timeout_path:
                     spot.ways = [tuple(sorted(at[one] for one in node.loop.timeout_path if one in at))]
@@ -90,7 +94,8 @@ class Flow:
             is_first = len(before) < 2 or need == 1
             if kind_of(node).ends:
                 self.ends.add(name)
-                spot.ends = node.when is None and is_first
+                spot.ends = node.when is None
+                spot.at_once = spot.ends and is_first
             self.spots.append(spot)
             mask = 0
             for index in before:
@@ -100,8 +105,19 @@ class Flow:
     def without_ends(self) -> Flow:
         """The same, where no node ends the saga."""
         flow = copy(self)
-        flow.spots, flow.ends = [replace(spot, ends=False) for spot in self.spots], set()
+        flow.spots, flow.ends = [replace(spot, ends=False, at_once=False) for spot in self.spots], set()
         return flow
+
+    def leads_only_to(self, index: int, join: int) -> bool:
+        """Tell if every path from the node leads to the join: only then does it stop the node."""
+        todo, seen = [index], {join}
+        for one in todo:
+            after = self.spots[one].after
+            if not after:
+                return False
+            todo += [other for other in after if other not in seen]
+            seen.update(after)
+        return True
 
     def shared(self, first: int, second: int) -> int:
         """How many loops are around both, the first one's own loop not counted: that is left by all its edges."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
 
-from baton.core.documents.compile.analysis.flow import Flow, members
+from baton.core.documents.compile.analysis.flow import Flow, Spot, in_most, members
 
 
 class Lost:
@@ -16,11 +16,12 @@ class Lost:
 
     A cause is a rule of a node's `catch`, as a bit. A flow without handlers has none. `tolerated`: the nodes whose failure
     does not fail the saga. `go_on` is asked before each piece of work as long as the document, and raises when it takes too long.
+    `ending`: causes with which the saga ends before anything that is asked about: they lose nothing.
     """
 
-    def __init__(self, flow: Flow, go_on: Callable[[], None], tolerated: int) -> None:
+    def __init__(self, flow: Flow, go_on: Callable[[], None], tolerated: int, ending: int = 0) -> None:
         self._flow, self._go_on = flow, go_on
-        self._tolerated = tolerated
+        self._tolerated, self._ending = tolerated, ending
         self.first_of: dict[int, int] = {}
         """For each node with handlers: the first of its causes; one more for each further rule."""
         self.causes: list[tuple[int, frozenset[int]]] = []
@@ -35,8 +36,9 @@ class Lost:
                 self._handlers[index] = frozenset(other for way in spot.caught for other in way)
             for way in spot.caught:
                 level, going = flow.going(index, way)
-                if not any(flow.spots[other].ends for other in going):
-                    self._own[index] |= 1 << len(self.causes)
+                bit = 1 << len(self.causes)
+                if not ending & bit and not any(flow.spots[other].at_once for other in going):
+                    self._own[index] |= bit
                 self.causes.append((index, frozenset(going)))
                 self._levels.append(level)
         self.into = [0] * len(flow.spots)
@@ -44,10 +46,16 @@ class Lost:
         self._through: dict[int, int] = {}
         self._behind: dict[tuple[int, bool], int] = {}
         self._following: dict[int, int] = {}
+        self._other_ways: dict[tuple[int, int], int] = {}
         if self.causes:
             for index in range(len(flow.spots)):
                 for src in flow.spots[index].before:
                     self.into[index] |= self._along(src, index)
+
+    def without(self, ending: int) -> Lost:
+        """The same, where these causes lose nothing either; itself, if they lose nothing anyway."""
+        lossy = in_most(self._own, 1) & ending
+        return Lost(self._flow, self._go_on, self._tolerated, self._ending | lossy) if lossy else self
 
     def _along(self, src: int, dst: int) -> int:
         """What may be on the edge."""
@@ -133,6 +141,7 @@ class Lost:
             or dst in self._handlers.get(src, ())
             or bool(self.through(cause) >> src & 1)
             or bool(self._only_behind(failed) >> src & 1)
+            or bool(self._not_chosen(src, dst) >> failed & 1)
             or bool(src in self._handlers and self._only_behind(src, has_failed=True) >> failed & 1)
         )
 
@@ -183,6 +192,30 @@ class Lost:
                 found |= 1 << index
         return found
 
+    def _not_chosen(self, src: int, dst: int) -> int:
+        """The nodes in the same loops that do not become ready where this edge is alive: another choice leads to them."""
+        if (src, dst) not in self._other_ways:
+            flow, found = self._flow, 0
+            sender = flow.spots[src]
+            beside = {other for way in sender.ways if dst in way for other in way}
+            chosen = {other for way in sender.ways for other in way} - beside
+            if chosen and sender.exact and sender.around == flow.spots[dst].around and not sender.is_tail:
+                self._go_on()
+                for number in range(src + 1, len(flow.spots)):
+                    spot = flow.spots[number]
+                    if not self._can_begin_without(spot) and all(
+                        found >> one & 1 or (one == src and number in chosen) for one in spot.before
+                    ):
+                        found |= 1 << number
+            found = sum(1 << one for one in members(found) if flow.spots[one].around == sender.around)
+            self._other_ways[src, dst] = found
+        return self._other_ways[src, dst]
+
+    @staticmethod
+    def _can_begin_without(spot: Spot) -> bool:
+        """Tell if it can become ready, or fail, although nothing leads to it: by what is lost, where it tolerates failures."""
+        return not spot.before or (spot.tolerated >= 0 and (not spot.need or bool(spot.caught)))
+
     def _only_behind(self, index: int, *, has_failed: bool = False) -> int:
         """The nodes that become ready, or fail, only if the node was done: every path to them leads through its success.
 
@@ -193,11 +226,7 @@ class Lost:
             found, handlers = 0, self._handlers[index]
             for number in range(index + 1, len(self._flow.spots)):
                 spot = self._flow.spots[number]
-                # A join that tolerates failures can become ready, or fail, by what is lost.
-                can_begin_without = not spot.before or (
-                    spot.tolerated >= 0 and (not spot.need or spot.caught)
-                )
-                if not can_begin_without and all(
+                if not self._can_begin_without(spot) and all(
                     found >> one & 1 or (one == index and (number in handlers) == has_failed)
                     for one in spot.before
                 ):

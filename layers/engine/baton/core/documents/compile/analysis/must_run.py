@@ -80,6 +80,8 @@ class Sure:
         """For nodes that catch their failures: each set of handlers, and what follows from its being taken."""
         self.doomed = 0
         """The nodes behind which, whatever they choose, the saga ends."""
+        self.ending = 0
+        """The causes (lost.py) with which, whatever comes after them, the saga ends."""
         self._called = [0] * count
         self._called_failed: dict[int, int] = {}
         for index in range(count - 1, -1, -1):
@@ -150,6 +152,8 @@ class Sure:
             level, going = self._flow.going(index, way)
             facts = self._way(index, level, going, self._losing(index, rule))
             after &= facts
+            if facts == _NEVER:
+                self.ending |= 1 << self._lost.first_of[index] + rule
             self.handled.setdefault(index, []).append((going, facts))
             for last in spot.around[level:]:
                 self._left[last] &= facts
@@ -185,7 +189,7 @@ class Sure:
 
     def _if_alive(self, index: int, *, is_ending: bool = True) -> int:
         """What follows when an edge to the node is alive, or it has none, and that is enough for it."""
-        return _NEVER if is_ending and self._flow.spots[index].ends else self._called[index]
+        return _NEVER if is_ending and self._flow.spots[index].at_once else self._called[index]
 
     def _way(
         self, index: int, level: int, going: tuple[int, ...], facts: int = 0, *, is_ending: bool = True

@@ -91,7 +91,7 @@ def _told(operator: str, left: _Side, right: _Side) -> tuple[str, str] | None:
 
 
 def _meant(field: str, value: Any) -> str | None:
-    """What to write in place of a code or a class that no failure has as it is spelled here; None where it is right."""
+    """Suggest a code or a class in place of one that no failure has as it is spelled here; None where it is right."""
     if not isinstance(value, str) or not value:
         return None
     code = code_of(value)

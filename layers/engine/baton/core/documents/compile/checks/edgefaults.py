@@ -6,6 +6,7 @@ The edges themselves are in analysis/edges.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import TYPE_CHECKING
 
 from baton.core.documents.compile.analysis.edges import caught, chosen, left_by, listed
@@ -16,25 +17,38 @@ if TYPE_CHECKING:
     from baton.core.documents.definition import NodeModel
 
 _MOST_NAMES = 20
+_LONGEST = 56
 
 
 def _handlers(source: Source, name: str, node: NodeModel) -> Iterator[Problem]:
     """Handlers to which the node leads besides, and rules that are never asked."""
     otherwise = {to for _, to in (*chosen(name, node), *left_by(name, node))}
-    value = "let both lead to it through a node of their own, such as `value: null`"
     for place, to in caught(name, node):
+        between = _free(f"to_{to}", source)
+        value = (
+            f"in `catch`, write `{between}` in place of `{to}`; add `{between}: {{value: null}}` to the nodes"
+        )
         if to in otherwise:
             message = f"`{name}` leads to `{to}` when it is done, too, by its `branch` or `loop`"
-            yield Problem(place, message, value)
+            yield Problem(place, message, f"{value}, and `{between}` to `after` of `{to}`")
         elif to in source.nodes and name in source.nodes[to].after:
             message = f"`{name}` leads here only when it has failed, by its `catch`"
-            yield Problem(f"/nodes/{to}/after", message, f"take `{name}` out of `after`; or {value}")
+            hint = (
+                f"take `{name}` out of `after`; or leave it there: {value}, and `{between}` to `after` here"
+            )
+            yield Problem(f"/nodes/{to}/after", message, hint)
     for index, rule in enumerate(node.catch[:-1]):
         if rule.fits_all:
             message = f"this rule is never asked: rule {index + 1} fits every failure"
             hint = "let the rule without `code`, `class` and `if` come last"
             yield Problem(f"/nodes/{name}/catch/{index + 1}", message, hint)
             return
+
+
+def _free(name: str, source: Source) -> str:
+    """A name for a new node."""
+    names = (name[:_LONGEST] + f"_{number}" * (number > 1) for number in count(1))
+    return next(one for one in names if one not in source.nodes)
 
 
 def check(source: Source) -> Iterator[Problem]:

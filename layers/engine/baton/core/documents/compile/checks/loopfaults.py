@@ -30,13 +30,49 @@ def check(source: Source) -> Iterator[Problem]:
         loop = source.nodes[name].loop
         assert loop is not None
         place = f"/nodes/{name}/loop/while"
-        if loop.timeout_path or not always_holds(source.condition(place)):
+        if not always_holds(source.condition(place)):
             continue
-        if not source.nodes[name].catch and last not in left:
+        if loop.timeout_path:
+            yield from _not_stopped(source, last)
+        elif not source.nodes[name].catch and last not in left:
             message = "the loop has no exit: its condition always holds, and its rounds end in a failure"
+            hint = "write what ends it, a `timeout_path`, or a `branch` out of the loop"
             yield Problem(
-                place, message, "write what ends it, a `timeout_path`, or a `branch` out of the loop"
+                place, message, next((_to(source, name, join) for join in _joins(flow, last)), hint)
             )
+
+
+def _not_stopped(source: Source, last: int) -> Iterator[Problem]:
+    """Joins that are to stop a loop which goes on for ever, and do not: its `timeout_path` leads elsewhere."""
+    flow, name = source.flow, source.flow.names[last]
+    loop = source.nodes[name].loop
+    assert loop is not None
+    for index in _joins(flow, last):
+        join = flow.names[index]
+        if join in loop.timeout_path or flow.leads_only_to(last, index):
+            continue
+        message = (
+            f"`{join}` does not stop the loop: its `timeout_path` leads elsewhere; and as its condition always holds, "
+            f"`{name}` never leads to `{join}`"
+        )
+        yield Problem(f"/nodes/{name}/loop/timeout_path", message, _to(source, name, index))
+
+
+def _joins(flow: Flow, last: int) -> list[int]:
+    """The joins behind the loop that stop what leads to them alone."""
+    spot = flow.spots[last]
+    handlers = {other for way in spot.caught for other in way}
+    return [
+        one for one in spot.after if one not in handlers and flow.spots[one].need and flow.spots[one].cancels
+    ]
+
+
+def _to(source: Source, name: str, index: int) -> str:
+    """Say how to write it so that the loop leads to this join and nowhere else."""
+    join = source.flow.names[index]
+    is_after = name in source.nodes[join].after
+    besides = f"take `{name}` out of `after` there" if is_after else f"name `{join}` nowhere else at `{name}`"
+    return f"write `timeout_path: {join}` here, so that `{join}` stops the loop, and {besides}"
 
 
 def _left(flow: Flow) -> set[int]:

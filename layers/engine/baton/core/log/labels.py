@@ -12,6 +12,7 @@ LONGEST_NAME, LONGEST_VALUE = 63, 128
 NAME = rf"[A-Za-z][A-Za-z0-9._/-]{{0,{LONGEST_NAME - 1}}}"
 # No comma, which stands between the labels that a list is asked for; no control character.
 VALUE = rf"[^,\x00-\x1f\x7f]{{1,{LONGEST_VALUE}}}"
+_SHORTEST_KEY = 12
 _PAIR = re.compile(rf"({NAME})=({VALUE})")
 
 
@@ -27,7 +28,27 @@ def label_problems(labels: Mapping[str, str], place: str = "/labels") -> list[Pr
         elif not re.fullmatch(VALUE, value):
             message = f"the value of label `{name}` has 1 to {LONGEST_VALUE} characters, none of them a comma or a line break"
             found.append(Problem(f"{place}/{name.replace('/', '~1')}", message))
+        elif _is_secret(name, value):
+            message = f"the value of label `{name}` looks like a secret; labels are stored as they are given, and shown in lists"
+            found.append(Problem(f"{place}/{name.replace('/', '~1')}", message))
     return found
+
+
+def _is_secret(name: str, value: str) -> bool:
+    """A value that is named a password, or has the shape of a key; for any other name of a secret, one that looks drawn by lot.
+
+    Ids that look drawn by lot and names such as `pin` and `webhook` are labels like any other.
+    """
+    from baton.core.failures.secret_names import Named, named  # for labels only
+
+    kind = named(name)
+    if kind is Named.PASSWORD:
+        return True
+    if len(value) < _SHORTEST_KEY or value.islower() or value.isdecimal():
+        return False
+    from baton.core.failures.evident import is_key, is_random  # its expressions take milliseconds
+
+    return is_key(value) or (kind is Named.SECRET and is_random(value, _SHORTEST_KEY))
 
 
 def read_labels(text: str) -> dict[str, str]:
