@@ -183,6 +183,15 @@ def test_content_is_written_once_under_its_name_and_hash(kept: Kept) -> None:
     assert kept.objects.get("acme", "reports/march.txt", other.sha256) == b"salad"
 
 
+def test_a_repetition_with_the_key_of_the_call_that_has_written_content_has_written_it(kept: Kept) -> None:
+    def is_new(key: str, data: bytes = b"soup") -> bool:
+        return kept.objects.put("acme", "a", data, "text/plain", key=key).is_new
+
+    assert [is_new(key) for key in ("k1", "k1", "k2", "", "k1")] == [True, True, False, False, True]
+    assert is_new("", b"salad")
+    assert [is_new(key, b"salad") for key in ("", "k1")] == [False, False]
+
+
 def test_an_object_that_is_deleted_is_gone_and_may_be_put_again(kept: Kept) -> None:
     made = kept.objects.put("acme", "a", b"soup", "text/plain")
     for tenant in ("globex", "acme", "acme"):

@@ -338,6 +338,19 @@ def test_results_that_cannot_be_put_together_are_told(stage: Stage) -> None:
     )
 
 
+def test_where_a_part_is_done_and_the_next_is_refused_the_attempt_has_acted(stage: Stage) -> None:
+    @stage.tool("send")
+    async def send(text: str) -> str:
+        if text == "two":
+            raise StepFailure("refused", "no", kind="permanent", unsent=True)
+        return text
+
+    way = Alternative(name="w", chunk="text")
+    error = stage.failure("send", {"text": "one two"}, way=way)
+    assert (error.happened, error.unsent) == (True, False)
+    assert stage.failure("send", {"text": "two one"}, way=way).happened is False
+
+
 # ---- once ----------------------------------------------------------------------------------------------------------
 
 

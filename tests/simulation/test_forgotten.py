@@ -124,6 +124,41 @@ def test_a_death_that_could_not_be_recorded_is_recorded_by_the_next_worker(stage
     stage(story)
 
 
+def test_a_death_is_not_given_back_with_a_lease_whose_take_had_no_answer(stage: Stage) -> None:
+    async def story(world: World, books: Books) -> None:
+        ledger = Ledger()
+        add_ledger(world, ledger)
+        take, calls = world.log.take, [0]
+
+        def die(ref: SagaRef) -> None:
+            head = world.log.read_head(ref)
+            assert head is not None
+            world.processes[head.owner].is_dead = True
+            calls[0] = 12
+            raise Crash
+
+        def take_unheard(*given: Any) -> Any:
+            before = take(*given)
+            if calls[0]:
+                calls[0] -= 1
+                raise StoreUnavailable("no answer")
+            return before
+
+        any_log: Any = world.log
+        any_log.take = take_unheard
+        at_appends(world, lambda event: isinstance(event, StepSucceeded), die, 1)
+        saga = await start(world, "name: w\nnodes: {a: {tool: trip.book, with: {what: car}}}", {}, "w")
+        await asyncio.sleep(1)
+        await world.service().cancel(saga, "", 0, undo=True)
+        await world.settle(600)
+        assert calls == [0]
+        end = world.end(saga)
+        assert end is not None
+        assert not ledger.in_force or end.status == "rollback_failed" or world.notices.said
+
+    stage(story)
+
+
 CHILD = """
 name: child
 on_failure: [rollback]

@@ -10,6 +10,8 @@ from baton.adapters.memory.outside import MemoryEntities, MemoryMailer, MemoryOb
 from baton.core.documents.compile import compile_document
 from baton.core.effects.inverses import arguments_of
 from baton.core.effects.keys import key_of
+from baton.core.failures.doubts import leaves_doubt
+from baton.errors import Throttled
 from baton.tools.standard import Services, standard_tools
 from tests.kit.payments import DOWN, LOST, NO, SLOW, Payments, payment_service
 from tests.tools.outside import HTTP, CrashingClient, Outside, context, failure, perform, services
@@ -152,6 +154,22 @@ def test_a_put_that_is_undone_leaves_no_name_where_there_was_none(kept: Services
     assert undone(kept, done) == {"name": "march", "sha256": "", "deleted": True}
     assert failure("std.get_object", kept, name="march").code == "file_not_found"
     assert put(kept, "b", "soup")["written"] is True
+
+
+def test_a_repeated_put_knows_that_it_has_written_the_content(kept: Services) -> None:
+    first, again = put(kept, "a", "soup"), put(kept, "a", "soup")
+    assert again == first
+    assert undone(kept, again)["deleted"] is True
+
+
+def test_content_of_a_put_that_could_not_point_its_name_may_stand(kept: Services) -> None:
+    class Entities(MemoryEntities):
+        def put(self, *given: Any, **more: Any) -> Any:
+            raise Throttled("too many")
+
+    broken = services(entities=Entities(), objects=kept.objects)
+    found = failure("std.put_object", broken, context("a"), name="march", text="soup")
+    assert leaves_doubt(found.code, found.kind, found.happened)
 
 
 def test_a_name_that_was_put_again_is_left_as_it_is(kept: Services) -> None:

@@ -14,6 +14,8 @@ from baton.ports.outside import StoredObject
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
+_BY = "key"  # in the metadata of an object, that of the call that has written it
+
 
 class S3Objects:
     """`Objects` in one bucket."""
@@ -22,18 +24,31 @@ class S3Objects:
         self._client = client
         self._bucket = bucket
 
-    def put(self, tenant: str, name: str, data: bytes, content_type: str) -> StoredObject:
+    def put(self, tenant: str, name: str, data: bytes, content_type: str, *, key: str = "") -> StoredObject:
         digest = hashlib.sha256(data).hexdigest()
-        key = _key(tenant, name, digest)
-        is_new = True
+        place = _key(tenant, name, digest)
         try:
             with translated():
                 self._client.put_object(
-                    Bucket=self._bucket, Key=key, Body=data, ContentType=content_type, IfNoneMatch="*"
+                    Bucket=self._bucket,
+                    Key=place,
+                    Body=data,
+                    ContentType=content_type,
+                    IfNoneMatch="*",
+                    Metadata={_BY: key} if key else {},
                 )
+            is_new = True
         except ConditionFailed:
-            is_new = False
-        return StoredObject(ref=f"s3://{self._bucket}/{key}", sha256=digest, size=len(data), is_new=is_new)
+            is_new = bool(key) and self._writer_of(place) == key
+        return StoredObject(ref=f"s3://{self._bucket}/{place}", sha256=digest, size=len(data), is_new=is_new)
+
+    def _writer_of(self, place: str) -> str:
+        """The key of the call that has written an object; empty where it has none, or is gone."""
+        try:
+            with translated():
+                return self._client.head_object(Bucket=self._bucket, Key=place)["Metadata"].get(_BY, "")
+        except Missing:
+            return ""
 
     def get(self, tenant: str, name: str, sha256: str) -> bytes | None:
         try:

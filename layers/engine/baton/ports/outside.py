@@ -139,7 +139,7 @@ class Entities(Protocol):
 
 
 class StoredObject(msgspec.Struct, frozen=True, kw_only=True):
-    """The place of an object. `is_new`: this call has written it."""
+    """The place of an object. `is_new`: this call has written it, or an earlier one with its key."""
 
     ref: str
     sha256: str
@@ -150,8 +150,8 @@ class StoredObject(msgspec.Struct, frozen=True, kw_only=True):
 class Objects(Protocol):
     """Named bytes of a tenant, which never change: the hash of the content is part of the name. Synchronous."""
 
-    def put(self, tenant: str, name: str, data: bytes, content_type: str) -> StoredObject:
-        """Writes the object only if none is stored."""
+    def put(self, tenant: str, name: str, data: bytes, content_type: str, *, key: str = "") -> StoredObject:
+        """Writes the object only if none is stored. One that is written remembers the key."""
         ...
 
     def get(self, tenant: str, name: str, sha256: str) -> bytes | None:

@@ -113,7 +113,8 @@ def _passed(event: Event) -> Said:
 def _stopped(event: Event) -> Said:
     said = f"`{event.get('tool')}` was stopped while it acted: it may have happened"
     if instead := event.get("instead"):
-        said = f"`{event.get('tool')}` may have happened; the step goes on with `{instead}`"
+        onward = f"`{instead}`" if instead != event.get("tool") else "another call of it"
+        said = f"`{event.get('tool')}` may have happened; the step goes on with {onward}"
     if child := event.get("child"):
         said = f"child {child} is stopped; a rollback undoes what it has done"
     item = str(event.get("item") or "")

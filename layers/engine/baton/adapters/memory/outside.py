@@ -31,7 +31,7 @@ class MemoryEntities:
     """`Entities`."""
 
     def __init__(self) -> None:
-        self._stored: dict[tuple[str, str, str], _Kept] = {}
+        self.stored: dict[tuple[str, str, str], _Kept] = {}
         self._lock = threading.Lock()
 
     def put(
@@ -65,7 +65,7 @@ class MemoryEntities:
         expected: int | None,
     ) -> Written:
         with self._lock:
-            there = self._stored.get(where, _Kept())
+            there = self.stored.get(where, _Kept())
             if key in there.keys:
                 since = len(there.keys) - 1 - there.keys.index(key)
                 before = None if since else copy.deepcopy(there.before)
@@ -75,11 +75,11 @@ class MemoryEntities:
                 return Written(version=now, conflict=True)
             keys = (*there.keys, key)
             kept = keys[KEYS_KEPT // 2 :] if len(keys) >= KEYS_KEPT else keys
-            made = self._stored[where] = replace(written(there), version=there.version + 1, keys=kept)
+            made = self.stored[where] = replace(written(there), version=there.version + 1, keys=kept)
             return Written(version=made.version, is_new=True, before=copy.deepcopy(made.before))
 
     def get(self, tenant: str, type: str, id: str) -> Entity | None:
-        found = self._stored.get((tenant, type, id))
+        found = self.stored.get((tenant, type, id))
         return None if found is None else copy.deepcopy(found.entity)
 
 
@@ -87,20 +87,22 @@ class MemoryObjects:
     """`Objects`."""
 
     def __init__(self) -> None:
-        self._stored: dict[tuple[str, str, str], bytes] = {}
+        self.stored: dict[tuple[str, str, str], tuple[bytes, str]] = {}
 
-    def put(self, tenant: str, name: str, data: bytes, content_type: str) -> StoredObject:
+    def put(self, tenant: str, name: str, data: bytes, content_type: str, *, key: str = "") -> StoredObject:
         digest = hashlib.sha256(data).hexdigest()
-        is_new = (tenant, name, digest) not in self._stored
-        self._stored[tenant, name, digest] = data
+        is_new = (tenant, name, digest) not in self.stored
+        _, by = self.stored.setdefault((tenant, name, digest), (data, key))
+        is_new = is_new or bool(key and by == key)
         ref = f"memory://T/{tenant}/objects/{name}.{digest}"
         return StoredObject(ref=ref, sha256=digest, size=len(data), is_new=is_new)
 
     def get(self, tenant: str, name: str, sha256: str) -> bytes | None:
-        return self._stored.get((tenant, name, sha256))
+        data, _ = self.stored.get((tenant, name, sha256), (None, ""))
+        return data
 
     def delete(self, tenant: str, name: str, sha256: str) -> None:
-        self._stored.pop((tenant, name, sha256), None)
+        self.stored.pop((tenant, name, sha256), None)
 
 
 class MemoryMailer:

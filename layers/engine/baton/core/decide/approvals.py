@@ -14,6 +14,8 @@ from msgspec.structs import replace
 from baton.core.decide.context import EvaluationContext
 from baton.core.decide.program import Program
 from baton.core.decide.transitions import stopped
+from baton.core.decide.undo_links import in_doubt
+from baton.core.decide.unknown_outcomes import stands
 from baton.core.effects.approvals import Request
 from baton.core.expressions import ExpressionError
 from baton.core.log import events as ev
@@ -65,7 +67,11 @@ def asked(context: EvaluationContext, request: Request, now: int) -> Iterator[ev
             tool_version=node.tool_version,
             schema_hash=node.schema_hash,
         )
-        yield stopped(context, failure).on(failed)
+        failed = stopped(context, failure).on(failed)
+        if failing is not None and stands(node, failing):
+            failed = replace(failed, failure=replace(failure, doubt=True, tool=failing.failure.tool))
+            failed = in_doubt(context.program, state, node, failed, failing.kept, failing.key)
+        yield failed
         return
     yield ev.QuestionOpened(**place, ask=ask, arguments=changed)
     yield ev.NoticeDue(notice=notice_of(state, slot, ask, now))

@@ -9,7 +9,7 @@ from baton.core.decide.late_items import doubts_of, ended
 from baton.core.decide.stopped_steps import told
 from baton.core.decide.transitions import stopped
 from baton.core.decide.undo_links import in_doubt
-from baton.core.decide.unknown_outcomes import may_have_acted
+from baton.core.decide.unknown_outcomes import stands
 from baton.core.log import events as ev
 from baton.core.nodes.base import Activation
 
@@ -38,7 +38,7 @@ def fail(
     )
     context = builder.context(at.slot)
     settled = stopped(context, failure).on(failed)
-    if failing is not None and (failing.acted or may_have_acted(at.node, failing.failure)):
+    if failing is not None and stands(at.node, failing):
         # The last attempt may have happened, whatever the step has failed with since.
         doubtful = replace(settled, failure=replace(failure, doubt=True, tool=failing.failure.tool))
         settled = in_doubt(builder.program, builder.state, at.node, doubtful, failing.kept, failing.key)

@@ -89,10 +89,10 @@ def handle_failure(
         return  # a saga that undoes what it has done is not parked for the business of one of its steps
     message = (policy.message if policy is not None else "") or entry.message
     ask = _ask(context, strategy, entry, failing, message, now) if strategy.asks else None
-    if step.way is not None and step.way.tool and not step.way.first:
-        from baton.core.decide.other_ways import left  # few steps have another way
+    if step.way is not None or arguments:
+        from baton.core.decide.other_ways import changed  # few steps have another way
 
-        yield from left(context, failing, step.way.tool, now)
+        yield from changed(context, failing, now, arguments, step.way)
     yield ev.StrategyChosen(
         node=name,
         iteration=iteration,

@@ -50,6 +50,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     has to be parked. `usage`: what models have read and written. `request`: what a person has to approve before the step can go on. `notices`: what is to be sent besides.
     `digest` names the call, where a model may plan an equal one. `kept`: the arguments that are needed to undo it; `key`: its idempotency key, likewise; `done_by`: which
     other one has done it before: another `STEP` of the saga, or another `SAGA`. `held`: the circuit breaker that the step waits for.
+    `acted`: it has failed, and has acted all the same.
     """
 
     slot: str
@@ -81,6 +82,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     done_by: str = ""
     held: Held | None = None
     key: str = ""
+    acted: bool = False
 
 
 def refused(outcome: Outcome, why: str) -> Outcome:
@@ -254,11 +256,19 @@ def _failed(
     before = failing or Failing(attempts=0, failure=failure)
     node = context.program.node_at(state, slot)
     # A refusal says that this call has done nothing, and nothing of those before it; the word of the tool itself is about all of them.
-    acted = has_acted_before(node, state, slot) and not failure.refused
-    of_before = acted and failing is not None and not may_have_acted(node, failure)
+    acted = outcome.acted or (has_acted_before(node, state, slot) and not failure.refused)
+    has_acted = outcome.acted or may_have_acted(node, failure)
+    of_before = acted and failing is not None and not has_acted
     kept, key = (before.kept, before.key) if of_before else (outcome.kept, outcome.key)
     failing = replace(
-        before, attempts=outcome.attempt, failure=failure, ask=None, kept=kept, key=key, acted=acted
+        before,
+        attempts=outcome.attempt,
+        failure=failure,
+        ask=None,
+        kept=kept,
+        key=key,
+        acted=acted,
+        left=False,
     )
     # A saga that ends anyway is not held up.
     is_over = state.is_stopping and not is_undo(slot)

@@ -155,6 +155,17 @@ def _is_answered(builder: DecisionBuilder, at: Activation, failing: Failing, ask
             output=output if is_recorded else None,
             **place,
         )
+        if action == TRY_AGAIN and closed.arguments:
+            from baton.core.decide.other_ways import answered  # few answers change arguments
+
+            for event in list(answered(builder.context(at.slot), failing, builder.now, closed.arguments)):
+                builder.note(event)
+        elif action == USE and not is_recorded and builder.program.undoes:
+            from baton.core.decide.stopped_steps import step_link
+
+            # The output is a person's: what the attempts may have done is not undone by it.
+            if (stopped_one := step_link(builder.context(at.slot), ())) is not None:
+                builder.note(stopped_one)
         builder.note(closed)
         if action == GIVE_UP:
             _give_up(builder, at, failing)

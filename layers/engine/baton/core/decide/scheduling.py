@@ -352,6 +352,14 @@ def _failed(builder: DecisionBuilder, at: Activation, said: Failed) -> None:
 
 
 def _granted(builder: DecisionBuilder, at: Activation, said: Granted) -> None:
+    failing, work = builder.state.failing.get(at.slot), builder.state.open[at.slot]
+    if failing is not None and work.arguments:
+        from baton.core.decide.other_ways import (
+            changed,
+        )  # few arguments differ from those of the attempt before
+
+        for event in list(changed(builder.context(at.slot), failing, builder.now, work.arguments)):
+            builder.note(event)
     builder.note(said.first)  # it begins in the decision that follows from this
 
 

@@ -61,13 +61,13 @@ def step_link(context: EvaluationContext, running: Collection[str]) -> ev.StepSt
     if not program.undoes or not may_stand(program, state, slot, running):
         return None
     node, failing = program.node_at(state, slot), state.failing.get(slot)
-    return link(context, node.tool if failing is None else tool_asked_about(node, failing))
+    return link(context, node.tool if failing is None else tool_asked_about(node, failing), failing)
 
 
-def link(context: EvaluationContext, tool: str, instead: str = "") -> ev.StepStopped:
+def link(context: EvaluationContext, tool: str, failing: Failing | None, instead: str = "") -> ev.StepStopped:
     """The place in the list of what `tool` may have done at the context's slot; `instead`: the tool that goes on. Raises `LackingError`."""
     program, state, slot = context.program, context.state, context.slot
-    (name, iteration), node, failing = node_of(slot), program.node_at(state, slot), state.failing.get(slot)
+    (name, iteration), node = node_of(slot), program.node_at(state, slot)
     is_undone = tool in node.undo
     return ev.StepStopped(
         node=name,
@@ -92,7 +92,12 @@ def kept_of(context: EvaluationContext, node: Node, tool: str, failing: Failing 
         given: dict[str, Any] = context.render(program.template(slot))
     except ExpressionError:
         return None
-    return ev.Value(v=undo.needed({**given, **({} if failing is None else failing.arguments)}))
+    return ev.Value(v=undo.needed({**given, **({} if failing is None else replaced(failing))}))
+
+
+def replaced(failing: Failing) -> dict[str, Any]:
+    """What is known to come in place of arguments of the step when it is called."""
+    return {**failing.arguments, **({} if failing.way is None else failing.way.arguments)}
 
 
 def left_by(program: Program, state: State, found: Found) -> tuple[ev.StepStopped, ...]:

@@ -48,9 +48,8 @@ def why(event: Any) -> str:
     if isinstance(event, ev.StepFailed):
         came_to = f"ended with {event.failure.code}: {event.failure.message[:500]}"
     elif isinstance(event, ev.StepStopped) and event.instead:
-        came_to = (
-            f"had no answer that says whether it has happened, and the step went on with `{event.instead}`"
-        )
+        onward = f"`{event.instead}`" if event.instead != event.tool else "another call of it"
+        came_to = f"had no answer that says whether it has happened, and the step went on with {onward}"
     elif isinstance(event, ev.StepStopped) and not event.child:
         came_to = "was stopped while it acted, because the saga went on without it"
     else:

@@ -61,9 +61,6 @@ def in_doubt(
     acting = failure.tool or failed.tool
     if not program.undoes or is_undo(slot) or acting not in node.undo or not may_have_acted(node, failure):
         return failed
-    if (slot, acting) in state.undo.ways:
-        # It is in the list since the step went on with another tool.
-        return replace(failed, failure=replace(failure, doubt=False))
     return replace(failed, tool=acting, prior=state.undo.head, kept=kept, key=key)
 
 

@@ -18,15 +18,9 @@ from baton.core.decide.program import Program
 from baton.core.decide.retries import next_attempt
 from baton.core.decide.scheduling import follow
 from baton.core.decide.spending import is_told
+from baton.core.decide.stopped_steps import replaced
 from baton.core.decide.undo_links import in_doubt
-from baton.core.decide.unknown_outcomes import (
-    doubts,
-    is_in_doubt,
-    is_left,
-    looks_first,
-    may_have_acted,
-    may_stand,
-)
+from baton.core.decide.unknown_outcomes import doubts, is_in_doubt, looks_first, may_stand, stands
 from baton.core.effects.toolspec import ONCE, PURE
 from baton.core.expressions import ExpressionError
 from baton.core.failures.codes import class_of
@@ -217,11 +211,7 @@ def _in_doubt(builder: DecisionBuilder) -> Iterator[ev.StepFailed]:
             continue
         if is_elsewhere(state, slot):
             failure = _ELSEWHERE
-        elif (
-            failing is None
-            or is_left(state, slot, at.node, failing)
-            or not (failing.acted or may_have_acted(at.node, failing.failure))
-        ):
+        elif failing is None or not stands(at.node, failing):
             failure = _CUT_OFF
         else:
             failure = replace(failing.failure, doubt=failing.failure.doubt or failing.acted)
@@ -250,7 +240,7 @@ def kept_of(builder: DecisionBuilder, at: Activation, tool: str) -> ev.Value | N
     if undo is None or undo.keeps == ():
         return None
     try:
-        given = {**_arguments_of(builder, at), **({} if failing is None else failing.arguments)}
+        given = {**_arguments_of(builder, at), **({} if failing is None else replaced(failing))}
     except (ExpressionError, CorruptLog):
         return None
     return ev.Value(v=undo.needed(given))

@@ -13,7 +13,6 @@ from baton.core.decide.program import Program
 from baton.core.effects.toolspec import ONCE, PURE
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.log.answers import tool_asked_about
 from baton.core.log.folding.callbacks import is_elsewhere
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, node_of
 
@@ -27,7 +26,7 @@ def is_in_doubt(program: Program, state: State, slot: str, running: Collection[s
         return False
     if slot in running or is_elsewhere(state, slot) or _is_begun(program, state, slot):
         return True
-    if failing is None or is_left(state, slot, node, failing):
+    if failing is None or failing.left:
         return False
     return failing.failure.doubt or failing.look or failing.failure.code == UNKNOWN_OUTCOME
 
@@ -40,8 +39,8 @@ def may_stand(program: Program, state: State, slot: str, running: Collection[str
     if not node.undo:
         return False
     # One that waits for its next attempt, or for an answer, has acted if one of those before has.
-    if failing is not None and (failing.acted or may_have_acted(node, failing.failure)):
-        return not is_left(state, slot, node, failing) or slot in running or _is_begun(program, state, slot)
+    if failing is not None and stands(node, failing):
+        return True
     return slot in running or is_elsewhere(state, slot) or _is_begun(program, state, slot)
 
 
@@ -49,10 +48,9 @@ def _is_begun(program: Program, state: State, slot: str) -> bool:
     return slot in state.recovery.possibly_running and program.has_come(state, slot)
 
 
-def is_left(state: State, slot: str, node: Node, failing: Failing) -> bool:
-    """Whether the last failure is of a tool that the step has left for another: what that may have done is in the list by itself."""
-    tool = failing.failure.tool
-    return (slot, tool) in state.undo.ways and tool != tool_asked_about(node, failing)
+def stands(node: Node, failing: Failing) -> bool:
+    """Tell whether an attempt until now may have done something that is undone, and that is not in the list by itself."""
+    return not failing.left and (failing.acted or may_have_acted(node, failing.failure))
 
 
 def leaves_unknown(node: Node, tool: str, failure: ev.Failure) -> bool:
@@ -78,18 +76,14 @@ def has_acted_before(node: Node, state: State, slot: str) -> bool:
     if slot in state.recovery.possibly_running:
         return True
     failing = state.failing.get(slot)
-    return (
-        failing is not None
-        and (failing.acted or may_have_acted(node, failing.failure))
-        and not is_left(state, slot, node, failing)
-    )
+    return failing is not None and stands(node, failing)
 
 
 def looks_first(state: State, slot: str, failing: Failing, node: Node) -> bool:
     """Tell whether `verify` looks before anything but a retry is done about an idempotent call that may have acted. It looks once, and
     knows the step's own call alone.
     """
-    if not node.verified or failing.way is not None or failing.look or is_left(state, slot, node, failing):
+    if not node.verified or failing.way is not None or failing.look or failing.left:
         return False
     return failing.acted or failing.failure.says_nothing
 

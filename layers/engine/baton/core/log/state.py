@@ -125,7 +125,8 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     `handovers`: how often what was handed over elsewhere has ended without success. `correction`: what was wrong about the last
     answer of a model that was refused. `kept`: what would undo the last attempt needs of its arguments. `began`: when the
     first attempt of an inverse began, later by the time that it was held back. `acted`: an attempt before the last may have acted, and
-    nothing has said what came of it. `key`: as `kept`, of the last attempt that may have acted.
+    nothing has said what came of it. `key`: as `kept`, of the last attempt that may have acted. `left`: the step goes on with another call since the
+    last attempt, and what the attempts until now may have done is in the list of what is undone by itself.
     """
 
     attempts: int
@@ -150,6 +151,7 @@ class Failing(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     incident: str = ""
     acted: bool = False
     key: str = ""
+    left: bool = False
 
 
 class Held(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -86,7 +86,7 @@ class UndoTakenUp(Root, frozen=True, tag="undo_taken_up", omit_defaults=True, kw
 class StepStopped(About, frozen=True, tag="step_stopped", omit_defaults=True, kw_only=True):
     """A step of `tool` was stopped while it acted, because the saga goes on or ends without it: whether it has happened is not known. Or a
     `child` was: it is asked to stop, and what it has done stays until it is undone. Or the step goes on with
-    the tool `instead`, after a failure that does not say whether `tool` has done it.
+    a call of the tool `instead`, after failures that do not say whether a call of `tool` has done it: of another tool, or with other arguments.
 
     `prior`, `kept` and `key` are as those of a step that has succeeded: an undoing comes to it, and asks a person, or has the child undo what it has
     done. Without `prior`, nothing undoes it.

@@ -21,7 +21,7 @@ KEYS_KEPT = 500
 
 
 def undo_item(item: str, left: int = 0) -> str:
-    """The item at which the work of another is undone. `left`: the version at which a step has left the tool that may have done it."""
+    """The item at which the work of another is undone. `left`: the version at which a step has left the call that may have done it."""
     begin = f"{UNDO}_{left}" if left else UNDO
     return f"{begin}-{item}" if item else begin
 
@@ -32,7 +32,7 @@ def undone_item(item: str) -> str:
 
 
 def is_of_left(item: str) -> bool:
-    """Whether what is undone at this item is what a step may have done by a tool that it has left."""
+    """Whether what is undone at this item is what a step may have done by a call that it has left."""
     return item.startswith(f"{UNDO}_")
 
 
@@ -45,7 +45,7 @@ class NotUndone(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A step that could not be undone: its slot and its place in the log, the tool that was to undo it, and why it failed.
 
     A `child` that was open when its parent stopped has the place at which it was asked to stop, with the index -1. It has
-    no `code` before its undoing has failed. `doubt`: it is not known whether it has happened. `left`: the step has gone on with another tool.
+    no `code` before its undoing has failed. `doubt`: it is not known whether it has happened. `left`: the step has gone on with another call.
     `unsure`: it is not known whether it was undone, because the call of what undoes it had no answer that says so.
     """
 
@@ -179,8 +179,9 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Whether there are more of these slots than `standing` and `alone` have room for."""
     redone: dict[str, int] = {}
     """Slots of steps that were in doubt and are done again since a fork, with its cut: what they did before is not asked about."""
-    ways: tuple[tuple[str, str], ...] = ()
-    """Slots of steps that go on with another tool, and the tool that they have left, which may have acted: the first of those that are not settled."""
+    ways: tuple[tuple[str, str, int], ...] = ()
+    """Slots of steps that go on with another call, the tool of the one that they have left, which may have acted, and the version at which they have:
+    the first of those that are not settled."""
 
     @property
     def is_anew(self) -> bool:
@@ -203,7 +204,7 @@ class Undoable(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         """The slots of the first of these."""
         named = (
             *self.unsure,
-            *(slot for slot, _ in self.ways),
+            *(slot for slot, _, _ in self.ways),
             *self.doubtful,
             *(one.slot for one in self.failed if one.doubt),
         )

@@ -57,6 +57,8 @@ def see(story: Story, event: Seen, when: Moment) -> None:
 
 
 def _stopped(event: ev.StepStopped) -> str:
+    if event.instead and event.instead == event.tool:
+        return f"an earlier call of `{event.tool}`, with other arguments, may have happened, too"
     if event.instead:
         return f"`{event.tool}`, which it has left for `{event.instead}`, may have happened, too"
     return f"child {event.child} was stopped; a rollback undoes what it has done" if event.child else MAYBE

@@ -37,6 +37,11 @@ def tool_called(step: RunStep) -> str:
     return way.tool if way is not None and way.tool and not way.first else step.node.tool
 
 
+def key_of_other(key: str, tool: str, *parts: str | int) -> str:
+    """The key of a call that differs from the step's own, which has `key`, by these parts."""
+    return hashlib.sha256(msgspec.json.encode([key, tool, *parts])).hexdigest()[:32]
+
+
 async def carry_out(
     performer: Performer,
     specs: Specs,
@@ -220,6 +225,8 @@ class _AttemptCalls:
             results.append(await self.call(arguments, *other))
         except StepFailure as error:
             if error.code != TOO_LONG or is_last or self._may_have_acted(error):
+                if results:  # parts before it are done
+                    error.happened, error.unsent = True, False
                 raise
             del self._context.rows[kept:]  # of a call that counts for nothing
             return False
@@ -233,8 +240,7 @@ class _AttemptCalls:
 
     def _with_key(self, *parts: str | int) -> StepContext:
         """A context that shares all but its key."""
-        said = msgspec.json.encode([self._context.idempotency_key, self._called, *parts])
-        key = hashlib.sha256(said).hexdigest()[:32]
+        key = key_of_other(self._context.idempotency_key, self._called, *parts)
         return msgspec.structs.replace(self._context, idempotency_key=key)
 
     def _failure(self) -> dict[str, Any]:

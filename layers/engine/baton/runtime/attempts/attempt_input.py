@@ -57,7 +57,7 @@ class AttemptInput(msgspec.Struct, eq=False):
     `response`: what it has handed over to a provider of models;
     `work`: what it has handed over and now looks at. `may_ask`: a person may have to approve a call of it. `given`: the
     arguments that the tool got, where they are not the step's; `key`: that of the call; `done_by`: see `Outcome`. `is_free`: no limit of
-    money holds it up.
+    money holds it up. `acted`: it has failed, and the tool says that it has acted, or has done a part of it.
     """
 
     state: State
@@ -78,6 +78,7 @@ class AttemptInput(msgspec.Struct, eq=False):
     key: str = ""
     done_by: str = ""
     is_free: bool = False
+    acted: bool = False
 
 
 def over(of: tuple[RunStep, int, int, Bill], **why: Any) -> Outcome:

@@ -193,7 +193,7 @@ def check_cut(state: State, at_cut: State) -> None:
         )
     check_unsure(state.undo)
     if any(one not in at_cut.undo.ways and _is_undone(state.undo, one[0]) for one in state.undo.ways):
-        slot, tool = state.undo.ways[0]
+        slot, tool, _ = state.undo.ways[0]
         raise UserError(
             f"`{tool}` at `{slot}` may have happened, and other work of `{slot}` is undone: roll the saga back as a whole first"
         )

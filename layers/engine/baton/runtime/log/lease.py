@@ -107,6 +107,8 @@ class Leases:
         self._limits = context.limits
         self._call = context.call
         self._invocation = context.invocation
+        self._owed: dict[SagaRef, Head] = {}
+        """By saga that a dead worker held, its head, until it is known whether this one has taken it."""
 
     async def acquire(self, ref: SagaRef, message: Message, *, alone: bool) -> Lease | str:
         """The lease, or in one word why this wake has nothing to do.
@@ -141,13 +143,8 @@ class Leases:
                 continue
             if is_anothers and not alone:
                 return EXPIRED
-            due_at = until + self._limits.clock_skew_ms  # when others may take it
-            # What is due before that brings another worker even so, which then finds the lease held, or over.
-            stays = head.due_at is not None and head.due_at <= due_at
-            before = await self._call(self._log.take, ref, owner, until, head.epoch, due_at, stays)
+            before, last = await self._take(head, until)
             if before is not None:
-                # A take that is repeated because its answer was lost finds itself; the head tells then.
-                last = head if before.owner == owner else before
                 dead = last if last.owner not in ("", owner) else None
                 return Lease(
                     ref=ref,
@@ -160,6 +157,19 @@ class Leases:
                     dead=dead,
                     rested_until=_rested_until(last, message.v, now),
                 )
+
+    async def _take(self, head: Head, until: int) -> tuple[Head | None, Head]:
+        """The head that was taken, None where it has changed, and the one that tells who held it last."""
+        owner, ref = self._invocation.id, head.ref
+        due_at = until + self._limits.clock_skew_ms  # when others may take it
+        # What is due before that brings another worker even so, which then finds the lease held, or over.
+        stays = head.due_at is not None and head.due_at <= due_at
+        if head.owner not in ("", owner):
+            self._owed[ref] = head
+        before = await self._call(self._log.take, ref, owner, until, head.epoch, due_at, stays)
+        owed = self._owed.pop(ref, head)
+        # A take that is repeated because its answer was lost finds itself; the head before it tells then.
+        return before, owed if before is None or before.owner == owner else before
 
     async def _news(self, head: Head, message: Message, now: int) -> str:
         """`NEWS` for a worker that takes the lease, or `NOTHING`; empty when the head has to be read again."""
@@ -282,8 +292,11 @@ class Leases:
         False where that could not be done by `until`: the lease runs out by itself.
 
         A death would be counted against the saga's steps, and what failed here was the engine. The head says what is
-        held: a take whose answer was lost may have happened. For this there is time when there is none for anything else.
+        held: a take whose answer was lost may have happened. For this there is time when there is none for anything else. Where such a
+        take was of a dead worker's lease, that death would go with the lease: it runs out, and the next worker tells of this one's death in its place.
         """
+        if ref in self._owed:
+            return False
         try:
             return await self._give_up(self._call.until(until), ref, pause)
         except EngineFault:

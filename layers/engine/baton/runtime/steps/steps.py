@@ -259,6 +259,7 @@ class Steps:
             digest=step.digest if output is not None else "",
             **(await needed(self._values, one, failure) if step.node.undo else {}),
             done_by=one.done_by,
+            acted=one.acted,
             notices=await self._ledger.settle(one.state, step, cost),
         )
 
@@ -276,6 +277,8 @@ class Steps:
             return None, failure, None, ()
         except StepFailure as error:
             is_undone = one.step.undoes or bool(one.step.node.undo)
+            is_once = one.spec is not None and one.spec.effect == ONCE
+            one.acted = error.happened is True and is_undone and not is_once
             # What a tool says may quote what it was told by others, keys and passwords among it.
             failure = Failure(
                 error.code,

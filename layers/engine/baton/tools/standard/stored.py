@@ -83,7 +83,7 @@ class Found(BaseModel):
 
 
 class Put(BaseModel):
-    """Where the content is. `written`: it was not there before. `latest`: version of the pointer by name.
+    """Where the content is. `written`: it was not there before this call, or an earlier one with its key. `latest`: version of the pointer by name.
 
     `before`: the hash that the name has pointed to, empty for none; null where other puts have come in between.
     """
@@ -189,12 +189,15 @@ def _declare_objects(registry: Registry, services: Services) -> None:
 
         The content is one of `text`, `base64` and `json`.
         """
-        data, kind = _content(text, base64, json)
-        made = await services.stored(services.objects.put, context.tenant, name, data, content_type or kind)
+        (data, kind), key = _content(text, base64, json), _key(context)
+        # By the step's key: a repetition knows that it has written the content, and that is deleted when the put is undone.
+        made = await services.stored(
+            services.objects.put, context.tenant, name, data, content_type or kind, key=key
+        )
         pointer = {"sha256": made.sha256, "size": made.size, "ref": made.ref}
-        # By the step's key: an old attempt that comes late does not point the name back to what was there before.
+        # By the step's key, too: an old attempt that comes late does not point the name back to what was there before.
         done: Written = await services.stored(
-            services.entities.put, context.tenant, LATEST, name, pointer, key=_key(context), keeps_before=True
+            services.entities.put, context.tenant, LATEST, name, pointer, key=key, keeps_before=True
         )
         before = None if done.before is None else (done.before.data or {}).get("sha256", "")
         return Put(

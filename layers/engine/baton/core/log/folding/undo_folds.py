@@ -71,12 +71,13 @@ def _child_stopped(state: State, slot: str, e: ev.StepStopped) -> State:
 
 
 def _left(state: State, slot: str, e: ev.StepStopped) -> State:
-    """With a tool that a step has left for another, and that may have acted."""
+    """With a call that a step has left for another, and that may have acted."""
     undo = state.undo
     if len(undo.ways) < NAMED:
-        undo = replace(undo, ways=(*undo.ways, (slot, e.tool)))
-    if (failing := state.failing.get(slot)) is not None and failing.acted:
-        state = replace(state, failing={**state.failing, slot: replace(failing, acted=False)})
+        undo = replace(undo, ways=(*undo.ways, (slot, e.tool, state.version + 1)))
+    if (failing := state.failing.get(slot)) is not None:
+        failing = replace(failing, acted=False, kept=None, key="", left=True)
+        state = replace(state, failing={**state.failing, slot: failing})
     if e.prior is None:
         return replace(state, undo=_named(undo, (slot,)))
     return replace(state, undo=replace(undo, head=state.version + 1, below=-1, doubts=undo.doubts + 1))
@@ -177,7 +178,7 @@ def undo_step_began(state: State, e: ev.UndoStepBegan) -> State:
         undo = replace(undo, work=replace(work, steps=steps, again=again))
     elif e.doubt:
         undo = replace(undo, head=e.next, below=e.below, work=replace(work, steps=steps))
-        undo = _settled(undo, was, e.tool if is_of_left(e.item) else "")
+        undo = _settled(undo, was, e.version if is_of_left(e.item) else 0)
     else:
         undo = replace(undo, head=e.next, below=e.below, can=undo.can - 1, work=replace(work, steps=steps))
     return replace(state, undo=undo, tokens={**state.tokens, slot: {e.node: True}})
@@ -191,13 +192,13 @@ def _unknown(e: ev.UndoStepBegan) -> Failing:
     return Failing(attempts=0, failure=failure)
 
 
-def _settled(undo: Undoable, slot: str, tool: str) -> Undoable:
-    """One step in doubt fewer; with a tool, one that a step has left."""
-    if tool:
-        ways = tuple(one for one in undo.ways if one != (slot, tool))
+def _settled(undo: Undoable, slot: str, left: int) -> Undoable:
+    """One step in doubt fewer; `left`: of a call that the step has left at this version."""
+    if left:
+        ways = tuple(one for one in undo.ways if (one[0], one[2]) != (slot, left))
         return replace(undo, doubts=undo.doubts - 1, ways=ways)
-    left = tuple(one for one in undo.unsure if one != slot)
-    return replace(undo, doubts=undo.doubts - 1, unsure=left)
+    unsure = tuple(one for one in undo.unsure if one != slot)
+    return replace(undo, doubts=undo.doubts - 1, unsure=unsure)
 
 
 def question_closed(state: State, e: ev.QuestionClosed) -> State:
