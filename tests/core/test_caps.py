@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.decide.commands import StopSteps
+from baton.core.decide.context import Standing
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.graph.graph import Cap, Join, Loop, Node
@@ -144,13 +145,14 @@ def test_the_money_of_children_is_their_parents() -> None:
 
 
 def test_a_saga_ends_at_the_end_of_its_time_and_stops_what_runs(says: Says) -> None:
-    saga = Saga(limited(program(task("a"), wait("w", signal="s")), wall_time=Cap(most=1_000)))
+    saga = Saga(limited(program(task("a"), wait("w", signal="s"), child("k")), wall_time=Cap(most=1_000)))
     assert saga.go(running=["a"]).due == T0 + 1_000
     assert saga.go(running=["a"], after_ms=999).due == T0 + 1_000
-    decision = saga.go(running=["a"], after_ms=1)
+    assert saga.go(running=["a"], after_ms=1).is_lacking, "first it looks whether its child stands still"
+    decision = saga.go(running=["a"], standing=Standing(saga.now))
     assert stops_of(decision) == ("a",)
     assert saga.kinds == ["limit_reached"]
-    saga.go()
+    assert [slot for slot, _ in cancels_of(saga.go())] == ["k"]
     assert end_of(saga) == ("failed", "limit_wall_time", "")
     assert saga.state.ended is not None
     assert saga.state.ended.failure is not None

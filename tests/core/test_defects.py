@@ -271,6 +271,19 @@ def test_an_inverse_that_no_code_mends_is_given_up_with_the_last_day() -> None:
     )
 
 
+def test_the_last_day_gives_up_the_inverse_with_the_defect_and_none_beside_it() -> None:
+    both = "name: w\ncompensate: parallel\nnodes:\n  pay: {tool: pay}\n  too: {tool: pay}\n  a: {tool: t, after: [pay, too]}\n"
+    saga = saga_of(both, ends_by=T0 + 200 * HOUR)
+    saga.go(done("too"))
+    saga.put(ev.CancelRequested(reason="no", by="ada", at=saga.now, grace_ms=0, undo=True), epoch=0)
+    first, second = ready(saga.go())
+    saga.go(defect(first), running=[second])
+    saga.note_told()
+    saga.go(after_ms=300 * HOUR)
+    assert first not in saga.state.failing
+    assert saga.state.parked is None
+
+
 def test_a_rule_of_the_inverse_that_names_the_code_takes_its_defect() -> None:
     rule = "compensate: {tool: refund, retry: {max_attempts: 2, on: [tool_defect]}}"
     saga = saga_of(f"name: w\nnodes:\n  pay: {{tool: pay, {rule}}}\n  a: {{tool: t, after: pay}}\n")

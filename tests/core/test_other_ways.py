@@ -310,6 +310,12 @@ def test_of_more_than_are_named_the_rest_is_counted() -> None:
     assert (len(after.undo.ways), after.undo.doubts) == (NAMED, 2)
 
 
+def test_a_call_that_was_left_counts_where_its_step_has_no_failure_any_more() -> None:
+    saga = left()
+    after = step_stopped(replace(saga.state, failing={}), replace(stops(saga)[0], tool="x"))
+    assert (after.failing, after.undo.doubts) == ({}, 2)
+
+
 def test_what_is_shown_of_it_names_both_tools() -> None:
     saga = left()
     [entry] = [one for one in saga.entries if any(isinstance(event, ev.StepStopped) for event in one.events)]

@@ -209,6 +209,19 @@ def test_an_undo_that_the_graph_does_not_have_any_more_is_told() -> None:
     assert (end.undone.failed[0].code, end.undone.lasting) == ("tool_missing", ("b", "a"))
 
 
+def test_of_more_inverses_that_are_not_called_than_are_named_only_the_first_are_told() -> None:
+    saga = two()
+    saga.go(failed("d"))
+    saga.state = replace(saga.state, undo=replace(saga.state.undo, set_aside=1))
+    saga.program = Program(
+        replace(saga.program.graph, nodes=tuple(replace(node, undo={}) for node in saga.program.graph.nodes)),
+        KINDS,
+    )
+    saga.program.undoes = True
+    saga.go()
+    assert incidents(saga) == []
+
+
 def test_a_saga_that_may_end_without_it_undoes_nothing() -> None:
     saga = Saga(program(undoable("a"), task("d", "a"), failures={ANY: Change(last=FAIL)}))
     saga.go(done("a"))

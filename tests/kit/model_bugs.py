@@ -141,6 +141,21 @@ def a_plan_forgets_what_was_done() -> Iterator[None]:
 
 
 @contextmanager
+def what_is_held_too_late_is_spent() -> Iterator[None]:
+    """Spend row: a reservation for a request lands when its invocation has gone on without it, and is billed."""
+
+    async def send(self: AccountQueue, now: int) -> None:
+        try:
+            await real(self, now)
+        finally:
+            self._is_haunted = False
+
+    real = AccountQueue._send
+    with replaced(AccountQueue, "_send", send):
+        yield
+
+
+@contextmanager
 def a_cut_is_forgotten_with_its_request() -> Iterator[None]:
     """Background row: what a request was told in the place of older messages is not told in the next turn."""
 

@@ -310,9 +310,8 @@ def _money(world: World, logs: Logs) -> Iterator[str]:
         for one in world.asked
         if one.process in dead[:-1] and one.process.id not in wrote and one not in silent
     ]
-    most += micro_dollars([one.most for one in silent]) + sum(
-        one.held_late for one in world.processes.values()
-    )
+    # A worker that goes on takes back what lands late, unless the store was silent to it twice.
+    most += micro_dollars([one.most for one in silent]) + sum(one.held_late for one in silenced)
     asked = [one.process for one in silent]
     most += sum(one.holds for one in dead[:-1] if one.id not in wrote and one not in asked)
     left = {account: world.budgets.expire(account, FOREVER).sums for account in world.budgets.spent()}

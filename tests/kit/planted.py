@@ -207,6 +207,7 @@ PLANTED: Mapping[str, Planted] = {
         Planted(model_bugs.a_request_dies_with_its_caller, MONEY, at_answers(CRASH_AFTER, CRASH_BEFORE)),
         Planted(model_bugs.what_is_given_up_costs_nothing, MONEY, at_answers(HANG)),
         Planted(model_bugs.a_second_request_goes_out_beside_the_first, MODELS, at_rest("thinks")),
+        Planted(model_bugs.what_is_held_too_late_is_spent, MONEY, everywhere("thinks", (LATE,), drawn=0)),
         Planted(model_bugs.what_was_held_is_lost, MONEY, at_rest("ponders")),
         Planted(model_bugs.a_request_is_given_back_and_not_paid, MONEY, at_rest("ponders")),
         Planted(model_bugs.what_was_held_is_paid_beside_the_answer, MODELS, at_rest("ponders")),

@@ -170,3 +170,7 @@ def test_the_time_grows_with_the_length_and_not_faster(piece: str) -> None:
     # Eight times the text: were it quadratic, it would be 64 times the time.
     small = max(min(seconds(12_500) for _ in range(2)), 0.001)
     assert any(seconds(100_000) < 32 * small for _ in range(3))
+
+
+def test_a_tag_without_an_end_has_no_content() -> None:
+    assert sanitised("<password without its end") == "<password without its end"

@@ -9,7 +9,7 @@ from baton.client.calls import Calls
 
 
 class UserCalls(Calls):
-    """What an `Api` can ask about users, and do with one."""
+    """The routes about users, as calls of `Api`."""
 
     async def users(self) -> dict[str, Any]:
         """`GET /users`, its pages put together: each user once, by what was spent."""

@@ -92,7 +92,7 @@ RULE = "RULE"  # beside the days of a user, behind all of them
 
 
 def ruled_pk(tenant: str) -> str:
-    """Where a tenant's users are listed about whom an operator has decided, the user as sort key."""
+    """Partition key of the list of a tenant's users about whom an operator has decided. The user is the sort key."""
     return f"T#{tenant}#RULED"
 
 

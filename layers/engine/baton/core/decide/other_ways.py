@@ -61,7 +61,7 @@ def left(context: EvaluationContext, failing: Failing, instead: str, now: int) -
 
 
 def _named(way: Alternative | None) -> str:
-    """What of a way makes another call of one with the same tool."""
+    """The parts of a way by which a call of the same tool becomes another call."""
     return way.name if way is not None and (not way.first or way.arguments) else ""
 
 

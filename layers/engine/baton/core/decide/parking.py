@@ -19,7 +19,7 @@ from baton.core.log.state import State, node_of
 from baton.core.sizes import excess_of
 
 SHORTEST_MS, LONGEST_MS = 60_000, 3_600_000
-"""So long, at least and at most, a saga whose child stands still is parked before it looks again."""
+"""Shortest and longest pause, in milliseconds, before a saga whose child stands still looks again."""
 
 
 def parking(state: State, parked: ev.Parked, now: int) -> tuple[ev.NoticeDue, ev.Parked]:
@@ -124,7 +124,7 @@ def unfinished(state: State, failure: ev.Failure) -> Decision:
 
 
 def held_up(state: State, found: Found, deadline: int, now: int) -> Decision | None:
-    """What comes in place of the end of the saga's time, where that of a child stands still for a defect: its own does so with it.
+    """Decide in place of the end of the saga's time where a child stands still for a defect: the saga's time does so with it.
 
     It is looked at when the time is over, and not before: a saga whose time never is pays nothing. None: it is over.
     """

@@ -100,7 +100,7 @@ def _is_ending(builder: DecisionBuilder) -> bool:
 
 
 def _leads_to_an_end(builder: DecisionBuilder, said: Iterable[ev.Event]) -> bool:
-    """Whether an edge to a node that ends the saga has spoken: then the next decision begins with that.
+    """Tell whether an edge to a node that ends the saga has spoken: then the next decision begins with that.
 
     One that is not alive, too: it may be the last for which such a node has waited.
     """

@@ -96,7 +96,7 @@ def kept_of(context: EvaluationContext, node: Node, tool: str, failing: Failing 
 
 
 def replaced(failing: Failing) -> dict[str, Any]:
-    """What is known to come in place of arguments of the step when it is called."""
+    """Arguments that replace those of the step in its next call, as far as they are known."""
     return {**failing.arguments, **({} if failing.way is None else failing.way.arguments)}
 
 

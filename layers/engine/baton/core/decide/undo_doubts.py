@@ -125,7 +125,7 @@ def way_of(program: Program, event: Any, at: int) -> dict[str, Any]:
 
 
 def failure_notice(state: State, slot: str, failure: Failure, now: int) -> Notice | None:
-    """What the people on call are told of an inverse that is not called, or not once more."""
+    """Notice to the people on call about an inverse that is not called, or not once more."""
     if failure.says_nothing or failure.code == UNKNOWN_OUTCOME:
         return unsure_notice(state, slot, failure, now)
     return refused_notice(state, slot, failure, now)

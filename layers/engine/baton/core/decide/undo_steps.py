@@ -232,10 +232,10 @@ def _schedule(builder: DecisionBuilder, slot: str) -> None:
 
 
 def _give_up(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> None:
-    """What undoes a step is not called, or not once more: the people on call are told, as of one whose call has failed for good."""
+    """Fail an inverse that is not called, or not once more, and tell the people on call as if its call had failed for good."""
     told = undo_doubts.failure_notice(builder.state, at.slot, failure, builder.now)
     fail(builder, at, failure)
-    if told is not None:  # pragma: no branch (only a step without an inverse has no notice)
+    if told is not None:
         builder.note(ev.NoticeDue(notice=told))
 
 
@@ -298,9 +298,7 @@ def _arguments(
 def stands_for(builder: DecisionBuilder) -> Decision:
     """No code has mended what undoes a step, and the saga has no day left: it is given up, so that the others are undone."""
     for slot in _work(builder).steps:
-        if (
-            failing := builder.state.failing.get(slot)
-        ) is not None and failing.ask is not None:  # pragma: no branch (beside others)
+        if (failing := builder.state.failing.get(slot)) is not None and failing.ask is not None:
             fail(builder, _at(builder, slot), failing.failure)
     builder.note(ev.Resumed(by="time", at=builder.now))
     return Decision(record=tuple(builder.record))

@@ -133,7 +133,7 @@ def _is_unsettled(program: Program, state: State, slot: str) -> bool:
 
 
 def _is_verified(program: Program, state: State, slot: str) -> bool:
-    """Whether `verify` looks at an idempotent step that may have acted. It is not called again then."""
+    """Tell whether `verify` looks at an idempotent step that may have acted. It is not called again then."""
     node, failing = program.node_at(state, slot), state.failing.get(slot)
     if failing is not None and node.verified and failing.way is None:
         return failing.look or looks_first(state, slot, failing, node) or _is_unsettled(program, state, slot)

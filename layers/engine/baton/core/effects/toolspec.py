@@ -14,7 +14,7 @@ from baton.core.effects.risk import Risk
 PURE, IDEMPOTENT, ONCE = "pure", "idempotent", "once"
 EFFECTS = (PURE, IDEMPOTENT, ONCE)
 CALL, ASK = "call", "ask"
-"""What is done about a step in doubt when an undoing comes to it: what undoes it is called in any case, or a person is asked."""
+"""Answers for a step in doubt when a rollback comes to it: call its inverse in any case, or ask a person."""
 
 
 class Merits(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -74,7 +74,7 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
 
     @property
     def is_verified(self) -> bool:
-        """Whether it is idempotent, and another tool can look whether a call of it has happened."""
+        """Tell whether it is idempotent and has a tool that looks up whether a call of it has happened."""
         return self.effect == IDEMPOTENT and bool(self.verify)
 
     @cached_property

@@ -161,7 +161,7 @@ def _without_userinfo(text: str) -> str:
 
 
 def _has_password(authority: str) -> bool:
-    """What stands behind the colon is no port."""
+    """Tell whether the authority of a URL has a password: a text behind its colon that is no port."""
     _, colon, port = authority.partition(":")
     return bool(colon and port) and not port.isdecimal() and "[" not in authority
 

@@ -12,7 +12,7 @@ REDACTED = "[redacted]"
 
 
 class Named(IntEnum):
-    """What a name says of its value. A password may be any word; `key` is the name of many things."""
+    """Kinds of names of secrets. A password may be any word; `key` is the name of many things."""
 
     NOTHING = 0
     KEY = 1

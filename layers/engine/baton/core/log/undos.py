@@ -32,7 +32,7 @@ def undone_item(item: str) -> str:
 
 
 def is_of_left(item: str) -> bool:
-    """Whether what is undone at this item is what a step may have done by a call that it has left."""
+    """Tell whether this item undoes a call that its step has left and that may have acted."""
     return item.startswith(f"{UNDO}_")
 
 

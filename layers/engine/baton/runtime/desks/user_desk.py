@@ -1,4 +1,4 @@
-"""What users of a tenant have spent today, and what an operator decides about one. What a decision does is in runtime/money."""
+"""The users of a tenant with their spending of today, and an operator's decision about one. Its effect is in runtime/money."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ class Ledger:
         self._holds_of().dollars(_key(state), self._seen.get(_key(state), state), step, context, most)
 
     def unsaid(self, state: State, step: RunStep) -> int:
-        """How many workers have died with this step whose requests no account has: each may be billed like the next one."""
+        """Number of workers that died with this step and whose requests no account has. Each may be billed like the next one."""
         if not (deaths := state.recovery.deaths) or self._cache.terms.counts_days:
             return 0
         attempt = self._under_way[_key(state)].get(step.slot)

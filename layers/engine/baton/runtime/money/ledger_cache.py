@@ -43,7 +43,7 @@ class LedgerCache:
     rules: dict[tuple[str, str], UserRule] = field(default_factory=dict)
 
     def rule(self, account: Account) -> UserRule:
-        """What an operator has decided about the user of an account, as far as this process has heard."""
+        """The operator's rule about the user of an account, as far as this process has heard."""
         return self.rules.get((account.tenant, account.user), NO_RULE) if self.rules else NO_RULE
 
     def terms_of(self, account: Account) -> SpendingLimits:

@@ -150,7 +150,7 @@ class ChildCanceller:
 
 
 def _end_of(late: Child, stood: int, lasts: int, now: int, limits: Limits) -> int:
-    """When the time of a child is over that was parked for a defect meanwhile, or waits for one that was; 0: it is over."""
+    """End of the time of a child that was parked for a defect meanwhile, or waits for one that was; 0: it is over."""
     more = stood - late.stood
     if more <= 0:
         return 0

@@ -83,7 +83,7 @@ class Found(BaseModel):
 
 
 class Put(BaseModel):
-    """Where the content is. `written`: it was not there before this call, or an earlier one with its key. `latest`: version of the pointer by name.
+    """Place of the content. `written`: it was not there before this call, or an earlier one with its key. `latest`: version of the pointer by name.
 
     `before`: the hash that the name has pointed to, empty for none; null where other puts have come in between.
     """

@@ -27,7 +27,7 @@ class UserBudget(DayBudget):
 
 
 class Budget(UserBudget):
-    """What a user's sagas have spent on a day (UTC), and may spend."""
+    """Spending of a user's sagas on a day (UTC), and its limits."""
 
     day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
     tenant: DayBudget | None = Field(description="Of all its users, as they have told. Null: no limit.")
@@ -35,7 +35,7 @@ class Budget(UserBudget):
 
 
 class User(UserBudget):
-    """What a user has spent today (UTC), and what an operator has decided about the user."""
+    """Spending of a user today (UTC), and the operator's rule about the user."""
 
     state: Literal["open", "spent", "blocked"] = Field(
         description="`spent`: nothing more begins today. `blocked`: until an operator unblocks the user."

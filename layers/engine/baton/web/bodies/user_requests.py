@@ -46,7 +46,7 @@ _LIMIT_SCHEMA = {
 
 
 class UserBody(Body):
-    """Which user, and why."""
+    """A user, and the reason for the decision."""
 
     user: Annotated[str, AfterValidator(_user)] = Field(
         description="As lists of sagas show it.",
@@ -62,7 +62,7 @@ class UserBody(Body):
 
 
 class UserLimitBody(UserBody):
-    """What a user may spend on a day."""
+    """The limit of a user's spending on a day."""
 
     limit_usd: Annotated[int, BeforeValidator(_limit), WithJsonSchema(_LIMIT_SCHEMA)] = Field(
         description="Dollars a day (UTC). Null: as much as all users."

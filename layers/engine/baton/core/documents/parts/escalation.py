@@ -64,7 +64,7 @@ def escalation_problems(
     expires: int = 0,
     expiry: str = "",
 ) -> Iterator[Problem]:
-    """What is wrong with the steps of a question that `expires` after so many milliseconds; `expiry` says what decides that. 0: it waits
+    """Problem of the steps of a question that `expires` after so many milliseconds; `expiry` names what decides that. 0: it waits
     for its steps.
 
     `answers`: those that need no data. `refused`: those of them that only a person may give, each with why not, and what

@@ -163,7 +163,7 @@ class Strategy:
         )
 
     def waits_ms(self, entry: PolicyEntry) -> int:
-        """How long its question waits, 0 for ever. Those to whom an escalation hands it on last have the whole time for it."""
+        """Milliseconds that its question waits; 0: for ever. Those to whom an escalation hands it on last have the whole time for it."""
         return self.lasts_ms and self.lasts_ms + (entry.escalate[-1]["after_ms"] if entry.escalate else 0)
 
     def foretell(self, entry: PolicyEntry) -> str:

@@ -75,7 +75,7 @@ def _left(state: State, slot: str, e: ev.StepStopped) -> State:
     undo = state.undo
     if len(undo.ways) < NAMED:
         undo = replace(undo, ways=(*undo.ways, (slot, e.tool, state.version + 1)))
-    if (failing := state.failing.get(slot)) is not None:  # pragma: no branch (of stored logs only)
+    if (failing := state.failing.get(slot)) is not None:
         failing = replace(failing, acted=False, kept=None, key="", left=True)
         state = replace(state, failing={**state.failing, slot: failing})
     if e.prior is None:
