@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from baton.adapters.aws import ConditionFailed, translated
+from baton.adapters.aws import translated
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import names_in, number, text
 from baton.adapters.dynamo.limits import ITEM_BYTES
-from baton.adapters.dynamo.requests import query
+from baton.adapters.dynamo.requests import put_version, query
 from baton.adapters.rules import pack, unpack
 from baton.core.failures import quoted
 from baton.core.failures.breakers import CLOSED, OPEN, Breaker, Move
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from baton.adapters.dynamo.items import Item, StoredItem
 
 KEPT_MS = 30 * 86_400_000
-_IS_NEW = "attribute_not_exists(#pk)"
-_IS_AS_SEEN = "#ver = :seen"
 _OF_TENANT = "#pk = :pk"
 _AFTER = f"{_OF_TENANT} AND #sk > :after"
 
@@ -45,29 +43,14 @@ class DynamoBreakers:
         return breaker_of(answer["Item"]) if "Item" in answer else None
 
     def write_breaker(self, tenant: str, target: str, breaker: Breaker, now: int) -> Breaker | None:
-        seen = breaker.version - 1
-        condition = _IS_AS_SEEN if seen else _IS_NEW
-        values = {"ExpressionAttributeValues": {":seen": number(seen)}} if seen else {}
-        item: Item = {
-            **items.key(_pk(tenant), target),
-            "ver": number(breaker.version),
-        }
+        item: Item = {**items.key(_pk(tenant), target), "ver": number(breaker.version)}
         if breaker.state != OPEN or breaker.until:
             item["ttl"] = items.ttl(now + KEPT_MS)
         item["d"] = {"B": pack(_encode(breaker), items.item_size(item) + len("d"), ITEM_BYTES)}
-        try:
-            with translated():
-                self._client.put_item(
-                    TableName=self._table,
-                    Item=item,
-                    ConditionExpression=condition,
-                    ExpressionAttributeNames=names_in(condition),
-                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                    **values,  # type: ignore[arg-type]
-                )
-        except ConditionFailed as refused:
-            return breaker_of(refused.item) if refused.item else Breaker()
-        return None
+        there = put_version(self._client, self._table, item, breaker.version)
+        if there is None:
+            return None
+        return breaker_of(there) if there else Breaker()
 
     def all(self, tenant: str, after: str = "", limit: int = 100) -> Sequence[tuple[str, Breaker]]:
         condition = _AFTER if after else _OF_TENANT

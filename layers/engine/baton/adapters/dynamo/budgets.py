@@ -18,7 +18,7 @@ from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import names_in, number, text
 from baton.adapters.dynamo.limits import ITEM_BYTES, OPEN_RESERVATIONS
-from baton.adapters.dynamo.requests import query
+from baton.adapters.dynamo.requests import put_version, query
 from baton.adapters.rules import pack, unpack
 from baton.core.user_rules import BLOCKED, NO_RULE, UserRule, newer
 from baton.errors import CorruptLog
@@ -49,7 +49,6 @@ _COLLECT = "SET #held = if_not_exists(#held, :zero) + :more, #spent = if_not_exi
 _HEEDS = "(attribute_not_exists(#rule) OR #rule <= :rule)"
 _TELL, _NO_CAP = "SET #rule = :rule, #ttl = :ttl", " REMOVE #cap"
 _IS_OLDER = "attribute_not_exists(#rule) OR #rule < :rule"
-_RULE_IS_NEW, _RULE_IS_AS_SEEN = "attribute_not_exists(#pk)", "#ver = :seen"
 _DAY_AND_RULE = "#pk = :pk AND #sk BETWEEN :day AND :rule"
 _RULED = "#pk = :pk"
 _RULED_AFTER = f"{_RULED} AND #sk > :after"
@@ -160,27 +159,13 @@ class DynamoBudgets:
         return replace(sums, rule=newer(_rule(found[items.RULE]), sums.rule)) if items.RULE in found else sums
 
     def write_rule(self, tenant: str, user: str, rule: UserRule) -> UserRule | None:
-        seen = rule.version - 1
-        if not seen:
+        if rule.version == 1:
             with translated():
                 self._client.put_item(TableName=self._table, Item=items.key(items.ruled_pk(tenant), user))
         item: Item = {**_rule_key(tenant, user), "ver": number(rule.version)}
         item["d"] = {"B": pack(_encode(rule), items.item_size(item) + len("d"), ITEM_BYTES)}
-        condition = _RULE_IS_AS_SEEN if seen else _RULE_IS_NEW
-        request: Any = {
-            "TableName": self._table,
-            "Item": item,
-            "ConditionExpression": condition,
-            "ExpressionAttributeNames": names_in(condition),
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-            **({"ExpressionAttributeValues": {":seen": number(seen)}} if seen else {}),
-        }
-        try:
-            with translated():
-                self._client.put_item(**request)
-        except ConditionFailed as refused:
-            return _rule(refused.item)
-        return None
+        there = put_version(self._client, self._table, item, rule.version)
+        return None if there is None else _rule(there)
 
     def read_rule(self, tenant: str, user: str) -> UserRule:
         with translated():

@@ -6,15 +6,15 @@ Besides, an item with the name of its workflow, put before the first write of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from baton.adapters.aws import ConditionFailed, translated
+from baton.adapters.aws import translated
 from baton.adapters.dynamo import items
 from baton.adapters.dynamo.items import names_in, number, text
 from baton.adapters.dynamo.limits import ITEM_BYTES
-from baton.adapters.dynamo.requests import query
+from baton.adapters.dynamo.requests import put_version, query
 from baton.adapters.rules import pack, shard_of, unpack
 from baton.core.schedules.record import ScheduleRecord
 from baton.errors import CorruptLog
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from baton.adapters.dynamo.items import Item, StoredItem
 
-_IS_NEW = "attribute_not_exists(#pk)"
-_IS_AS_SEEN = "#ver = :seen"
 _NAMES = "#pk = :pk"
 _NAMES_AFTER = f"{_NAMES} AND #sk > :after"
 
@@ -52,28 +50,13 @@ class DynamoSchedules:
         return _record(answer["Item"]) if "Item" in answer else None
 
     def write_schedule(self, record: ScheduleRecord) -> bool:
-        seen = record.number - 1
-        if not seen:
+        if record.number == 1:
             with translated():
                 self._client.put_item(
                     TableName=self._table, Item=items.key(_names_pk(record.tenant), record.workflow)
                 )
-        condition = _IS_AS_SEEN if seen else _IS_NEW
-        values = {"ExpressionAttributeValues": {":seen": number(seen)}} if seen else {}
-        request: Any = {
-            "TableName": self._table,
-            "Item": self._item(record),
-            "ConditionExpression": condition,
-            "ExpressionAttributeNames": names_in(condition),
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-            **values,
-        }
-        try:
-            with translated():
-                self._client.put_item(**request)
-        except ConditionFailed as refused:
-            return bool(refused.item) and _record(refused.item) == record
-        return True
+        there = put_version(self._client, self._table, self._item(record), record.number)
+        return there is None or (bool(there) and _record(there) == record)
 
     def _item(self, record: ScheduleRecord) -> Item:
         item = {**_key(record.tenant, record.workflow), "ver": number(record.number)}
