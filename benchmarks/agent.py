@@ -14,13 +14,13 @@ from dataclasses import replace
 from typing import Any
 
 from baton import tool
-from baton.adapters.memory.blobs import MemoryBlobs
+from baton.adapters.memory.store import MemoryBlobs
 from baton.core.models.usage import Price, Usage
-from baton.core.read.bill import Deployment as Assumed
+from baton.core.read.costs import Deployment as Assumed
 from baton.ports import Appended, Message, Record, SagaRef, Wake
 from baton.ports.models import CALLS, ModelAnswer, ModelCall, ModelRequest, Over
 from baton.runtime.engine.parts import Engine
-from baton.runtime.invocation.deadline import Deadline
+from baton.runtime.invocation.context import Deadline
 from baton.runtime.log.history import History
 from baton.runtime.worker.runner import YIELDED, Runner
 from baton.tools.define import Registry

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from baton.adapters.aws import Aws
-from baton.core.log.answers import Answer
+from baton.core.log.questions import Answer
 from benchmarks.figures import Figure, Sample
 from tests.kit.corpus import start
 from tests.kit.meter import TABLE, Meter, Spent

@@ -11,8 +11,8 @@ from functools import cache
 from typing import NamedTuple
 
 from baton.adapters.dynamo.items import INBOX_INDEX
-from baton.adapters.dynamo.questions import ASK_SHARDS
-from baton.core.read.bill import READ_BYTES
+from baton.adapters.dynamo.people import ASK_SHARDS
+from baton.core.read.costs import READ_BYTES
 from benchmarks import asked, quotas
 from benchmarks.ceilings import SETTING, Ceiling, Setup
 from benchmarks.counts import TABLE_ITSELF, metered

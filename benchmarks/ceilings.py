@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from baton.adapters.dynamo.items import DUE_INDEX, STATUS_INDEX
-from baton.core.read.bill import Deployment, units
+from baton.core.read.costs import Deployment, units
 from baton.runtime import reconcile
-from baton.runtime.starting import quota
+from baton.runtime.starting import start
 from benchmarks import quotas
 from benchmarks.cost import VCPU_MB
 from benchmarks.counts import TABLE_ITSELF, Counts, Use
@@ -217,7 +217,7 @@ def counts_of_tenant(load: Load, setup: Setup, counts: Counts) -> float:
     """
     processes = load.starts * API_S
     rows = load.starts * load.lasts_s
-    return processes / (quota.GOOD_FOR_MS / 1_000) * rows * counts.at_work_bytes / 4_096 / 2
+    return processes / (start.GOOD_FOR_MS / 1_000) * rows * counts.at_work_bytes / 4_096 / 2
 
 
 def relayed_per_s(load: Load, setup: Setup, counts: Counts) -> float:

@@ -1,4 +1,4 @@
-"""What a saga costs on AWS: write units by DynamoDB's rule, of requests really sent, and dollars by core/read/prices.py.
+"""What a saga costs on AWS: write units by DynamoDB's rule, of requests really sent, and dollars by core/read/costs.py.
 
 All in: every request to AWS that a saga causes, and the engine's own time in Lambda, which is its measured
 CPU at the share of a vCPU that the memory buys, and `ROUND_TRIP_MS` for each of its requests, with one saga
@@ -18,10 +18,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.adapters.aws import Aws
-from baton.core.read import prices
-from baton.core.read.bill import Deployment as Assumed
-from baton.core.read.bill import Usage
-from baton.core.read.costs import bill, per_million_steps
+from baton.core.read import costs
+from baton.core.read.costs import Deployment as Assumed
+from baton.core.read.costs import Usage, bill, per_million_steps
 from benchmarks import asked
 from benchmarks.figures import Bench, Figure, Sample
 from benchmarks.lifetime import API, RELAY, WORKER, Deployment, Life
@@ -64,7 +63,7 @@ async def metered(deployment: Deployment, meter: Meter, every: int) -> Metered:
         writes=sum(one.units for one in written),
         reads=sum(one.units for one in read),
         entries=sum(one.sk.startswith("LOG#") for one in written),
-        formula=_quantity(shown, prices.WRITE_UNIT.what),
+        formula=_quantity(shown, costs.WRITE_UNIT.what),
         own=sum(one.units for one in written if one.pk == str(life.saga) or "#EFFECT#" in one.pk),
     )
 
@@ -108,13 +107,13 @@ def idle() -> float:
     runs = MONTH_S / RUN_S
     reconciler_gb_s = RECONCILER_MS / 1_000 * RECONCILER_MB / 1_024
     return (
-        prices.SCHEDULER_INVOCATION.usd(runs)
-        + prices.EXPRESS_REQUEST.usd(runs)
-        + prices.EXPRESS_GB_SECOND.usd(runs * EXPRESS_S * EXPRESS_MB / 1_024)
-        + prices.LAMBDA_REQUEST.usd(runs * (SHARDS + 1))
-        + prices.GB_SECOND.usd(runs * (SHARDS + 1) * reconciler_gb_s)
-        + prices.READ_UNIT.usd(runs * SHARDS * 0.5)
-        + prices.SQS_REQUEST.usd(runs + POLLERS * MONTH_S / POLL_S)
+        costs.SCHEDULER_INVOCATION.usd(runs)
+        + costs.EXPRESS_REQUEST.usd(runs)
+        + costs.EXPRESS_GB_SECOND.usd(runs * EXPRESS_S * EXPRESS_MB / 1_024)
+        + costs.LAMBDA_REQUEST.usd(runs * (SHARDS + 1))
+        + costs.GB_SECOND.usd(runs * (SHARDS + 1) * reconciler_gb_s)
+        + costs.READ_UNIT.usd(runs * SHARDS * 0.5)
+        + costs.SQS_REQUEST.usd(runs + POLLERS * MONTH_S / POLL_S)
     )
 
 
@@ -157,7 +156,7 @@ async def measured(endpoint: str) -> Sample:
         "usd turns": dollars(turns),
         "usd requests": dollars(replace(usage, gb_seconds=0.0)),
         "usd tools": dollars(replace(usage, gb_seconds=usage.gb_seconds + tool)),
-        "usd blob": prices.S3_PUT.usd_per_million + prices.S3_GET.usd_per_million,
+        "usd blob": costs.S3_PUT.usd_per_million + costs.S3_GET.usd_per_million,
         "usd idle": idle(),
     }
 
@@ -168,14 +167,14 @@ def measure() -> Sample:
 
 
 _PEERS = (
-    f"{prices.DURABLE_OPERATION.what} ${prices.DURABLE_OPERATION.usd_per_million:g} + data, "
-    f"{prices.STANDARD_TRANSITION.what} ${prices.STANDARD_TRANSITION.usd_per_million:g}"
+    f"{costs.DURABLE_OPERATION.what} ${costs.DURABLE_OPERATION.usd_per_million:g} + data, "
+    f"{costs.STANDARD_TRANSITION.what} ${costs.STANDARD_TRANSITION.usd_per_million:g}"
 )
 _MILLION = "$ / million steps"
 
 BENCH = Bench(
     "cost",
-    f"sagas of {STEPS} steps; prices of {prices.REGION}, {prices.DATE}",
+    f"sagas of {STEPS} steps; prices of {costs.REGION}, {costs.DATE}",
     {
         "per step": Figure("log writes per step", "", 1, digits=2),
         "once": Figure("and an effect that may happen only once", "write units more", 2, digits=2),

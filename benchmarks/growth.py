@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from baton.adapters.memory.log import MemoryLog
 from baton.ports import Message, Record, SagaRef
-from baton.runtime.invocation.deadline import Deadline
+from baton.runtime.invocation.context import Deadline
 from baton.runtime.worker.runner import YIELDED, Runner
 from benchmarks.figures import Bench, Figure, Sample
 from benchmarks.stage import invocation, memory_engine, start

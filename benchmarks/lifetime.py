@@ -16,14 +16,14 @@ import msgspec
 from baton.adapters.aws import Aws
 from baton.adapters.dynamo.log import DynamoLog
 from baton.adapters.dynamo.store import DynamoStore
-from baton.adapters.sqs_queue import SqsQueue
+from baton.adapters.queues import SqsQueue
 from baton.ports import Appended, Message, Record, Release, SagaRef, Wake
 from baton.runtime.engine.request import Caller
-from baton.runtime.invocation.deadline import Deadline
-from baton.runtime.queries import Queries
-from baton.runtime.rates import RateLimiter
+from baton.runtime.invocation.context import Deadline
 from baton.runtime.relay import Relay, StreamItem
-from baton.runtime.service import Service
+from baton.runtime.requests.queries import Queries
+from baton.runtime.requests.rates import RateLimiter
+from baton.runtime.requests.service import Service
 from baton.runtime.worker.runner import YIELDED, Runner
 from benchmarks.stage import HOUR_MS, TENANT, USER, chain_of, engine_on, invocation
 

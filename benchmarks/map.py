@@ -15,21 +15,20 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from baton.adapters.memory.blobs import MemoryBlobs
 from baton.adapters.memory.log import MemoryLog
 from baton.adapters.memory.queues import MemoryDeadLetters, MemoryInvoker
-from baton.adapters.memory.store import MemoryStore
+from baton.adapters.memory.store import MemoryBlobs, MemoryStore
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.core.limits import Limits
 from baton.core.log.events import Event, Value
-from baton.core.read.bill import units
+from baton.core.read.costs import units
 from baton.ports import Appended, Head, Message, Record, Release, SagaRef, Wake
 from baton.runtime.engine.parts import Engine, Parts
 from baton.runtime.engine.request import Caller
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.log.history import History
 from baton.runtime.relay import Relay, StreamItem
-from baton.runtime.service import Service
+from baton.runtime.requests.service import Service
 from baton.runtime.worker.worker import Delivery, Worker
 from baton.tools.perform import ToolPerformer
 from benchmarks.figures import Bench, Figure, Sample

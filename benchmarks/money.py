@@ -15,13 +15,13 @@ from typing import Any
 
 from baton.adapters.aws import Aws
 from baton.adapters.dynamo.budgets import DynamoBudgets
-from baton.adapters.memory.budgets import MemoryBudgets
+from baton.adapters.memory.store import MemoryBudgets
 from baton.core.limits import Limits
-from baton.core.read.bill import units
+from baton.core.read.costs import units
 from baton.errors import Throttled
 from baton.ports import Account, Answer, Budgets, Change, Offload
-from baton.runtime.invocation.store_retrier import StoreRetrier, Threads
-from baton.runtime.money.account_queue import AccountQueue
+from baton.runtime.invocation.context import StoreRetrier, Threads
+from baton.runtime.money.accounts import AccountQueue
 from benchmarks.figures import Bench, Figure, Sample
 from tests.kit import ministack
 from tests.kit.meter import TABLE

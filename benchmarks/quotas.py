@@ -1,6 +1,6 @@
 """What AWS allows, and what it asks for keeping data: every figure that the model of scale takes from outside, with date and source.
 
-Numbers only. Prices of requests and of time are in core/read/prices.py. A quota of the account can be raised on request
+Numbers only. Prices of requests and of time are in core/read/costs.py. A quota of the account can be raised on request
 (Service Quotas, or a case with AWS's support); what is AWS's own cannot.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from baton.core.read.prices import BY_OTHERS, ON_AWS
+from baton.core.read.costs import BY_OTHERS, ON_AWS
 
 DATE = "2026-11-23"
 REGION = "us-east-1; the defaults are the same in most regions, and lower for API Gateway in newer ones"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from baton.core.limits import Limits
-from baton.core.read import prices
-from baton.core.read.bill import Deployment
+from baton.core.read import costs
+from baton.core.read.costs import Deployment
 from baton.runtime import reconcile
 from benchmarks import quotas
 from benchmarks.ceilings import (
@@ -140,14 +140,12 @@ def a_day(load: Load, setup: Setup, counts: Counts, sharing: float | None = None
         + worker_s * setup["WorkerMemory"]
     ) / 1_024
     return {
-        "writes": prices.WRITE_UNIT.usd(sagas * use.units),
-        "reads": prices.READ_UNIT.usd(sagas * (use.reads + min(1, counts.definition_reads * API_S)) + limits),
-        "Lambda's time": prices.GB_SECOND.usd(gb_s),
-        "Lambda's requests": prices.LAMBDA_REQUEST.usd(sagas + relayed + sagas * use.invocations / share),
-        "SQS": prices.SQS_REQUEST.usd(
-            sagas * use.messages * 3 / min(passed, share, quotas.QUEUE_BATCH.value)
-        ),
-        "API Gateway": prices.HTTP_REQUEST.usd(sagas),
+        "writes": costs.WRITE_UNIT.usd(sagas * use.units),
+        "reads": costs.READ_UNIT.usd(sagas * (use.reads + min(1, counts.definition_reads * API_S)) + limits),
+        "Lambda's time": costs.GB_SECOND.usd(gb_s),
+        "Lambda's requests": costs.LAMBDA_REQUEST.usd(sagas + relayed + sagas * use.invocations / share),
+        "SQS": costs.SQS_REQUEST.usd(sagas * use.messages * 3 / min(passed, share, quotas.QUEUE_BATCH.value)),
+        "API Gateway": costs.HTTP_REQUEST.usd(sagas),
         "storage": stored_gb(load, counts) * kept_days(setup) * per_gb_day(),
     }
 
@@ -204,10 +202,10 @@ def waiting_a_day(waiting: Waiting, setup: Setup, counts: Counts) -> dict[str, f
     worker_gb_s = calls * HANDOVER_S * setup["WorkerMemory"] / 1_024
     reconciler_gb_s = calls * INVOKE_S / reconcile.SIDE_BY_SIDE * 512 / 1_024
     return {
-        "writes": prices.WRITE_UNIT.usd(found * each.units),
-        "reads": prices.READ_UNIT.usd(found * each.reads),
-        "Lambda": prices.LAMBDA_REQUEST.usd(calls) + prices.GB_SECOND.usd(worker_gb_s + reconciler_gb_s),
-        "SQS": prices.SQS_REQUEST.usd(found * each.messages * 3 / 10),
+        "writes": costs.WRITE_UNIT.usd(found * each.units),
+        "reads": costs.READ_UNIT.usd(found * each.reads),
+        "Lambda": costs.LAMBDA_REQUEST.usd(calls) + costs.GB_SECOND.usd(worker_gb_s + reconciler_gb_s),
+        "SQS": costs.SQS_REQUEST.usd(found * each.messages * 3 / 10),
         "storage": waiting.sagas * (counts.item_bytes + counts.entry_bytes) / GB * per_gb_day(),
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from baton.runtime.triggers.ticking import saga_of
+from baton.runtime.requests.schedules import saga_of
 from benchmarks.figures import Bench, Figure, Sample
 from tests.kit.corpus import patiently
 from tests.kit.ticking import registered, sweeps

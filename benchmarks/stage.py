@@ -14,20 +14,17 @@ from baton import tool
 from baton.adapters.aws import Aws
 from baton.adapters.clock import SystemClock, SystemEntropy
 from baton.adapters.dynamo.store import DynamoStore
-from baton.adapters.memory.blobs import MemoryBlobs
 from baton.adapters.memory.log import MemoryLog
-from baton.adapters.memory.notices import MemoryNotices
-from baton.adapters.memory.store import MemoryStore
+from baton.adapters.memory.people import MemoryNotices
+from baton.adapters.memory.store import MemoryBlobs, MemoryStore
 from baton.adapters.monty_sandbox import MontySandbox
-from baton.adapters.s3_blobs import S3Blobs
+from baton.adapters.s3 import S3Blobs
 from baton.core.limits import Limits
 from baton.ports import Blobs, Clock, Entropy, Message, Offload, SagaRef, Store
 from baton.runtime.engine.parts import Engine, Parts
 from baton.runtime.engine.request import Caller
-from baton.runtime.invocation.context import Invocation
-from baton.runtime.invocation.duration_estimator import DurationEstimator
-from baton.runtime.invocation.store_retrier import Threads, inline
-from baton.runtime.service import Service
+from baton.runtime.invocation.context import DurationEstimator, Invocation, Threads, inline
+from baton.runtime.requests.service import Service
 from baton.runtime.worker.runner import Runner
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer

@@ -107,7 +107,7 @@ def first_invocations(site: Path) -> list[list[float]]:
     """Wall and CPU milliseconds of the first invocations of a worker, a saga of one step in each."""
     # Only here: the benches' own process needs no engine, and this one has all that is installed.
     from baton.adapters.aws import Aws
-    from baton.tools.standard.loading import load_app
+    from baton.tools.standard import load_app
     from benchmarks.stage import engine_on, sagas_of
     from tests.kit import ministack
 

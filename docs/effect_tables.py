@@ -1,10 +1,9 @@
-"""The tables of docs/effects.md, made of the data in core/effects/keys/ and core/failures/doubts.py."""
+"""The tables of docs/effects.md, made of the data in core/effects/keys/ and core/failures/codes.py."""
 
 from __future__ import annotations
 
 from baton.core.effects.keys import STRATEGIES, Strategy
-from baton.core.failures.codes import CLASSES
-from baton.core.failures.doubts import BY_CODE, DOUBTFUL
+from baton.core.failures.codes import BY_CODE, CLASSES, DOUBTFUL
 
 
 def key_strategies() -> str:

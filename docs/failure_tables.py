@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from baton.core.failures.codes import CLASSES, CODES, class_of
-from baton.core.failures.defects import DEFECTS, ERRORS
+from baton.core.failures.codes import CLASSES, CODES, DEFECTS, ERRORS, class_of
 from baton.core.failures.matrix import DEFAULTS, GENERAL, MATRIX
 from baton.core.failures.names import OTHER_4XX, OTHER_5XX, STATUSES
-from baton.core.failures.policy import DOMAINS, HINTS, HOOKS, PolicyEntry
-from baton.core.failures.retry import BACKOFFS, JITTERED, PRESETS, RetryPolicy
+from baton.core.failures.policy import (
+    BACKOFFS,
+    DOMAINS,
+    HINTS,
+    HOOKS,
+    JITTERED,
+    PRESETS,
+    PolicyEntry,
+    RetryPolicy,
+)
 from baton.core.failures.strategies.ladder import entry_of
 from baton.core.failures.strategies.registry import END, STRATEGIES
 

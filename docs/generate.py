@@ -14,27 +14,25 @@ from typing import get_args
 
 import msgspec
 
-from baton.adapters.dynamo.attributes import ATTRIBUTES
-from baton.adapters.dynamo.limits import ITEM_BYTES
+from baton.adapters.dynamo.items import ATTRIBUTES, ITEM_BYTES
 from baton.adapters.rules import MAX_DELAY_S
 from baton.core.decide.decide import advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
-from baton.core.documents.definition import MAX_NODES
+from baton.core.documents.read import MAX_NODES
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.expressions.durations import LONGEST_MS
+from baton.core.expressions import LONGEST_MS
 from baton.core.limits import Limits
 from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import fold
-from baton.core.log.state import KEYS_REMEMBERED, State
-from baton.core.log.status import FINISHED, LISTS, WAITING, group_of
+from baton.core.log.state import FINISHED, KEYS_REMEMBERED, LISTS, WAITING, State, group_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.metrics import METRICS
-from baton.runtime.queries import MAX_EVENTS, MAX_LIST
-from baton.runtime.service import MAX_DOCUMENT
-from baton.web.bodies.reading import MAX_KEY
+from baton.runtime.requests.queries import MAX_EVENTS, MAX_LIST
+from baton.runtime.requests.service import MAX_DOCUMENT
+from baton.web.bodies.requests import MAX_KEY
 from docs.document_tables import (
     approval_fields,
     branch_fields,

@@ -5,9 +5,9 @@ Markers and pages are in generate.py.
 
 from __future__ import annotations
 
-from baton.core.pipelines import limits
-from baton.core.pipelines.registry import PRIMITIVES
-from baton.core.pipelines.shapes import REQUIRED, Field
+from baton.core.pipelines import base
+from baton.core.pipelines.base import REQUIRED, Field
+from baton.core.pipelines.pipeline import PRIMITIVES
 
 
 def pipeline_steps() -> str:
@@ -34,15 +34,15 @@ def _cell(text: str) -> str:
 def pipeline_limits() -> str:
     """What bounds a pipeline."""
     rows = [
-        ("steps", limits.STEPS),
-        ("of them, requests", limits.REQUESTS),
-        ("rows of a table", limits.ROWS),
-        ("rows times columns of a table that a step makes", limits.CELLS),
-        ("units of work of all steps together", limits.WORK),
-        ("conditions inside one condition", limits.CONDITIONS),
-        ("names in one list", limits.FIELDS),
-        ("characters of a JMESPath expression", limits.EXPRESSION),
-        ("characters of a regular expression", limits.PATTERN),
+        ("steps", base.STEPS),
+        ("of them, requests", base.REQUESTS),
+        ("rows of a table", base.ROWS),
+        ("rows times columns of a table that a step makes", base.CELLS),
+        ("units of work of all steps together", base.WORK),
+        ("conditions inside one condition", base.CONDITIONS),
+        ("names in one list", base.FIELDS),
+        ("characters of a JMESPath expression", base.EXPRESSION),
+        ("characters of a regular expression", base.PATTERN_LENGTH),
     ]
     lines = ["| what | at most |", "|---|---|", *(f"| {what} | {most:,} |" for what, most in rows)]
     return "\n".join([*lines, "| bytes of the data, and of the result, as JSON | `ResultBytes` |"])

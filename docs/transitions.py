@@ -14,24 +14,22 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.conditions import Answer
-from baton.core.decide.bounds import DEFAULT
 from baton.core.decide.commands import CancelChildren, JudgeConditions
 from baton.core.decide.context import Found
 from baton.core.decide.decide import advance
 from baton.core.decide.outcomes import HELD, Outcome
 from baton.core.decide.program import Program
+from baton.core.decide.spending import DEFAULT
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.log import events as ev
-from baton.core.log.agents import is_turn, turn_item
-from baton.core.log.answers import WHOLE, asked
-from baton.core.log.folding.callbacks import CALLBACK, callback_of, completed_with
 from baton.core.log.folding.fold import apply, closed
 from baton.core.log.folding.forks import fork_to
+from baton.core.log.folding.received import CALLBACK, callback_of, completed_with
 from baton.core.log.folding.workflow_limits import counts_of
-from baton.core.log.replans import PLAN
-from baton.core.log.state import ANSWER, Held, State, item_of, node_of
-from baton.core.log.status import status_of
+from baton.core.log.questions import WHOLE, asked
+from baton.core.log.scopes import PLAN, is_turn, turn_item
+from baton.core.log.state import ANSWER, Held, State, item_of, node_of, status_of
 from baton.core.log.work import Callback
 from baton.core.nodes.registry import KINDS
 

@@ -38,7 +38,7 @@ def pytest_collection_finish() -> None:
     """Modules and tests stay until the end, and most of what a test makes is gone at once: the collector may look less."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
-    if blocked := sys.modules.get("baton.testing.blocked"):
+    if blocked := sys.modules.get("baton.testing.loop"):
         # A busy machine holds up a loop, too: only tests/testing/test_blocked.py looks for tools that do.
         vars(blocked)["LIMIT_MS"] = PATIENCE_S * 1_000
 

@@ -1,8 +1,8 @@
 """Circles of imports, of files and of folders, found by reading source files without importing them.
 
 Every import counts, also one inside a function or under `TYPE_CHECKING`: it tells a reader the same. A folder is the
-files right in it, and its subfolders are folders of their own. A module right under the package is a room of its own,
-as in law.py.
+files right in it, and its subfolders are folders of their own. A module right under the package is a room of its own, and so is a
+file of the core that is named like a room, as in law.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from tests.architecture.law import nodes_of
+from tests.architecture.law import CORE, nodes_of
 
 Needs = Mapping[str, Iterable[str]]
 
@@ -70,7 +70,8 @@ def _module(file: Path, package: Path) -> str:
 
 
 def _folder(file: Path, package: Path) -> str:
-    return (file.with_suffix("") if file.parent == package else file.parent).relative_to(package).as_posix()
+    is_room = file.parent == package or (file.parent == package / "core" and file.stem in CORE)
+    return (file.with_suffix("") if is_room else file.parent).relative_to(package).as_posix()
 
 
 def _imported(file: Path, known: Set[str]) -> set[str]:

@@ -98,7 +98,7 @@ AMBIENT = (
     "os.urandom",
 )
 # Besides clock and settings: a helper process puts a call's variables where its tools look for them.
-AMBIENT_FILES = frozenset({"adapters/clock.py", "settings.py", "tools/processes/helper.py"})
+AMBIENT_FILES = frozenset({"adapters/clock.py", "settings.py", "tools/processes/forker.py"})
 AMBIENT_ROOMS = frozenset({"local", "client", "demo", "cli"})
 
 # What a pure room has no use for, besides the above.
@@ -203,8 +203,9 @@ def _import_rules(room: str, name: str) -> Iterator[str]:
 
 
 def _core_rules(relative: str, name: str) -> Iterator[str]:
-    """What a file of the core imports from a room of the core that comes later. `baton.core.limits` is in no room."""
-    own = relative.split("/")[1] if relative.count("/") > 1 else ""
+    """Yield a rule for an import from a later room of the core. A room is a folder, or a file named like one."""
+    first = relative.split("/")[1].removesuffix(".py")
+    own = first if relative.count("/") > 1 or first in CORE else ""
     if own not in CORE:
         yield f"the room core/{own} is not in the law: say which rooms of the core it may import"
         return

@@ -47,7 +47,7 @@ def test_a_circle_of_folders_is_found_where_no_files_make_one(tmp_path: Path) ->
     package = planted(
         tmp_path / "baton",
         {
-            "core/graph": "from baton.core.failures.ladder import Way",
+            "core/shape": "from baton.core.failures.ladder import Way",
             "core/failures/ladder": "from baton.core.limits import Limits",
             "core/limits": "",
             "core/keys/author": "",

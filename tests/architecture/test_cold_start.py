@@ -38,7 +38,6 @@ NO_FUNCTION = {
     "baton.client",
     # They are another process's, which is started for it.
     "baton.tools.processes.forker",
-    "baton.tools.processes.helper",
     # What no function has before a model is called.
     "genai_prices",
     "httpx2",
@@ -58,20 +57,19 @@ FAILURES = {
 # Nor one that begins no other, has no schema, and is too short for a snapshot.
 SELDOM = {
     "baton.core.conditions.schemaplan",
-    "baton.core.conditions.schemawork",
+    "baton.core.conditions.matches",
     "baton.core.log.snapshots",
-    "baton.runtime.starting.quota",
     "baton.runtime.starting.start",
 }
 CHILDREN = {"baton.runtime.starting.children"}
 # What a deployment has not set up.
-CHANNELS = {f"baton.adapters.channels.{name}" for name in ("eventbridge", "mail", "webhook")}
+CHANNELS = {f"baton.adapters.channels.{name}" for name in ("aws", "webhook")}
 TELLING = {"baton.adapters.channels"}
 LOOP = {"baton.runtime.worker.worker"}
 OTHERS = {"baton.runtime.reconcile", "baton.runtime.relay"}
 # Few requests bring or describe a document.
 DOCUMENTS = {"yaml", "jsonschema_rs", "baton.core.documents.compile", "baton.core.documents.models"}
-COMPILER = DOCUMENTS | {"baton.core.documents.text", "baton.runtime.service"}
+COMPILER = DOCUMENTS | {"baton.core.documents.text", "baton.runtime.requests.service"}
 # Relay and reconciler open no saga.
 SAGAS = {
     "baton.core.decide",

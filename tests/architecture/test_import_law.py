@@ -38,7 +38,7 @@ def test_no_room_may_import_both_sides_but_the_wiring_and_the_deployment_for_tes
 
 
 def test_the_core_knows_of_no_table_but_where_it_works_out_what_one_costs() -> None:
-    cost_model = {"read/usage.py", "read/bill.py", "read/prices.py"}
+    cost_model = {"read/usage.py", "read/costs.py"}
     core = ENGINE / "core"
     named = {
         file.relative_to(core).as_posix()
@@ -164,8 +164,8 @@ LAWFUL = [
     ),
     ("settings.py", "import os\nos.environ['A']"),
     ("wiring.py", "import boto3\nfrom baton import adapters, runtime\nfrom baton.settings import Settings"),
-    ("web/api.py", "from baton.runtime.service import Service"),
-    ("local/functions/lambda_api.py", "import os, time, boto3\nos.environ"),
+    ("web/api.py", "from baton.runtime.requests.service import Service"),
+    ("local/functions.py", "import os, time, boto3\nos.environ"),
     ("client/api.py", "import httpx"),
     ("cli/main.py", "import time\nfrom baton.local import up\nfrom baton import demo"),
     ("demo/show.py", "import time\nfrom baton.client.exits import Failed"),

@@ -19,7 +19,7 @@ from baton.core.log.work import Open
 from tests.architecture.law import nodes_of
 
 PACKAGE = Path(__file__).parents[2] / "layers/engine/baton"
-KINDS = ("core/nodes/", "core/documents/nodes/", "core/log/opened.py", "core/log/work.py")
+KINDS = ("core/nodes/", "core/documents/nodes/", "core/log/records.py", "core/log/work.py")
 READERS = ("core/documents/", "builder/", "cli/", "client/", "web/", "testing/", "words/")
 NAMES = frozenset(kind.kind for kind in NODE_TYPES)
 WORDS = NAMES | {kind.key for kind in NODE_TYPES}
@@ -34,30 +34,33 @@ TAGS = frozenset(str(event.__struct_config__.tag) for event in _EVENTS - {StepSu
 # item is; what a report of a child costs, and who performs children; and readers that name calls and items of one entry. Maps that have gone on
 # while their items run: what closes a node leaves these, and nothing follows from their end.
 LEFT = {
-    "core/decide/late_items.py": 2,
+    "core/decide/unknown_outcomes.py": 2,
     "core/decide/scheduling.py": 1,
     "core/log/folding/fold.py": 1,
-    "core/log/folding/settled_folds.py": 2,
+    "core/log/folding/whole_folds.py": 2,
     "core/log/folding/open_folds.py": 9,
-    "core/log/folding/model_sums.py": 1,
+    "core/log/folding/workflow_limits.py": 1,
     "core/decide/context.py": 1,
-    "core/read/claims.py": 1,
     "core/read/story.py": 3,
-    "core/read/usage.py": 2,
+    "core/read/usage.py": 3,
     "runtime/models/model_caller.py": 1,
-    "runtime/money/request_holds.py": 1,
-    "runtime/performers/tend_children.py": 1,
+    "runtime/money/holds.py": 1,
+    "runtime/worker/children.py": 1,
 }
 # What tells of events by their tags: sentences about each, the conversation of an agent, the figures of the demonstration.
 TOLD: Mapping[str, set[str]] = {
-    "console/talk.py": {"agent_began", "turn_began", "calls_began", "agent_closed"},
+    "console/conversations.py": {"agent_began", "turn_began", "calls_began", "agent_closed"},
     "demo/evidence.py": {"child_opened"},
     "demo/figures.py": {"question_opened", "calls_began"},
-    "demo/guest.py": {"child_opened"},
-    "testing/turns.py": {"calls_began", "callback_opened"},
-    "words/agent_words.py": {"agent_began", "turn_began", "calls_began", "agent_closed"},
-    "words/event_words.py": {"question_opened", "callback_opened"},
-    "words/map_words.py": {
+    "demo/scenario.py": {"child_opened"},
+    "testing/result.py": {"calls_began", "callback_opened"},
+    "words/event_words.py": {
+        "agent_began",
+        "turn_began",
+        "calls_began",
+        "agent_closed",
+        "question_opened",
+        "callback_opened",
         "map_began",
         "items_began",
         "items_gathered",
@@ -82,49 +85,43 @@ OTHER_MEANINGS: Mapping[str, set[str]] = {
         "agent",
     },
     # An argument of the step, a field of the graph.
-    "core/documents/parts/models.py": {"model", "tool"},
+    "core/documents/parts/node.py": {"model", "tool"},
     "core/documents/familiar.py": {"model"},
-    "cli/text/models.py": {"model", "tool"},
+    "cli/text/graph.py": {"model", "tool", "graph", "workflow"},
     # Who speaks in a message to a model.
     "testing/models.py": {"tool"},
     # The word of another engine for all nodes.
-    "core/documents/compile/checks/roots.py": {"task"},
+    "core/documents/compile/checks/expressions.py": {"task"},
     # The field that names a graph of the document; the graph of a version.
     "core/documents/compile/checks/named.py": {"graph"},
-    "web/commands.py": {"graph"},
+    "web/handlers.py": {"graph"},
     # What a node or a failure handler starts.
-    "cli/text/shapes.py": {"graph", "workflow"},
     # The definition of any JSON value.
     "core/documents/parts/failing_schema.py": {"tool", "value"},
     "core/documents/parts/fields.py": {"value"},
     "core/documents/schema.py": {"value"},
     # A tool: of a policy, of a hint, of an event, in a list of tools; a part of an example.
     "builder/failing.py": {"tool"},
-    "testing/turns.py": {"tool"},
-    "cli/deployment/catalog.py": {"tool"},
+    "testing/result.py": {"tool", "workflow", "fail"},
+    "cli/deployment/catalog.py": {"tool", "workflow"},
     "core/documents/models.py": {"tool"},
-    "core/documents/parts/handler.py": {"workflow", "graph"},
-    "core/documents/parts/compensate.py": {"tool"},
-    "core/documents/parts/failing.py": {"tool"},
-    "core/documents/parts/node.py": {"tool", "model"},
+    "core/documents/parts/failing.py": {"workflow", "graph", "tool"},
     # Fields of events: the tool of a step, the model that an answer is of.
-    "words/agent_words.py": {"tool", "model"},
+    "words/event_words.py": {"tool", "model"},
     # The workflow of a saga, or of a request.
-    "cli/machine/announcing.py": {"workflow"},
-    "cli/text/explained.py": {"end"},  # of a line
+    "cli/machine/running.py": {"workflow"},
+    "cli/text/render.py": {"end", "workflow", "graph", "tool", "model"},  # of a line
     "cli/terminal/completion.py": {"workflow", "fail"},  # what a person answers
-    "cli/documents/neighbours.py": {"workflow"},
-    "cli/deployment/pipelines.py": {"workflow", "tool"},
-    "cli/text/render.py": {"workflow", "graph", "tool", "model"},  # as in agent_words.py
-    "cli/deployment/outside.py": {"workflow"},
+    "cli/documents/check.py": {"workflow"},
+    # as in event_words.py
+    "cli/deployment/steering.py": {"workflow"},
     "cli/deployment/sagas.py": {"workflow"},
-    "words/undo_words.py": {"tool"},
     "cli/text/tables.py": {"workflow", "graph", "tool"},
     "cli/documents/workflows.py": {"workflow"},
-    "client/sagas.py": {"workflow", "value"},
-    "client/prefixes.py": {"workflow"},
+    "client/api.py": {"workflow", "value"},
+    "client/transport.py": {"workflow"},
     "web/routes.py": {"workflow"},
-    "testing/result.py": {"workflow", "tool", "fail"},  # the end of a ladder
+    # the end of a ladder
     # A value that a condition compares with.
     "builder/conditions.py": {"value"},
 }

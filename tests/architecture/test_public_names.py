@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.scaffold.sources import SHARED, TEMPLATES
+from baton.scaffold.make import SHARED, TEMPLATES
 from tests.architecture.test_house_rules import ROOT
 
 GOLDEN = Path(__file__).with_name("public_names.txt")

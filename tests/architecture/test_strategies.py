@@ -24,44 +24,40 @@ ALLOWED: dict[str, set[str]] = {
     "core/failures/failover.py": {"replan"},
     # The fields `retry` and `replan` of documents, and their examples.
     "builder/failing.py": {*_FIELD, "escalate"},
-    "builder/fields.py": {*_FIELD, *_REPLAN},
-    "cli/text/models.py": _REPLAN,
-    "core/documents/familiar.py": {*_FIELD, "escalate"},
+    "builder/workflow.py": {*_FIELD, *_REPLAN, "fail", "escalate"},
+    "cli/text/graph.py": _REPLAN,
+    "core/documents/familiar.py": {*_FIELD, "escalate", *_REPLAN},
     "core/documents/models.py": {"retry", "escalate"},
-    "core/documents/compile/many.py": _REPLAN,
+    "core/documents/compile/tools.py": _REPLAN,
     "core/documents/nodes/base.py": {*_FIELD, *_REPLAN},
     "core/documents/parts/failing.py": _FIELD,
     "core/documents/parts/failing_schema.py": {"retry", "escalate"},
-    "client/sagas.py": {"rollback"},  # the route
+    "client/api.py": {"rollback"},  # the route
     "core/documents/parts/node.py": {"retry", "rollback", "escalate"},
-    "core/documents/places.py": {*_FIELD, *_REPLAN, "escalate"},
     "core/documents/schema.py": _REPLAN,
     "core/nodes/task.py": _REPLAN,
     # A document's word for an empty end of the ladder.
     "core/failures/policy.py": {"fail"},
     "testing/result.py": {"fail"},
     # A kind of node.
-    "builder/workflow.py": {*_FIELD, *_REPLAN, "fail", "escalate"},
     "core/documents/nodes/fail.py": {"fail"},
     "core/documents/nodes/child.py": {"retry", "replan"},
-    "core/decide/child_rules.py": {"retry"},
+    "core/decide/failure_handling.py": {"retry"},
     "core/nodes/fail.py": {"fail"},
     # What a person answers.
     "cli/terminal/completion.py": {"retry", "fail"},
     "console/inbox.py": {"retry", "fail"},
     # A page, by the name of its command.
     "console/acting.py": {"rollback"},
-    "core/log/answers.py": {"retry", "fail"},
+    "core/log/questions.py": {"retry", "fail"},
     # A field of questions, in the builder too: what happens without an answer.
-    "cli/text/asking.py": {"escalate"},
+    "cli/text/render.py": {"escalate", "look"},
     "core/decide/approvals.py": {"escalate"},
     "core/documents/nodes/human.py": {"escalate"},
     "core/documents/nodes/task.py": {*_REPLAN, "escalate"},
     "core/nodes/human.py": {"escalate"},
-    "core/read/question_views.py": {"escalate"},
     "core/read/views.py": {"escalate"},
     # A field of an event.
-    "cli/text/render.py": {"look"},
 }
 
 

@@ -15,8 +15,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import baton
-from baton.console.assets import asset
-from baton.shipping import htmx
+from baton.console.rendering import asset
+from baton.shipping import contents
 from tests.browser import kitchen
 from tests.browser.site import Site
 
@@ -28,7 +28,7 @@ Visitor = Callable[..., Page]
 
 @pytest.fixture(scope="session")
 def site() -> Iterator[Site]:
-    htmx.put(Path(baton.__file__).parent)
+    contents.put(Path(baton.__file__).parent)
     asset.cache_clear()
     with Site().open() as made:
         made.register(kitchen.FORM, kitchen.APPROVE, kitchen.WORDS, kitchen.AGENT, kitchen.wide(200))

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from baton.core.failures.breakers import Breaker, BreakerTerms, Failed, Move, reported
 from baton.core.letters import Letter
-from baton.core.log.answers import Answer
-from baton.core.log.references import SCHEME
-from baton.core.schedules.record import Outcome
+from baton.core.log.codec import SCHEME
+from baton.core.log.questions import Answer
+from baton.core.schedules import Outcome
 from baton.runtime.engine.request import Caller
-from baton.runtime.queries import Queries
+from baton.runtime.requests.queries import Queries
 from tests.browser.hostile import MEGABYTE, hostile, plain, url
 from tests.browser.kitchen import EVENING
 from tests.browser.site import Site

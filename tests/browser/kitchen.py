@@ -10,7 +10,7 @@ from baton import StepFailure
 from baton.testing import call
 from baton.testing.running import _with_stand_ins
 from baton.tools.define import Registry
-from baton.tools.standard.loading import load_app
+from baton.tools.standard import load_app
 from tests.browser.hostile import hostile
 
 EVENING = "2026-12-24T19:30:00Z"

@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 import baton
-from baton.shipping import htmx
+from baton.shipping import contents
 from tests.browser import kitchen
 from tests.browser.site import Site
 
@@ -23,7 +23,7 @@ WIDE, LIST, PHONE = (
 
 def main() -> None:
     """Write all of them."""
-    htmx.put(Path(baton.__file__).parent)
+    contents.put(Path(baton.__file__).parent)
     IMAGES.mkdir(exist_ok=True)
     with Site().open() as site, sync_playwright() as play:
         site.register(kitchen.FORM, kitchen.AGENT, (ROOT / "layers/app/sagas/dinner.yaml").read_text("utf-8"))

@@ -15,18 +15,17 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeVar
 
-from baton.console.issuer import Issuer
-from baton.console.sessions import SESSION, Seal, Session
-from baton.console.signing import Signing
+from baton.console.signing import Issuer, Signing
 from baton.console.site import Site as Console
+from baton.console.visits import SESSION, Seal, Session
 from baton.core.limits import Limits
-from baton.core.models.tool import MODEL
-from baton.local.http.gateway_event import HttpRequest, to_answer, to_event
+from baton.core.models.usage import MODEL
+from baton.local.gateway import HttpRequest, to_answer, to_event
 from baton.ports import SagaRef
 from baton.ports.outside import HttpAnswer
 from baton.ports.outside import HttpRequest as Sent
-from baton.runtime.rates import RateLimiter
-from baton.runtime.service import Service
+from baton.runtime.requests.rates import RateLimiter
+from baton.runtime.requests.service import Service
 from baton.settings import ApiSettings
 from baton.testing.deployment import Answers, Deployment
 from baton.testing.loop import VirtualLoop

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from baton.console.pages import NAVIGATION, PAGES
+from baton.console.site import NAVIGATION, PAGES
 from baton.web.app import matches
 from tests.browser import hostile
 from tests.browser.conftest import Visitor

@@ -24,9 +24,9 @@ from baton import (
     rule,
 )
 from baton import builder as room
-from baton.builder import control, fields
+from baton.builder import control, workflow
 from baton.builder import failing as building
-from baton.core.documents import definition
+from baton.core.documents import read
 from baton.core.documents.compile import compile_document
 from baton.core.documents.nodes.agent import AgentModel
 from baton.core.documents.nodes.base import FAILING
@@ -167,7 +167,7 @@ def parameters(function: Any) -> set[str]:
 
 
 def test_every_field_of_a_document_has_a_parameter() -> None:
-    head = keys(definition.WorkflowModel) - {"$schema", "name", "nodes", "output", "graphs"}
+    head = keys(read.WorkflowModel) - {"$schema", "name", "nodes", "output", "graphs"}
     assert parameters(Workflow.__init__) == head
     kinds = {
         "task": "tool",
@@ -181,9 +181,9 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
         "model": "model",
         "agent": "agent",
     }
-    assert set(kinds.values()) == set(definition.KINDS)
-    more = set(fields.NodeFields.__annotations__)
-    own = keys(definition.NodeModel) - more - {*definition.KINDS, *definition.KINDS_TO_COME}
+    assert set(kinds.values()) == set(read.KINDS)
+    more = set(workflow.NodeFields.__annotations__)
+    own = keys(read.NodeModel) - more - {*read.KINDS, *read.KINDS_TO_COME}
     assert own == {
         "with",
         "input",
@@ -202,21 +202,21 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
     assert parameters(Workflow.wait) == keys(WaitModel)
     assert parameters(Workflow.human) == keys(HumanModel)
     assert parameters(Workflow.workflow) == {"workflow", "with"}
-    assert set(fields.OF_CHILD) == set(fields.ChildFields.__annotations__) - more
-    assert set(fields.OF_CHILD) == set(Child.own) - {"with", "map"}
-    asking = set(fields.Asking.__annotations__) - more
-    assert asking - fields.OF_MODEL == {"timeout", *FAILING}
+    assert set(workflow.OF_CHILD) == set(workflow.ChildFields.__annotations__) - more
+    assert set(workflow.OF_CHILD) == set(Child.own) - {"with", "map"}
+    asking = set(workflow.Asking.__annotations__) - more
+    assert asking - workflow.OF_MODEL == {"timeout", *FAILING}
     assert parameters(Workflow.model) == {"model", "prompt"}
-    assert keys(ModelModel) == {"name", "prompt"} | fields.OF_MODEL
-    assert parameters(Workflow.agent) - {"compensate"} | fields.OF_MODEL == keys(AgentModel)
+    assert keys(ModelModel) == {"name", "prompt"} | workflow.OF_MODEL
+    assert parameters(Workflow.agent) - {"compensate"} | workflow.OF_MODEL == keys(AgentModel)
     assert parameters(Workflow.value) == {"value"}
     assert parameters(Workflow.fail) == keys(FailModel)
     assert parameters(Workflow.end) == keys(EndModel)
-    assert parameters(branch) | parameters(choose) == {*keys(definition.BranchModel), "value"} - {"choose"}
-    assert parameters(rule) == keys(definition.RuleModel)
-    assert parameters(loop) == keys(definition.LoopModel)
+    assert parameters(branch) | parameters(choose) == {*keys(read.BranchModel), "value"} - {"choose"}
+    assert parameters(rule) == keys(read.RuleModel)
+    assert parameters(loop) == keys(read.LoopModel)
     assert parameters(poll) == keys(PollModel)
-    assert parameters(join) == keys(definition.JoinModel)
+    assert parameters(join) == keys(read.JoinModel)
     assert parameters(caught) == keys(failing.CatchModel)
     for type_, model in (
         (building.Retry, failing.RetryModel),
@@ -227,7 +227,7 @@ def test_every_field_of_a_document_has_a_parameter() -> None:
     ):
         assert set(type_.__annotations__) == keys(model)
     assert set(control.Limits.__annotations__) == keys(bounds.LimitsModel)
-    assert set(control.Guardrails.__annotations__) == keys(definition.GuardrailsModel)
+    assert set(control.Guardrails.__annotations__) == keys(read.GuardrailsModel)
 
 
 def test_the_front_door_has_all_that_builds() -> None:

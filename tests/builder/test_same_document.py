@@ -18,7 +18,7 @@ from baton import Workflow
 from baton.cli.documents.app import documents as files
 from baton.core.conditions.document import read_condition
 from baton.core.documents.compile import compile_document
-from baton.core.documents.definition import KINDS_TO_COME
+from baton.core.documents.read import KINDS_TO_COME
 from baton.core.documents.text import parse_document
 from baton.core.graph.graph import encode_graph, hash_of
 from baton.tools.define import REGISTRY
@@ -234,13 +234,13 @@ def test_a_workflow_shows_what_it_is() -> None:
                 "pydantic",
                 "yaml",
                 "jsonschema_rs",
-                "baton.core.documents.definition",
+                "baton.core.documents.read",
                 "baton.core.documents.compile",
             ),
         ),
         (
             "import baton.tools.define",
-            ("baton.builder", "baton.core.documents.definition", "baton.core.documents.compile"),
+            ("baton.builder", "baton.core.documents.read", "baton.core.documents.compile"),
         ),
     ],
 )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from baton import Workflow
-from baton.core.graph.outside import Events, StartRule
-from baton.core.graph.schedule import Schedule
+from baton.core.graph.graph import Events, Schedule, StartRule
 
 
 def test_a_schedule_is_written_as_in_a_document() -> None:

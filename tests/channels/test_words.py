@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.adapters.channels.eventbridge import cloud_event
-from baton.adapters.channels.mail import MailNotices, address_of
+from baton.adapters.channels.aws import MailNotices, address_of, cloud_event
 from baton.adapters.channels.words import data_of, id_of, kind_of, letter_of, line, subject_of
 from baton.core.log.events import Ask, Notice
 from baton.core.log.records import Escalation, Option

@@ -7,7 +7,7 @@ from typing import Any
 
 from baton.cli.text.render import EventLines
 from baton.core.log import events as ev
-from baton.core.log.agents import Progress
+from baton.core.log.scopes import Progress
 from baton.core.models.usage import Usage
 from baton.core.read.views import entry_view
 

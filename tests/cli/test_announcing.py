@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from baton.cli.machine import announcing
-from baton.cli.machine.announcing import Bus, Running, Trial, farewell, to_try
+from baton.cli.machine import running as announcing
+from baton.cli.machine.running import Bus, Running, Trial, farewell, to_try
 from baton.client.api import Api
 from baton.client.connection import Connection, Owner
 from tests.cli.conftest import FakeApi

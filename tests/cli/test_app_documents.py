@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from baton.cli.documents.app import load_app
-from baton.cli.documents.app_documents import check_documents
-from baton.cli.documents.sources import sources_of
-from baton.cli.machine import reloading
+from baton.cli.documents.app import load_app, sources_of
+from baton.cli.documents.workflows import check_documents
+from baton.cli.machine import running
 from baton.client.exits import NO, Failed
 from tests.cli.conftest import FakeApi
 
@@ -93,7 +92,7 @@ def taken_up(
     monkeypatch.setenv("BATON_RELOAD_TOKEN", "secret")
 
     def run() -> list[str]:
-        reloading.main("register", str(tmp_path), "documents_app", api.url)
+        running.main("register", str(tmp_path), "documents_app", api.url)
         return capsys.readouterr().err.splitlines()
 
     return run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.cli.text.asking import question_lines
+from baton.cli.text.render import question_lines
 
 NOW = 1_795_212_000_000
 DAY = 86_400_000

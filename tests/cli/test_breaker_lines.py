@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from baton.cli.text.breaker_lines import breaker_lines, breaker_rows
-from baton.cli.text.waiting import helping, waits
+from baton.cli.text.render import helping, waits
+from baton.cli.text.tables import breaker_lines, breaker_rows
 from baton.core.failures.breakers import Breaker, BreakerTerms, Failed, forced_open, judged, probed, reported
-from baton.runtime.desks.breaker_desk import breaker_view
+from baton.runtime.requests.operators import breaker_view
 from baton.words.event_words import EventWords
 from tests.cli.conftest import Baton, FakeApi
 

@@ -238,7 +238,7 @@ def test_nodes_of_which_only_one_acts_are_named_and_are_no_problem(baton: Baton,
 def test_a_standard_tool_that_has_to_be_switched_on_is_named(
     baton: Baton, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: str, said: str, command: str
 ) -> None:
-    monkeypatch.setattr("baton.client.program.program", lambda: "baton")
+    monkeypatch.setattr("baton.client.connection.program", lambda: "baton")
     file = write(tmp_path, "small.yaml", f"name: small\nnodes: {{{nodes}}}\n")
     result = baton("check", "--quiet", file)
     assert (result.exit_code, result.stdout.splitlines()[1:]) == (

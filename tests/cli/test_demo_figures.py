@@ -11,22 +11,22 @@ import pytest
 
 from baton.core.read.costs import per_million_steps
 from baton.demo import report
-from baton.demo.bill import Work, bill
-from baton.demo.evidence import Invocation, reduce_invocation
+from baton.demo.evidence import Invocation, kind_of, reduce_invocation, size_of
 from baton.demo.figures import (
     Approval,
     Change,
     Planning,
     Undoing,
+    Work,
     approvals_of,
+    bill,
     compute,
     handovers_of,
     legs_of,
     looked_up_of,
     quantile,
 )
-from baton.demo.table import kind_of, size_of
-from baton.local.processes.records import InvocationRecord
+from baton.local.processes import InvocationRecord
 from tests.cli.evidence import recorded
 from tests.docs.pages import ROOT
 

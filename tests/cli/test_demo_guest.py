@@ -9,7 +9,7 @@ from typing import Any
 from baton.client.api import Api
 from baton.client.connection import Connection
 from baton.demo.evidence import Course
-from baton.demo.guest import CHANGE, Guest
+from baton.demo.scenario import CHANGE, Guest
 from tests.cli.conftest import FakeApi
 
 PLAN = {"id": "0.ask@0", "node": "ask", "message": "Book it.", "details": {"understood": "a table"}}

@@ -13,21 +13,21 @@ from rich.console import Console
 
 from baton.client.api import Api
 from baton.client.connection import Connection
-from baton.client.reader import Reader
-from baton.demo.books import Books
-from baton.demo.guest import WORDS
-from baton.demo.progress import Progress, summary
+from baton.client.transport import Reader
+from baton.demo.evidence import Books
+from baton.demo.report import Progress, summary
 from baton.demo.scenario import (
     FALLING,
     GUEST,
     KILLS,
     LARGE,
+    WORDS,
     Plan,
     Scenario,
     evening,
     faults,
 )
-from baton.local.processes.records import ProcessInfo
+from baton.local.processes import ProcessInfo
 from tests.cli.conftest import FakeApi
 
 TICK_S = 0.002

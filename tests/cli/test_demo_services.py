@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from baton.cli.machine.services import MODULES, Services
+from baton.cli.machine.example import MODULES, Services
 from baton.client.exits import Failed
-from baton.client.reader import Reader
+from baton.client.transport import Reader
 
 ROOT = Path(__file__).parents[2]
 

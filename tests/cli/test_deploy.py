@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.core.effects.grants import off
+from baton.core.effects.toolspec import off
 from tests.cli.conftest import Baton, FakeApi
 
 GOOD = """\

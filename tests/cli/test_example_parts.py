@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.cli.machine.example import parts_of
-from baton.cli.machine.services import MODELS, MODULES, PAGE
+from baton.cli.machine.example import MODELS, MODULES, PAGE, parts_of
 
 ROOT = Path(__file__).parents[2]
 

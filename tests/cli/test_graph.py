@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from baton.cli.text import graph
-from baton.cli.text.graph import Box, Part, Shape, draw, layers
-from baton.cli.text.mermaid import mermaid
+from baton.cli.text.graph import Box, Part, Shape, draw, layers, mermaid
 
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _SIDES = {line: sides for sides, line in graph._LINES.items() if sides}

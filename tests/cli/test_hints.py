@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from baton.cli.documents.registering import check_names
-from baton.cli.documents.sources import Source
+from baton.cli.documents.app import Source
+from baton.cli.documents.workflows import check_names
 from baton.client.exits import Failed
 from tests.cli.conftest import Baton, FakeApi
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.cli.terminal.living import Writer
+from baton.cli.terminal.watching import Writer
 from tests.cli.conftest import Baton, FakeApi
 
 

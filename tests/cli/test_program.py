@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.client.program import program, typed
+from baton.client.connection import program, typed
 from tests.kit.patience import PATIENCE_S
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from baton.cli.machine.reloading import changed, changes, files_of
+from baton.cli.machine.running import changed, changes, files_of
 from tests.kit.patience import PATIENCE_S
 
 

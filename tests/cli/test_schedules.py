@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.cli.text.schedule_lines import schedule_lines, schedule_rows
-from baton.core.graph.schedule import Schedule
-from baton.core.schedules.record import (
+from baton.cli.text.tables import schedule_lines, schedule_rows
+from baton.core.graph.graph import Schedule
+from baton.core.schedules import (
     FAILED,
     MISSED,
     REFUSED,
@@ -20,7 +20,7 @@ from baton.core.schedules.record import (
     Outcome,
     ScheduleRecord,
 )
-from baton.runtime.triggers.schedule_desk import schedule_view
+from baton.runtime.requests.schedules import schedule_view
 from tests.cli.conftest import Baton, FakeApi
 
 NOW = 1_790_000_000_000

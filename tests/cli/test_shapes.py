@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.cli.text.graph import Part, Shape, draw
-from baton.cli.text.mermaid import mermaid
-from baton.cli.text.shapes import boxes
+from baton.cli.text.graph import Part, Shape, boxes, draw, mermaid
 
 
 def shown(*nodes: dict[str, Any], edges: str) -> dict[str, Any]:

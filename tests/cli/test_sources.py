@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.cli.documents.app import load_app
-from baton.cli.documents.sources import sources_of
+from baton.cli.documents.app import load_app, sources_of
 from tests.cli.conftest import Baton, FakeApi
 
 APP = """

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from baton.cli.text.render import EventLines
-from baton.cli.text.waiting import helping
+from baton.cli.text.render import EventLines, helping
 from baton.core.log import events as ev
 from baton.core.read.views import entry_view
-from baton.words.undo_words import declared, undo_lines
+from baton.words.event_words import declared, undo_lines
 
 T0 = 1_795_458_562_846
 FAILED: dict[str, Any] = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baton.console.gantt import (
+from baton.console.timeline import (
     BREAKER,
     ELSEWHERE,
     HANDS_OVER,
@@ -20,9 +20,9 @@ from baton.console.gantt import (
     WAITS,
     WRITES,
     Gantt,
+    chart,
     gantt,
 )
-from baton.console.timeline import chart
 
 T = 1_767_225_600_000
 

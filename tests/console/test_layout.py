@@ -10,8 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baton.console.drawing import Became, became, draw
-from baton.console.layout import HEIGHT, WIDTH, Edge, Layout, lay_out
+from baton.console.drawing import HEIGHT, WIDTH, Became, Edge, Layout, became, draw, lay_out
 
 
 def of(edges: list[tuple[int, int]], count: int) -> Layout:

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from baton.console.money import MOST_PAGES, money
+from baton.console.overview import MOST_PAGES, money
 from baton.console.rendering import render
-from baton.console.sessions import Session
-from baton.console.visits import Html, Visit
+from baton.console.visits import Html, Session, Visit
 
 BUDGET = {
     "user": "ada",

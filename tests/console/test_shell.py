@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from baton.console.shell import commands
+from baton.console.rendering import commands
 
 
 def test_a_word_of_another_author_is_quoted_whatever_it_ends_with() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.console.talk import Stored, stored_in, talks_of
+from baton.console.conversations import Stored, stored_in, talks_of
 
 TURN = {"started_at": "2026-01-01T00:00:00Z", "ended_at": "2026-01-01T00:00:02Z"}
 

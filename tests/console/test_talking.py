@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
+from baton.console.conversations import LARGEST_VALUE, MOST_VALUES, conversations
 from baton.console.rendering import render
-from baton.console.sessions import Session
-from baton.console.talking import LARGEST_VALUE, MOST_VALUES, conversations
-from baton.console.visits import Html, Unchanged, Visit
+from baton.console.visits import Html, Session, Unchanged, Visit
 from baton.errors import NotFound, UserError
 
 MOST_BYTES = 150_000

@@ -6,7 +6,7 @@ from typing import Any
 
 from baton.adapters.memory.queues import MemoryDeadLetters
 from baton.adapters.sqs_dead_queue import SqsDeadQueue
-from baton.ports.letters import DeadQueue
+from baton.ports.operators import DeadQueue
 from tests.contract.stores import Stores
 
 

@@ -17,15 +17,13 @@ from baton.adapters.aws import Aws
 from baton.adapters.channels.sns import SnsNotices
 from baton.adapters.clock import SystemClock
 from baton.adapters.dynamo.budgets import DynamoBudgets
-from baton.adapters.dynamo.images import image_wake
+from baton.adapters.dynamo.items import image_wake
 from baton.adapters.dynamo.store import DynamoStore
-from baton.adapters.memory.blobs import MemoryBlobs
-from baton.adapters.memory.budgets import MemoryBudgets
-from baton.adapters.memory.notices import MemoryNotices
+from baton.adapters.memory.people import MemoryNotices
 from baton.adapters.memory.queues import MemoryDeadLetters, MemoryQueue
-from baton.adapters.memory.store import MemoryStore
-from baton.adapters.s3_blobs import S3Blobs
-from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
+from baton.adapters.memory.store import MemoryBlobs, MemoryBudgets, MemoryStore
+from baton.adapters.queues import SqsDeadLetters, SqsQueue
+from baton.adapters.s3 import S3Blobs
 from baton.ports import (
     Blobs,
     Budgets,
@@ -47,14 +45,14 @@ from baton.ports import (
     Store,
     Wake,
 )
-from baton.ports.notices import Notices
+from baton.ports.people import Notices
 from tests.kit.ministack import patient
 from tests.kit.table import create_bucket, create_table
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
 
-    from baton.ports.breakers import Breakers
+    from baton.ports.operators import Breakers
 
 SHARDS = 4
 REGION: Final = "eu-central-1"

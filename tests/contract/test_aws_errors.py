@@ -19,9 +19,9 @@ from baton.adapters.dynamo.definitions import DynamoDefinitions
 from baton.adapters.dynamo.effects import DynamoEffects
 from baton.adapters.dynamo.letters import DynamoLetters
 from baton.adapters.dynamo.log import DynamoLog
-from baton.adapters.s3_blobs import S3Blobs
+from baton.adapters.queues import SqsDeadLetters, SqsQueue
+from baton.adapters.s3 import S3Blobs
 from baton.adapters.sqs_dead_queue import SqsDeadQueue
-from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
 from baton.core.letters import Letter
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import Definition, Message

@@ -8,8 +8,7 @@ import pytest
 from botocore.exceptions import UnknownServiceError
 from botocore.loaders import Loader
 
-from baton.adapters.aws import Aws, later
-from baton.adapters.aws_models import Models, uncollected
+from baton.adapters.aws import Aws, Models, later, uncollected
 
 SERVICES = ("dynamodb", "lambda", "s3", "sns", "sqs")
 

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from baton.errors import CorruptLog
-from baton.ports.blobs import period_of, reference_of
+from baton.ports.log import period_of, reference_of
 from tests.contract.stores import Stores
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from msgspec.structs import replace
 
-from baton.adapters.dynamo.breakers import DynamoBreakers
+from baton.adapters.dynamo.operators import DynamoBreakers
 from baton.core.failures.breakers import (
     HALF_OPEN,
     OPEN,

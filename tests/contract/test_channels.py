@@ -12,8 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton.adapters.aws import Aws
-from baton.adapters.channels.eventbridge import EventNotices, cloud_event
-from baton.adapters.channels.mail import MailNotices
+from baton.adapters.channels.aws import EventNotices, MailNotices, cloud_event
 from baton.adapters.ses_mailer import SesMailer
 from baton.errors import ChannelRefused, StoreUnavailable, Throttled
 from tests.channels.test_words import LETTER, NOTICE, TOLD

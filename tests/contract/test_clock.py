@@ -8,8 +8,7 @@ import threading
 
 import pytest
 
-from baton.adapters.clock import SystemClock, SystemEntropy, SystemMeter
-from baton.adapters.pulse import thread_pulse
+from baton.adapters.clock import SystemClock, SystemEntropy, SystemMeter, thread_pulse
 
 
 def test_now_is_utc_epoch_milliseconds() -> None:

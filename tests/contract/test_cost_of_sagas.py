@@ -16,7 +16,7 @@ from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import ChildReported
 from baton.core.nodes.registry import KINDS
-from baton.core.read.bill import Deployment, Usage
+from baton.core.read.costs import Deployment, Usage
 from baton.core.read.usage import Ledger
 from baton.ports import Head
 from tests.kit.corpus import CORPUS, Scenario, start

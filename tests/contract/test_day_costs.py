@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from baton.core.limits import DAY_MS, Limits
 from baton.core.money import MICRO
-from baton.core.read.day_costs import DayCosts
+from baton.core.read.costs import DayCosts
 from baton.errors import UserError
 from baton.ports import SagaRef
-from baton.runtime.invocation.store_retrier import StoreRetrier, inline
-from baton.runtime.reads.day_costs import LOOKED_AT, day_costs
+from baton.runtime.invocation.context import StoreRetrier, inline
+from baton.runtime.requests.costs import LOOKED_AT, day_costs
 from tests.contract.stores import MemoryStores, Stores, a_head, a_release
 from tests.kit.virtual import SeededEntropy, VirtualClock
 

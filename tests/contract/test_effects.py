@@ -12,7 +12,7 @@ from baton.adapters.aws import Aws
 from baton.adapters.dynamo.effects import DynamoEffects
 from baton.adapters.rules import ItemTooLarge
 from baton.errors import CorruptLog
-from baton.ports.effects import COMPLETED, FAILED, FREED, IN_PROGRESS, Effect
+from baton.ports.records import COMPLETED, FAILED, FREED, IN_PROGRESS, Effect
 from tests.contract.stores import AwsStores, Stores
 from tests.contract.test_concurrency import MANY, at_once
 from tests.kit.meter import Meter

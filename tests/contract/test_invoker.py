@@ -9,8 +9,8 @@ import pytest
 from botocore.stub import Stubber
 
 from baton.adapters.aws import Aws
-from baton.adapters.lambda_invoker import LambdaInvoker
 from baton.adapters.memory.queues import MemoryInvoker
+from baton.adapters.queues import LambdaInvoker
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Message
 

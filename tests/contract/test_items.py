@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from baton.adapters.aws import Aws
-from baton.adapters.dynamo.attributes import ATTRIBUTES
 from baton.adapters.dynamo.definitions import DynamoDefinitions
-from baton.adapters.dynamo.images import image_wake
-from baton.adapters.dynamo.items import head_item, head_of, names_in
+from baton.adapters.dynamo.items import ATTRIBUTES, head_item, head_of, image_wake, names_in
 from baton.adapters.dynamo.log import DynamoLog
 from baton.errors import CorruptLog, PoisonMessage
 from baton.ports import SagaRef, Wake

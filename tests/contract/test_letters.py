@@ -11,7 +11,7 @@ from baton.adapters.clock import SystemClock
 from baton.adapters.dynamo.letters import DynamoLetters
 from baton.core.letters import DISCARDED, PENDING, REDRIVEN, Letter, discarded
 from baton.ports import Cause, SagaRef, Wake
-from baton.ports.letters import Outstanding
+from baton.ports.operators import Outstanding
 from tests.contract.dead_queues import dead_queue
 from tests.contract.stores import AwsStores, Stores
 

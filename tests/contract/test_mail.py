@@ -17,10 +17,8 @@ from baton.core.effects.keys import key_of
 from baton.core.limits import Limits
 from baton.ports import Clock, StepContext
 from baton.ports.outside import Entities, HttpClient, Letter, Objects
-from baton.runtime.invocation.context import Invocation, InvocationContext
-from baton.runtime.invocation.store_retrier import StoreRetrier, Threads
-from baton.runtime.steps.claims import Done
-from baton.runtime.steps.effect_claims import EffectClaims
+from baton.runtime.invocation.context import Invocation, InvocationContext, StoreRetrier, Threads
+from baton.runtime.steps.effects import Done, EffectClaims
 from baton.tools.perform import ToolPerformer
 from baton.tools.standard import Services, standard_tools
 from tests.contract.stores import Stores

@@ -9,8 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from baton.adapters.aws import Aws
-from baton.adapters.aws_secrets import ManagerSecrets, ParameterSecrets
-from baton.adapters.credentials import Secrets
+from baton.adapters.credentials import ManagerSecrets, ParameterSecrets, Secrets
 from baton.ports import StepFailure
 
 

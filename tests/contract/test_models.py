@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from baton.adapters.clock import SystemClock
-from baton.adapters.memory.models import MemoryModels
+from baton.adapters.memory.outside import MemoryModels
 from baton.core.models.usage import Price, Usage
 from baton.ports import StepFailure
 from baton.ports.models import CALLS, LENGTH, STOP, ModelAnswer, ModelCall, ModelRequest, Models, ToolOffer

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from baton.adapters.aws import Aws
 from baton.adapters.channels.sns import SnsNotices
-from baton.adapters.memory.notices import MemoryNotices
+from baton.adapters.memory.people import MemoryNotices
 from baton.core.limits import Limits
 from baton.core.log.events import Notice
 from baton.errors import ChannelRefused, StoreUnavailable, Throttled
-from baton.ports.notices import CLAIM_MS, WINDOW_MS, Notices, Telling, incident_of
-from baton.runtime.invocation.store_retrier import inline
-from baton.runtime.people.channels import send
+from baton.ports.people import CLAIM_MS, WINDOW_MS, Notices, Telling, incident_of
+from baton.runtime.invocation.context import inline
+from baton.runtime.people.notices import send
 from tests.contract.stores import AwsStores, Stores
 
 NOW = 1_790_000_000_000

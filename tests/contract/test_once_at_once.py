@@ -10,9 +10,8 @@ from baton.core.effects.keys import Key
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.ports import StepContext
-from baton.runtime.invocation.context import Invocation, InvocationContext
-from baton.runtime.invocation.store_retrier import StoreRetrier, Threads
-from baton.runtime.steps.effect_claims import EffectClaims
+from baton.runtime.invocation.context import Invocation, InvocationContext, StoreRetrier, Threads
+from baton.runtime.steps.effects import EffectClaims
 from tests.contract.stores import StillClock, Stores
 from tests.kit.virtual import SeededEntropy
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from baton.adapters.aws import Aws
-from baton.adapters.dynamo.entities import DynamoEntities
+from baton.adapters.dynamo.effects import DynamoEntities
 from baton.adapters.memory.outside import MemoryEntities, MemoryObjects
-from baton.adapters.s3_objects import S3Objects
+from baton.adapters.s3 import S3Objects
 from baton.ports.outside import KEYS_KEPT, Entities, Entity, Objects, Written
 from tests.contract.conftest import EMBEDDED
 from tests.contract.toy_store import ToyStore

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from baton.ports import QuestionRow, SagaRef
-from baton.ports.questions import Spot
+from baton.ports.people import Spot
 from tests.contract.stores import AwsStores, Stores
 from tests.kit.meter import index_rows
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from baton.adapters.clock import SystemClock
-from baton.adapters.memory.models import MemoryModels
-from baton.adapters.models.responses import body_of
+from baton.adapters.memory.outside import MemoryModels
+from baton.adapters.models.requests import background_body_of
 from baton.core.models.usage import Usage
 from baton.errors import Unauthenticated
 from baton.ports import StepFailure
@@ -329,7 +329,7 @@ def test_messages_are_items_and_equal_beginnings_are_equal_bytes() -> None:
     )
     tool = ToolOffer(name="look", description="Looks.", parameters={"type": "object"})
     schema = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
-    body = body_of(
+    body = background_body_of(
         a_request(messages=talk, tools=(tool,), schema=schema, most_output=9, temperature=0.0), "m"
     )
     assert body["input"] == [
@@ -360,7 +360,7 @@ def test_messages_are_items_and_equal_beginnings_are_equal_bytes() -> None:
     }
     assert "".join(body["metadata"].values()) == LONG
     assert all(len(value) <= 512 for value in body["metadata"].values())
-    first = body_of(a_request(messages=talk[:2]), "m")
+    first = background_body_of(a_request(messages=talk[:2]), "m")
     assert body["input"][: len(first["input"])] == first["input"]
 
 

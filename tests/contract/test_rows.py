@@ -9,8 +9,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from baton.adapters.aws import Aws, translated
-from baton.adapters.dynamo.attributes import ATTRIBUTES
-from baton.adapters.dynamo.items import row_item
+from baton.adapters.dynamo.items import ATTRIBUTES, row_item
 from baton.adapters.dynamo.log import DynamoLog
 from baton.core.effects.rows import (
     MAX_BYTES,

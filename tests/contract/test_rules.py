@@ -8,8 +8,7 @@ import zlib
 
 import pytest
 
-from baton.adapters.dynamo.items import item_size
-from baton.adapters.dynamo.limits import ITEM_BYTES
+from baton.adapters.dynamo.items import ITEM_BYTES, item_size
 from baton.adapters.rules import ItemTooLarge, pack, shard_of, unpack, write_units
 from baton.errors import CorruptLog
 

@@ -17,10 +17,10 @@ import pytest
 
 from baton.adapters import monty_sandbox
 from baton.adapters.monty_sandbox import MontySandbox
-from baton.core.conditions.questions import Answer, Question
+from baton.core.conditions.model import Answer, Question
 from baton.errors import EngineFault, SandboxUnavailable
 from baton.ports import Sandbox
-from baton.runtime.invocation.store_retrier import Threads, inline
+from baton.runtime.invocation.context import Threads, inline
 from tests.contract.condition_code import HOSTILE, MISTAKES, ORDINARY, Case, body
 
 CASES = ORDINARY | MISTAKES | HOSTILE

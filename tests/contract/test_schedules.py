@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from baton.adapters.rules import shard_of
-from baton.core.graph.schedule import QUEUE, Schedule
-from baton.core.schedules.record import Opening, Outcome, ScheduleRecord
+from baton.core.graph.graph import QUEUE, Schedule
+from baton.core.schedules import Opening, Outcome, ScheduleRecord
 from baton.errors import CorruptLog
 from baton.ports import SWEEP, TIMER, WORK, Due
-from baton.ports.schedules import ref_of
+from baton.ports.triggers import schedule_ref
 from tests.contract.stores import SHARDS, AwsStores, Stores
 
 NOW = 1_790_000_000_000
@@ -76,7 +76,7 @@ def test_the_due_index_has_a_schedule_among_the_timers_and_moves_it(stores: Stor
 
 
 def test_a_page_of_the_due_index_ends_and_goes_on_at_a_schedule(stores: Stores) -> None:
-    ref = ref_of("acme", "report")
+    ref = schedule_ref("acme", "report")
     shard = shard_of(ref.id, SHARDS)
     names = [
         name for number in range(60) if shard_of(f"~w{number}", SHARDS) == shard for name in [f"w{number}"]
@@ -117,7 +117,7 @@ def test_of_writers_at_once_one_is_taken(concurrent_stores: Stores) -> None:
 def test_a_schedule_that_cannot_be_read_says_so_and_can_be_put_off(moto: Stores) -> None:
     assert isinstance(moto, AwsStores)
     moto.store.schedules.write_schedule(RECORD)
-    ref = ref_of("acme", "report")
+    ref = schedule_ref("acme", "report")
     key = {"pk": {"S": str(ref)}, "sk": {"S": "HEAD"}}
     moto._aws.dynamodb.update_item(
         TableName=moto.store.log.table_of(ref),
@@ -134,5 +134,5 @@ def test_a_schedule_that_cannot_be_read_says_so_and_can_be_put_off(moto: Stores)
 def test_a_name_that_a_crash_has_left_alone_is_no_schedule(moto: Stores) -> None:
     assert isinstance(moto, AwsStores)
     item = {"pk": {"S": "T#acme#SCHEDULES"}, "sk": {"S": "report"}}
-    moto._aws.dynamodb.put_item(TableName=moto.store.log.table_of(ref_of("acme", "report")), Item=item)
+    moto._aws.dynamodb.put_item(TableName=moto.store.log.table_of(schedule_ref("acme", "report")), Item=item)
     assert moto.store.schedules.listed("acme", "", 5) == ([], "")

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from baton.core.limits import Limits
 from baton.core.log.snapshots import encode_moved, encode_state
 from baton.ports import Head, Record
-from baton.runtime.invocation.store_retrier import StoreRetrier, inline
+from baton.runtime.invocation.context import StoreRetrier, inline
 from baton.runtime.log.history import History
 from tests.contract.stores import SAGA, StillClock, Stores, a_head
 from tests.contract.test_entries import noise

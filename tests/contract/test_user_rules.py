@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from baton.core.user_rules import BLOCKED, NO_RULE, UserRule, blocking, limiting, unblocking
+from baton.core.money import BLOCKED, NO_RULE, UserRule, blocking, limiting, unblocking
 from baton.errors import CorruptLog
 from baton.ports import Account, Change, Sums
 from tests.contract.stores import AwsStores, Stores

@@ -8,7 +8,7 @@ from baton.adapters.clock import SystemClock
 from baton.adapters.rules import is_over
 from baton.core.letters import PENDING, Letter
 from baton.ports import SagaRef, Wake
-from baton.ports.letters import MOST_COUNTED, Outstanding, ref_of
+from baton.ports.operators import MOST_COUNTED, Outstanding, letter_ref
 from tests.contract.toy_table import Kept
 
 
@@ -30,7 +30,7 @@ class ToyLetters:
                 return False
             self._kept.put("letter", letter.tenant, letter.id, letter)
             if wake is not None:
-                self._pass_on(ref_of(letter), wake)
+                self._pass_on(letter_ref(letter), wake)
             return True
 
     def listed(

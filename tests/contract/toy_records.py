@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.log.events import Notice
-from baton.core.user_rules import NO_RULE, UserRule, newer
+from baton.core.money import NO_RULE, UserRule, newer
 from baton.errors import ChannelRefused, Throttled
 from baton.ports import (
     Account,
@@ -24,9 +24,8 @@ from baton.ports import (
     Spot,
     Sums,
 )
-from baton.ports.notices import CLAIM_MS, WINDOW_MS, Incident, incident_of, is_of
 from baton.ports.outside import KEYS_KEPT, Entity, Written
-from baton.ports.questions import NEVER
+from baton.ports.people import CLAIM_MS, NEVER, WINDOW_MS, Incident, incident_of, is_of
 from tests.contract.toy_table import Kept
 
 

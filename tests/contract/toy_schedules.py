@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from baton.adapters.rules import shard_of
-from baton.core.schedules.record import ScheduleRecord
+from baton.core.schedules import ScheduleRecord
 from baton.ports import SagaRef
-from baton.ports.schedules import ref_of
+from baton.ports.triggers import schedule_ref
 from tests.contract.toy_table import Kept
 
 
@@ -38,5 +38,5 @@ class ToySchedules:
     def due(self, shard: int) -> list[tuple[int, str, SagaRef]]:
         """Those in a shard of the due index: when, and what."""
         found = [one for _, _, one in self._kept.all("schedule", ScheduleRecord) if one.due]
-        refs = [(one.due, ref_of(one.tenant, one.workflow)) for one in found]
+        refs = [(one.due, schedule_ref(one.tenant, one.workflow)) for one in found]
         return [(due, str(ref), ref) for due, ref in refs if shard_of(ref.id, self._shards) == shard]

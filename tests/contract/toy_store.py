@@ -16,7 +16,7 @@ from baton.ports import (
     SagaRef,
     Wake,
 )
-from baton.ports.effects import FREED
+from baton.ports.records import FREED
 from tests.contract.stores import LocalStores
 from tests.contract.toy_letters import ToyLetters
 from tests.contract.toy_log import ToyLog

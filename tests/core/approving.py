@@ -10,11 +10,10 @@ from baton.core.decide.builder import RunStep
 from baton.core.decide.outcomes import APPROVAL, Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
-from baton.core.effects.approvals import Request, request_for
 from baton.core.effects.risk import Risk
-from baton.core.effects.toolspec import ToolSpec
+from baton.core.effects.toolspec import Request, ToolSpec, request_for
 from baton.core.log import events as ev
-from baton.core.log.answers import open_questions
+from baton.core.log.questions import open_questions
 from baton.core.nodes.registry import KINDS
 from tests.core.asked import steps_of
 from tests.core.build import Saga

@@ -15,8 +15,8 @@ from baton.core.decide.commands import (
     TendChildren,
 )
 from baton.core.log import events as ev
-from baton.core.log.folding.inbox import Owed
-from baton.core.log.opened import Child
+from baton.core.log.folding.received import Owed
+from baton.core.log.records import Child
 
 
 def steps_of(decision: Decision) -> tuple[RunStep, ...]:

@@ -17,19 +17,18 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from baton.core.conditions import Answer
-from baton.core.decide.bounds import DEFAULT, Bounds
 from baton.core.decide.context import Found, Standing
 from baton.core.decide.decide import Decision, advance
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
-from baton.core.decide.spending import ANY_AMOUNT
+from baton.core.decide.spending import ANY_AMOUNT, DEFAULT, Bounds
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.policy import ANY, Change, Rules
 from baton.core.graph.graph import Graph, Node
 from baton.core.log import codec
 from baton.core.log import events as ev
-from baton.core.log.folding import inbox
+from baton.core.log.folding import received
 from baton.core.log.folding.fold import fold
 from baton.core.log.folding.forks import fork_to
 from baton.core.log.folding.workflow_limits import counts_of
@@ -272,9 +271,9 @@ class Saga:
 
     def note_told(self) -> None:
         """Say that everything was told and listed."""
-        owed = inbox.owed(self.state)
+        owed = received.owed(self.state)
         shown = {
-            ask.id: ev.Shown(to=inbox.audience_of(self.state, ask), until=ask.ends_at, told=True)
+            ask.id: ev.Shown(to=received.audience_of(self.state, ask), until=ask.ends_at, told=True)
             for ask in owed.asks.values()
         }
         keys = tuple(notice.key for notice in owed.notices)

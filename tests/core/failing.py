@@ -7,8 +7,7 @@ from typing import Any
 from baton.core.decide.decide import Decision
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
-from baton.core.failures.policy import Change
-from baton.core.failures.retry import CUSTOM, RetryChange
+from baton.core.failures.policy import CUSTOM, Change, RetryChange
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.state import ANSWER

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from baton.core.log import codec
-from baton.core.read.bill import Deployment, Usage
+from baton.core.read.costs import Deployment, Usage
 from baton.core.read.usage import Ledger
 from tests.core.build import Saga, done
 

@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from baton.core.decide.commands import FetchValues, StartHandler
 from baton.core.decide.decide import decide
-from baton.core.decide.handled import takes_failure
+from baton.core.decide.handler import takes_failure
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.documents.compile.checks.notes import children_of, notes_of
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
 from baton.core.nodes.registry import KINDS
-from baton.core.read.control_views import control_view
+from baton.core.read.definition_views import control_view
 from baton.core.read.views import entry_view, saga_view
 from tests.core.build import Saga, done, tool_spec
 from tests.history.again import overdue, polled

@@ -11,11 +11,11 @@ from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.effects.risk import LEVELS, RiskRule, least
 from baton.core.log import events as ev
-from baton.core.log.answers import closed_by_time, may_answer, open_questions, question
+from baton.core.log.questions import closed_by_time, may_answer, open_questions, question
 from baton.core.log.records import Escalation
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import saga_view
-from baton.core.times import iso
+from baton.core.sizes import iso
 from baton.errors import InvalidDefinition, NotAllowedNow
 from tests.core.approving import AFTER, CATCH, PAY, TOOLS, WITH, request_of, run, unapproved
 from tests.core.asked import steps_of

@@ -8,8 +8,8 @@ from baton.core.decide.builder import RunStep
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
-from baton.core.log.answers import open_questions
-from baton.core.log.status import status_of
+from baton.core.log.questions import open_questions
+from baton.core.log.state import status_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import entry_view
 from tests.core.approving import TOOLS, WITH, asking, paying, request_of, run, unapproved

@@ -8,7 +8,10 @@ import msgspec
 import pytest
 
 from baton.core.graph.graph import Node
-from baton.core.log.answers import (
+from baton.core.log.events import Ask, SignalReceived, Value
+from baton.core.log.folding.failure_folds import forget_answers
+from baton.core.log.folding.fold import apply
+from baton.core.log.questions import (
     TYPES,
     Answer,
     asked,
@@ -20,15 +23,11 @@ from baton.core.log.answers import (
     open_questions,
     refusal,
 )
-from baton.core.log.events import Ask, SignalReceived, Value
-from baton.core.log.folding.failure_folds import forget_answers
-from baton.core.log.folding.fold import apply
 from baton.core.log.records import Option, Takeover
 from baton.core.log.snapshots import decode_state, encode_state
-from baton.core.log.state import ANSWER, Origin, Signal, State
-from baton.core.log.status import status_of
+from baton.core.log.state import ANSWER, Origin, Signal, State, status_of
 from baton.core.log.work import Question, Wait
-from baton.core.read.question_views import question_view
+from baton.core.read.views import question_view
 from tests.core.build import T0
 
 NODE = Node(name="ask", kind="human")

@@ -9,7 +9,7 @@ import pytest
 from baton.core.decide.program import Program
 from baton.core.graph.graph import Graph, Node
 from baton.core.log import events as ev
-from baton.core.log.folding.signal_folds import call_off
+from baton.core.log.folding.received import call_off
 from baton.core.nodes.child import ChildKind
 from baton.core.nodes.registry import KINDS
 from tests.core.asked import children_of, needs_of

@@ -7,7 +7,7 @@ import pytest
 
 from baton.core.decide.commands import Decision, StopSteps
 from baton.core.log import events as ev
-from baton.core.log.status import status_of
+from baton.core.log.state import status_of
 from tests.core.build import T0, Saga, chain, done, failed, program, ready, task, wait
 from tests.core.told import of
 

@@ -19,7 +19,7 @@ from baton.core.graph.graph import Cap, Join, Loop, Node
 from baton.core.log import events as ev
 from baton.core.log.state import Used
 from baton.core.read.views import saga_view
-from baton.core.times import iso
+from baton.core.sizes import iso
 from tests.core.asked import cancels_of, steps_of, stops_of
 from tests.core.build import T0, Saga, child, done, failed, interrupted, program, ready, task, wait
 from tests.core.graphs_of import again, limited

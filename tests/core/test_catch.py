@@ -10,7 +10,7 @@ from baton.core.conditions.model import Cel
 from baton.core.decide.program import Program
 from baton.core.failures.policy import Change
 from baton.core.graph.graph import Catch, Join
-from baton.core.log.status import status_of
+from baton.core.log.state import status_of
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, program, ready, task
 from tests.core.failing import broken, chosen, schedule

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core.decide.bounds import DEFAULT
 from baton.core.decide.context import NOTHING
 from baton.core.decide.decide import CANCELLED_TOGETHER, advance, decide, recorded
-from baton.core.decide.stopped_steps import left_by
+from baton.core.decide.spending import DEFAULT
+from baton.core.decide.unknown_outcomes import left_by
 from baton.core.graph.graph import Join
 from baton.core.log import codec
 from baton.core.log import events as ev
-from baton.core.log.opened import Child
-from baton.core.log.state import LONGEST_ID
-from baton.core.log.status import status_of
+from baton.core.log.records import Child
+from baton.core.log.state import LONGEST_ID, status_of
 from tests.core.asked import cancels_of, children_of, needs_of, steps_of
 from tests.core.build import Saga, child, done, entry, program, ready, slots, started, task
 

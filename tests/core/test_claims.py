@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from baton.core.graph.graph import AgentParts, Graph, Node
 from baton.core.log import events as ev
-from baton.core.log.agents import Called
-from baton.core.read.claims import Claims
+from baton.core.log.scopes import Called
+from baton.core.read.usage import Claims
 
 CALLS = tuple(
     Node(name="think", kind="task", tool=tool, effect=effect)

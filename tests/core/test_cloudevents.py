@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.outside.cloudevents import identity_of, problems_of
+from baton.core.outside import identity_of, problems_of
 from tests.kit.sentences import Says
 
 EVENT = {"specversion": "1.0", "id": "e1", "source": "shop", "type": "paid"}

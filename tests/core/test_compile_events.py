@@ -6,8 +6,7 @@ import pytest
 
 from baton.core.conditions.model import Cel
 from baton.core.documents.compile import compile_document
-from baton.core.graph.graph import encode_graph
-from baton.core.graph.outside import Events, SignalRule, StartRule
+from baton.core.graph.graph import Events, SignalRule, StartRule, encode_graph
 from baton.errors import InvalidDefinition
 from tests.core.build import problems_of
 from tests.kit.sentences import Says

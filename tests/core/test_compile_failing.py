@@ -16,8 +16,7 @@ from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.codes import CODES, UNTRIED
 from baton.core.failures.failover import Action, Match, Policy
-from baton.core.failures.policy import Change
-from baton.core.failures.retry import RetryChange
+from baton.core.failures.policy import Change, RetryChange
 from baton.core.graph.graph import Graph, Node, decode_graph, encode_graph
 from baton.core.nodes.registry import KINDS
 from baton.errors import InvalidDefinition, UnknownEntry

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.core.failures.codes import ALIASES, CLASSES, CODES
-from baton.core.failures.misspelt import exception_meant, near
-from baton.core.failures.names import SERVICES
+from baton.core.failures.names import SERVICES, exception_meant, near
 from tests.core.compiling import told
 from tests.kit.sentences import Says
 

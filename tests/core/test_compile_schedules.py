@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.core.documents.compile import compile_document
-from baton.core.graph.graph import encode_graph
-from baton.core.graph.schedule import QUEUE, Schedule
+from baton.core.graph.graph import QUEUE, Schedule, encode_graph
 from baton.errors import InvalidDefinition
 
 HEAD = """name: report

@@ -7,7 +7,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from baton.core.sign_in import SignIn
+from baton.core.deployment import SignIn
 
 
 def patterns() -> dict[str, str]:

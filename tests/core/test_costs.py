@@ -9,11 +9,17 @@ import pytest
 
 from baton.core.log import events as ev
 from baton.core.models.usage import Usage as Tokens
-from baton.core.read import prices
-from baton.core.read.bill import Usage
-from baton.core.read.costs import bill, charge, cost_view, per_million_steps, total_of
-from baton.core.read.model_costs import ModelCosts
-from baton.core.read.prices import Price
+from baton.core.read import costs
+from baton.core.read.costs import (
+    ModelCosts,
+    Price,
+    Usage,
+    bill,
+    charge,
+    cost_view,
+    per_million_steps,
+    total_of,
+)
 from tests.core.build import entry
 
 USAGE = Usage(
@@ -56,7 +62,7 @@ def test_the_answer_says_what_was_estimated_by_which_prices() -> None:
     view = cost_view("s1", "running", USAGE, 10, 2)
     assert view["saga"] == "s1"
     assert (view["status"], view["estimated"], view["steps"], view["invocations"]) == ("running", True, 10, 2)
-    assert view["priced"] == {"region": "us-east-1", "date": prices.DATE}
+    assert view["priced"] == {"region": "us-east-1", "date": costs.DATE}
     assert (
         view["usd"]["total"] == view["usd"]["aws"] == pytest.approx(sum(line["usd"] for line in view["aws"]))
     )
@@ -92,10 +98,10 @@ def test_a_saga_without_steps_has_no_price_per_step() -> None:
 
 
 def test_every_price_has_a_page_of_aws_and_says_how_it_was_confirmed() -> None:
-    table = [price for price in vars(prices).values() if isinstance(price, Price)]
+    table = [price for price in vars(costs).values() if isinstance(price, Price)]
     assert len(table) == 13
     for price in table:
         assert re.match(r"https://(aws|docs\.aws)\.amazon\.com/", price.page)
-        assert price.confirmed in {prices.ON_AWS, prices.BY_OTHERS}
+        assert price.confirmed in {costs.ON_AWS, costs.BY_OTHERS}
         assert charge(price, 1_000_000).usd == pytest.approx(price.usd_per_million)
-    assert re.fullmatch(r"20\d\d-\d\d-\d\d", prices.DATE)
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", costs.DATE)

@@ -11,10 +11,9 @@ from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ONCE
-from baton.core.failures.defects import DEFECTS, is_on_purpose
+from baton.core.failures.codes import DEFECTS, is_on_purpose
 from baton.core.log import events as ev
-from baton.core.log.state import UNKNOWN_OUTCOME
-from baton.core.log.status import status_of
+from baton.core.log.state import UNKNOWN_OUTCOME, status_of
 from baton.core.nodes.registry import KINDS
 from tests.core.asked import notices_of
 from tests.core.build import T0, TOOLS, Saga, done, ready, tool_spec

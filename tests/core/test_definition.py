@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from baton.core.documents.definition import NodeModel, WorkflowModel
+from baton.core.documents.familiar import BELOW, INSIDE, MAX_HINTS
 from baton.core.documents.nodes.node_model import BY_KEY, kind_of
 from baton.core.documents.parts.bounds import LimitsModel
-from baton.core.documents.places import BELOW, INSIDE, MAX_HINTS
+from baton.core.documents.read import NodeModel, WorkflowModel
 from baton.core.documents.text import parse_document
 from tests.core.build import PROPERTY
 from tests.core.compiling import shape_of

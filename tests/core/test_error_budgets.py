@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baton.core.log import events as ev
-from baton.core.read.error_budgets import ErrorBudgets, added_up
+from baton.core.read.costs import ErrorBudgets, added_up
 from baton.core.read.metrics import Figures
 
 

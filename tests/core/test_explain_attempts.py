@@ -6,18 +6,17 @@ from typing import Any
 
 import pytest
 
-from baton.core.expressions.durations import lasting
+from baton.core.expressions import lasting
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.failover import Action, Match, Policy
-from baton.core.failures.policy import Change
-from baton.core.failures.retry import CUSTOM, RetryChange
+from baton.core.failures.policy import CUSTOM, Change, RetryChange
 from baton.core.graph.graph import Catch, Node
 from baton.core.log import events as ev
-from baton.core.log.status import status_of
-from baton.core.read.attempt_history import SHOWN
+from baton.core.log.state import status_of
 from baton.core.read.explain import way
+from baton.core.read.places import SHOWN
 from baton.core.read.views import saga_view
-from baton.core.times import iso
+from baton.core.sizes import iso
 from tests.core.build import T0, Saga, done, program, task
 from tests.core.failing import answer, broken, schedule
 from tests.core.strategies import ASK_USER, ESCALATE, REPLAN, RETRY, ROLLBACK

@@ -6,9 +6,8 @@ from typing import Any
 
 from baton.core.log import events as ev
 from baton.core.read.explain import explain, way
-from baton.core.read.places import Moment
-from baton.core.read.reasons import Reasons
-from baton.core.read.undo_places import see
+from baton.core.read.places import Moment, see
+from baton.core.read.story import Reasons
 from tests.core.build import Saga, done, failed, program, task
 from tests.core.test_undoing import AT_ONCE, undoable
 from tests.core.told import ROOM, story, why

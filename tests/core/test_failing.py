@@ -13,7 +13,7 @@ from baton.core.failures.alternatives import Alternative
 from baton.core.failures.failover import Action, Match, Policy
 from baton.core.failures.policy import Change
 from baton.core.log import events as ev
-from baton.core.log.status import status_of
+from baton.core.log.state import status_of
 from tests.core.asked import steps_of
 from tests.core.build import T0, Saga, done, program, ready, task
 from tests.core.failing import attempts, broken, chosen, one, schedule

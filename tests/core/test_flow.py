@@ -9,14 +9,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from baton.core.decide.bounds import Bounds
 from baton.core.decide.decide import Decision, RunStep, advance, decide
 from baton.core.decide.program import Program
+from baton.core.decide.spending import Bounds
 from baton.core.documents.compile import compile_document
 from baton.core.graph.graph import Join
 from baton.core.log import events as ev
-from baton.core.log.state import State
-from baton.core.log.status import status_of
+from baton.core.log.state import State, status_of
 from baton.core.nodes.registry import KINDS
 from tests.core.asked import needs_of, steps_of
 from tests.core.build import T0, Saga, chain, done, failed, program, ready, slots, task, wait

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from baton.core.log import events as ev
 from baton.core.log.folding import fold as fold_module
 from baton.core.log.folding.fold import apply, fold
-from baton.core.log.opened import Child
+from baton.core.log.records import Child
 from baton.core.log.state import State
 from baton.core.log.work import Wait
 from baton.errors import CorruptLog

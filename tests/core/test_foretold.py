@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.failures.policy import Change
-from baton.core.log.status import status_of
+from baton.core.log.state import status_of
 from baton.core.nodes.registry import KINDS
-from baton.core.read.forecast import MOST, by_class, foretold
+from baton.core.read.definition_views import MOST, by_class, foretold
 from baton.core.read.views import saga_view
 from tests.core.asked import steps_of
 from tests.core.build import TOOLS, Saga, program, task

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from baton.core.log import events as ev
 from baton.core.log.folding.forks import fork_to, lineage_to
-from baton.core.log.state import FORK_KEY, Segment, State
-from baton.core.log.status import status_of
+from baton.core.log.state import FORK_KEY, Segment, State, status_of
 from baton.errors import CorruptLog
 from tests.core.asked import cancels_of
 from tests.core.build import (

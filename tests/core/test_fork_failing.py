@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from baton.core.failures.policy import Change
 from baton.core.log import events as ev
-from baton.core.log.answers import asked
-from baton.core.log.state import NOTICES_REMEMBERED, UNKNOWN_OUTCOME
-from baton.core.log.status import status_of
+from baton.core.log.questions import asked
+from baton.core.log.state import NOTICES_REMEMBERED, UNKNOWN_OUTCOME, status_of
 from tests.core.asked import notices_of
 from tests.core.build import Saga, program, task
 from tests.core.failing import DAY, answer, attempts, broken

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from baton.core.conditions.model import Matches
-from baton.core.decide.bounds import Bounds
 from baton.core.decide.context import Found
 from baton.core.decide.decide import advance, decide
+from baton.core.decide.spending import Bounds
 from baton.core.graph.graph import Branch, Node, Rule
 from baton.core.log import events as ev
 from baton.errors import CorruptLog

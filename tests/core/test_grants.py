@@ -7,7 +7,7 @@ import re
 import pytest
 
 from baton.core.documents.compile import compile_document
-from baton.core.effects.grants import EVERYTHING, PATTERN, STANDARD, Grants, off, tools_for
+from baton.core.effects.toolspec import EVERYTHING, PATTERN, STANDARD, Grants, off, tools_for
 from baton.errors import InvalidDefinition
 
 # The setting, a tool, a tenant (None: any), and whether it may use it.

@@ -9,18 +9,26 @@ from msgspec.structs import replace
 
 from baton.core.decide.builder import DecisionBuilder, activation
 from baton.core.decide.commands import StartHandler
-from baton.core.decide.context import EvaluationContext, Found, LackingError
-from baton.core.decide.passing import started
+from baton.core.decide.context import EvaluationContext, Found, LackingError, started
 from baton.core.decide.program import Program
 from baton.core.documents.compile import children_of, compile_document
 from baton.core.documents.nodes.subgraph import SubGraph
 from baton.core.expressions import compile_template, parse
-from baton.core.graph.graph import Graph, decode_graph, encode_graph, hash_of
-from baton.core.graph.inner import inner_graph, name_of, parts_of, split, starter_of
+from baton.core.graph.graph import (
+    Graph,
+    decode_graph,
+    encode_graph,
+    hash_of,
+    inner_graph,
+    name_of,
+    parts_of,
+    split,
+    starter_of,
+)
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import fold
 from baton.core.log.state import Origin, State
-from baton.core.log.undo_events import UndoBegan
+from baton.core.log.undos import UndoBegan
 from baton.core.nodes.registry import KINDS
 from baton.core.nodes.subgraph import GraphKind
 from baton.errors import UnknownEntry

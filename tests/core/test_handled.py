@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from baton.core.conditions.model import Cel
-from baton.core.decide.handled import takes_failure
+from baton.core.decide.handler import takes_failure
 from baton.core.decide.program import Program
 from baton.core.failures.policy import Change
 from baton.core.graph.graph import Catch, Join, Node
-from baton.core.log.state import Origin, State
-from baton.core.log.status import status_of
+from baton.core.log.state import Origin, State, status_of
 from tests.core.build import Saga, child, program, task
 from tests.core.failing import broken, chosen, one
 from tests.core.strategies import ASK_USER, ESCALATE, RETRY

@@ -11,7 +11,7 @@ from baton.core.decide.context import NOTHING, EvaluationContext
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
-from baton.core.log.status import status_of
+from baton.core.log.state import status_of
 from baton.core.nodes.registry import KINDS
 from tests.core.asked import steps_of
 from tests.core.build import T0, Saga, done, ready, tool_spec

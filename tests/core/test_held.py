@@ -7,12 +7,10 @@ from msgspec.structs import replace
 from baton.core.decide.outcomes import HELD, Outcome
 from baton.core.decide.program import Program
 from baton.core.failures.failover import Action, Match, Policy
-from baton.core.failures.policy import Change
-from baton.core.failures.retry import RetryChange
+from baton.core.failures.policy import Change, RetryChange
 from baton.core.graph.graph import Catch, Graph
 from baton.core.log import events as ev
-from baton.core.log.state import Held
-from baton.core.log.status import status_of
+from baton.core.log.state import Held, status_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.metrics import Figures
 from tests.core.asked import steps_of

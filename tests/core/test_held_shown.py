@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baton.core.read.views import saga_view
-from baton.core.times import iso
+from baton.core.sizes import iso
 from tests.core.build import Saga, done, failed, program, task
 from tests.core.test_held import MINUTE, PATIENT, held
 from tests.core.told import of, whole, why

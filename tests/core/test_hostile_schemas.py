@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from baton.core.conditions import limits
-from baton.core.conditions.kept import Kept
+from baton.core.conditions import model
+from baton.core.conditions.matches import TooMuch, check_work
 from baton.core.conditions.patterns import weight
 from baton.core.conditions.schema import check_schema, violations
 from baton.core.conditions.schemaplan import SchemaError, plan_for, plan_of
-from baton.core.conditions.schemawork import TooMuch, check_work
+from baton.core.conditions.values import Kept
 from baton.errors import Problem
 from tests.core.apart import tried_apart
 from tests.core.build import problems_of
@@ -37,7 +37,7 @@ def test_no_hostile_schema_crashes_hangs_or_lets_a_value_pass(tried: list[Any]) 
 
 def test_each_says_what_is_too_much_in_a_message_that_can_be_read(tried: list[Any]) -> None:
     assert [one[0] for case, one in zip(HOSTILE, tried, strict=True) if case.says not in one[2]] == []
-    assert [one[0] for one in tried if len(one[2]) > limits.PROBLEM_LENGTH + 1] == []
+    assert [one[0] for one in tried if len(one[2]) > model.PROBLEM_LENGTH + 1] == []
 
 
 def test_each_ends_soon(tried: list[Any]) -> None:
@@ -270,4 +270,4 @@ def test_what_two_threads_make_at_once_is_kept_once() -> None:
 def test_hundreds_of_large_schemas_keep_no_more_than_their_bound() -> None:
     for index in range(120):
         check_schema({"title": f"{index}", "enum": [f"{index}-{i}" * 4 for i in range(1_500)]})
-    assert plan_of.cache_info().held <= limits.COMPILED_BYTES
+    assert plan_of.cache_info().held <= model.COMPILED_BYTES

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
-from baton.core.log.folding import inbox
-from baton.core.log.folding.inbox import Owed, owed
+from baton.core.log.folding import received
+from baton.core.log.folding.received import Owed, owed
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import ANSWER, NOTICES_REMEMBERED
 from baton.core.nodes.registry import KINDS
@@ -92,7 +92,7 @@ def test_an_incident_is_told_whatever_has_become_of_its_question() -> None:
     saga.put(ev.NoticeDue(notice=notice("s1/0.ops/again", "0.ops", incident=True)))
     answer(saga, "0.ops")
     assert [one.key for one in owed(saga.state).notices] == ["s1/0.ask", "s1/0.ops/again"]
-    assert [one.key for one in inbox.before_the_end(saga.state)] == ["s1/0.ops/again"]
+    assert [one.key for one in received.before_the_end(saga.state)] == ["s1/0.ops/again"]
     saga.put(ev.NoticesSent(keys=(), withdrawn=("0.ops",)))
     assert [one.key for one in saga.state.outbox.due] == ["s1/0.ask", "s1/0.ops/again"]
 
@@ -174,7 +174,7 @@ def test_of_a_question_without_a_row_no_place_is_kept_in_mind() -> None:
     saga.put(ev.NoticesSent(keys=(), withdrawn=("0.ops",)))
     state = replace(saga.state, outbox=replace(saga.state.outbox, rows={}))
     assert (
-        inbox.moved(state, ev.Ask(id="0.ops", kind="approval", message="", options=(), to="user:bob"))
+        received.moved(state, ev.Ask(id="0.ops", kind="approval", message="", options=(), to="user:bob"))
         is state
     )
 
@@ -238,7 +238,7 @@ def test_of_more_incidents_than_are_remembered_none_is_lost() -> None:
 
 
 def test_only_a_user_is_a_person() -> None:
-    assert [inbox.person_of(word) for word in ("user:a:b", "group:ops", "role:answer", "on_call")] == [
+    assert [received.person_of(word) for word in ("user:a:b", "group:ops", "role:answer", "on_call")] == [
         *("a:b", "", "", ""),
     ]
 

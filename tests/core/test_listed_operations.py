@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.core.documents.compile import compile_document
-from baton.core.effects.keys import LISTED, parameters_of
-from baton.core.effects.keys.rules import KeyRule
+from baton.core.effects.keys import LISTED, KeyRule, parameters_of
 from baton.core.effects.operations import keeps_list, offered, refusal
 from baton.core.graph.graph import Graph
 from tests.core.build import problems_of, tool_spec

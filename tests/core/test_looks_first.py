@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from baton.core.documents.compile import compile_document
 from baton.core.failures.alternatives import Alternative
-from baton.core.failures.policy import ANY, Change, Rules
-from baton.core.failures.retry import RetryChange
+from baton.core.failures.policy import ANY, Change, RetryChange, Rules
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, program, ready
 from tests.core.test_undoing import undoable

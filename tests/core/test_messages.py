@@ -24,7 +24,7 @@ FILES = [
     *CORE.glob("documents/*.py"),
     *CORE.glob("documents/nodes/*.py"),
     *CORE.glob("documents/parts/*.py"),
-    CORE / "expressions/durations.py",
+    CORE / "expressions.py",
     *(CORE / f"conditions/{name}.py" for name in ("cel", "celnames", "compare", "document", "jsonpath")),
     *(CORE / f"conditions/{name}.py" for name in ("matches", "python", "schemafaults")),
 ]

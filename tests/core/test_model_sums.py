@@ -8,12 +8,18 @@ from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
-from baton.core.log.folding.model_sums import LONGEST_NAME, MOST_MODELS, OTHERS, UNANSWERED, with_models
-from baton.core.log.folding.workflow_limits import SAGA
+from baton.core.log.folding.workflow_limits import (
+    LONGEST_NAME,
+    MOST_MODELS,
+    OTHERS,
+    SAGA,
+    UNANSWERED,
+    with_models,
+)
 from baton.core.log.state import State
 from baton.core.models.usage import Usage
 from baton.core.nodes.registry import KINDS
-from baton.core.read.day_costs import DayCosts
+from baton.core.read.costs import DayCosts
 from tests.core.build import T0, Saga, done, failed, program, task
 from tests.core.nodes.thinking import TOOLS
 

@@ -10,7 +10,7 @@ from baton.core.decide.outcomes import MONEY, Outcome
 from baton.core.decide.program import Program
 from baton.core.decide.spending import SAGA_SPENT, USER_SPENT, WARNING, SpendingLimits
 from baton.core.log import events as ev
-from baton.core.log.status import status_of
+from baton.core.log.state import status_of
 from tests.core.asked import notices_of
 from tests.core.build import T0, Saga, child, done, program, ready, task
 from tests.core.failing import broken

@@ -8,7 +8,7 @@ import pytest
 
 from baton.core.graph.graph import hash_of
 from baton.core.log import events as ev
-from baton.core.log.references import SCHEME, value_of
+from baton.core.log.codec import SCHEME, value_of
 from baton.core.log.state import Origin, State
 
 BLOB = ev.Value(ref=SCHEME + "a" * 64, size=9_000)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.bounds import DEFAULT
 from baton.core.decide.outcomes import MONEY, STOPPED, Outcome
+from baton.core.decide.spending import DEFAULT
 from baton.core.graph.graph import Join
 from baton.core.log import events as ev
 from baton.core.log.state import FAULT

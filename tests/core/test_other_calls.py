@@ -8,13 +8,12 @@ from msgspec.structs import replace
 from baton.core.decide.outcomes import APPROVAL, Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
-from baton.core.effects.approvals import Request
-from baton.core.effects.toolspec import ToolSpec
+from baton.core.effects.toolspec import Request, ToolSpec
 from baton.core.log import events as ev
 from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import entry_view
-from baton.words.undo_words import of as words_of
+from baton.words.event_words import of as words_of
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, tool_spec
 from tests.core.test_other_ways import ended, stops

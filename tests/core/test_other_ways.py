@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.decide.context import NOTHING, EvaluationContext
-from baton.core.decide.other_ways import left as left_for
+from baton.core.decide.failure_handling import left as left_for
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
@@ -19,7 +19,7 @@ from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.core.log.undos import NAMED, is_of_left, undo_item, undone_item
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import entry_view
-from baton.words.undo_words import of as words_of
+from baton.words.event_words import of as words_of
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, ready, tool_spec
 from tests.core.nodes import replans

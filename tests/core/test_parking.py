@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core.decide.bounds import DEFAULT
 from baton.core.decide.commands import Decision, SendNotices
+from baton.core.decide.spending import DEFAULT
 from baton.core.log import events as ev
-from baton.core.log.folding.inbox import owed
-from baton.core.log.status import status_of
+from baton.core.log.folding.received import owed
+from baton.core.log.state import status_of
 from tests.core.asked import notices_of, steps_of
 from tests.core.build import Saga, chain, done, interrupted, program, ready, task, wait
 from tests.core.told import of

@@ -10,11 +10,10 @@ import pytest
 from baton.core.decide.spending import SpendingLimits
 from baton.core.failures.strategies.base import ON_CALL
 from baton.core.log import events as ev
-from baton.core.log.answers import about_parking, asked, is_answered, may_answer, open_questions
 from baton.core.log.folding.fold import apply
+from baton.core.log.questions import about_parking, asked, is_answered, may_answer, open_questions
 from baton.core.log.snapshots import decode_state, encode_state
-from baton.core.log.state import ANSWER
-from baton.core.log.status import status_of
+from baton.core.log.state import ANSWER, status_of
 from baton.core.read.views import saga_view
 from tests.core.build import T0, Saga, chain, ready
 

@@ -9,15 +9,15 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.bounds import DEFAULT
 from baton.core.decide.decide import CANCELLED_TOGETHER, Decision, advance, recorded
 from baton.core.decide.outcomes import MONEY
 from baton.core.decide.program import Program
+from baton.core.decide.spending import DEFAULT
 from baton.core.effects.toolspec import ONCE
 from baton.core.graph.graph import Cap
 from baton.core.log import events as ev
 from baton.core.log.snapshots import PARTS, SHAPE
-from baton.core.log.status import status_of
+from baton.core.log.state import status_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import saga_view
 from tests.core.asked import cancels_of, notices_of

@@ -34,7 +34,7 @@ from baton.core.graph.graph import Node
 from baton.core.limits import DAY_MS, Limits
 from baton.core.log import events as ev
 from baton.core.log.state import Money, Origin, Outbox, State
-from baton.core.read.budgets import budget_view
+from baton.core.read.costs import budget_view
 
 DOLLAR = 1_000_000
 TERMS = SpendingLimits(saga=DOLLAR, user_day=5 * DOLLAR)

@@ -9,12 +9,21 @@ import pytest
 from baton.core.decide.commands import SendNotices
 from baton.core.failures.policy import Change
 from baton.core.log import events as ev
-from baton.core.log.answers import asked, may_answer, question, refusal
-from baton.core.log.folding.inbox import owed
-from baton.core.log.question_claims import BETWEEN_REMINDERS_MS, Person, claim, release, remind
+from baton.core.log.folding.received import owed
+from baton.core.log.questions import (
+    BETWEEN_REMINDERS_MS,
+    Person,
+    asked,
+    claim,
+    may_answer,
+    question,
+    refusal,
+    release,
+    remind,
+)
 from baton.core.log.state import State
 from baton.core.read.views import saga_view
-from baton.core.times import iso
+from baton.core.sizes import iso
 from baton.errors import Forbidden, NotAllowedNow, NotFound
 from tests.core.build import T0, Saga, program, task
 from tests.core.failing import broken

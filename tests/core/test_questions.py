@@ -6,9 +6,8 @@ from msgspec.structs import replace
 
 from baton.core.failures.policy import Change
 from baton.core.log import events as ev
-from baton.core.log.answers import question_of
-from baton.core.log.state import ANSWER
-from baton.core.log.status import status_of
+from baton.core.log.questions import question_of
+from baton.core.log.state import ANSWER, status_of
 from tests.core.asked import notices_of, steps_of
 from tests.core.build import T0, Saga, done, program, ready, task
 from tests.core.failing import DAY, answer, attempts, broken, chosen

@@ -18,16 +18,15 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.core.decide.bounds import DEFAULT
 from baton.core.decide.decide import RunStep
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
+from baton.core.decide.spending import DEFAULT
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import fold
 from baton.core.log.snapshots import decode_state, encode_state
-from baton.core.log.state import State
-from baton.core.log.status import status_of
+from baton.core.log.state import State, status_of
 from baton.core.nodes.registry import KINDS
 from tests.core.asked import children_of, steps_of
 from tests.core.build import FEW, PROPERTY, Saga, done, failed, interrupted, ready, tool_spec

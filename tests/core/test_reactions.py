@@ -13,13 +13,11 @@ from baton.core.conditions.model import Python
 from baton.core.decide.outcomes import Outcome
 from baton.core.effects.toolspec import ONCE
 from baton.core.failures.failover import Action, Policy
-from baton.core.failures.policy import Change
-from baton.core.failures.retry import RetryChange
+from baton.core.failures.policy import Change, RetryChange
 from baton.core.graph.graph import Branch, Cap, Catch, Rule
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME
-from baton.core.log.status import status_of
+from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, status_of
 from tests.core.asked import questions_of, steps_of
 from tests.core.build import AT_ONCE, T0, Saga, done, program, ready, task
 from tests.core.failing import DAY, answer, attempts, broken, chosen, one

@@ -6,8 +6,8 @@ import pytest
 
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.folding.rest import Pace, is_quiet
-from baton.core.log.opened import Child
+from baton.core.log.folding.whole_folds import Pace, is_quiet
+from baton.core.log.records import Child
 from baton.core.log.state import Outbox, State
 from tests.core.build import T0, Saga, child, program, wait
 

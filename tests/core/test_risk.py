@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.core.effects.approvals import Request, digest_of, is_for_a_person, request_for
 from baton.core.effects.risk import (
     ASKING,
     CRITICAL,
@@ -23,7 +22,7 @@ from baton.core.effects.risk import (
     assess,
     rule_in_words,
 )
-from baton.core.effects.toolspec import ToolSpec
+from baton.core.effects.toolspec import Request, ToolSpec, digest_of, is_for_a_person, request_for
 from tests.core.build import FEW, JSON
 from tests.kit.sentences import Says
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from baton.core.decide.bounds import Bounds
 from baton.core.decide.decide import advance
 from baton.core.decide.outcomes import Outcome, refused
+from baton.core.decide.spending import Bounds
 from baton.core.effects.rows import (
     MAX_BYTES,
     MAX_KEY_BYTES,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.conditions.schemapaths import TYPES, Schema, in_words
+from baton.core.conditions.schemafaults import TYPES, Schema, in_words
 
 NUMBER = frozenset({"number", "integer"})
 

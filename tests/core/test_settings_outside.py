@@ -7,8 +7,7 @@ from typing import get_type_hints
 import pytest
 from msgspec import Meta
 
-from baton.core.channels import Channels
-from baton.core.reach import Models, Outside
+from baton.core.deployment import Channels, Models, Outside
 
 
 @pytest.mark.parametrize("group", [Channels, Models, Outside])

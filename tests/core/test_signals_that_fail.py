@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from baton.core.graph.graph import Catch
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
-from baton.core.log.folding.signal_folds import fingerprint
-from baton.core.log.status import status_of
+from baton.core.log.folding.received import fingerprint
+from baton.core.log.state import status_of
 from tests.core.build import Saga, program, ready, task, wait
 from tests.core.told import of, why
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from baton.core.decide.admission import PAUSE_MS
 from baton.core.decide.program import Program
+from baton.core.decide.scheduling import PAUSE_MS
 from baton.core.graph.graph import Cap, Loop, Node
 from baton.core.log import events as ev
 from tests.core.asked import children_of, steps_of, stops_of

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from baton.core.conditions.schema import check_schema, input_violations, violations
 from baton.core.conditions.schemaplan import SchemaError
 from baton.core.effects.keys import KeyRule, canonical, key_of
-from baton.core.expressions.durations import parse_duration
-from baton.core.expressions.spelling import nearest
+from baton.core.expressions import nearest, parse_duration
 from baton.errors import Problem
 from tests.core.build import JSON, PROPERTY, program, task, tool_spec, wait
 

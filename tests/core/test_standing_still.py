@@ -9,12 +9,12 @@ from baton.core.decide.commands import Decision, LookAtStanding
 from baton.core.decide.context import Standing
 from baton.core.limits import DAY_MS
 from baton.core.log import events as ev
-from baton.core.log.answers import question
-from baton.core.log.status import status_of
+from baton.core.log.questions import question
+from baton.core.log.state import status_of
 from baton.core.log.work import Callback
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import saga_view
-from baton.core.times import iso
+from baton.core.sizes import iso
 from baton.errors import NotAllowedNow
 from tests.core.build import T0, Saga, done, ready
 from tests.core.failing import answer, broken

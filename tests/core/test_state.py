@@ -13,10 +13,12 @@ from baton.core.failures.alternatives import Alternative
 from baton.core.failures.strategies.base import History
 from baton.core.log import events as ev
 from baton.core.log.records import Paused
-from baton.core.log.replans import Made
+from baton.core.log.scopes import Made
 from baton.core.log.snapshots import SHAPE, decode_state, encode_moved, encode_state, moved_to
 from baton.core.log.state import (
+    FINISHED,
     ITEM_PATTERN,
+    WAITING,
     Failing,
     Money,
     Outbox,
@@ -24,12 +26,13 @@ from baton.core.log.state import (
     State,
     Used,
     check_item,
+    group_of,
     item_of,
     node_of,
     owner_of,
     slot_of,
+    status_of,
 )
-from baton.core.log.status import FINISHED, WAITING, group_of, status_of
 from tests.core.build import PROPERTY, Saga, chain, child, done, of_struct, program, task, wait
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True)

@@ -9,14 +9,13 @@ import pytest
 from baton.core.decide.commands import CancelChildren, UndoChildren
 from baton.core.decide.context import NOTHING
 from baton.core.decide.decide import decide
-from baton.core.decide.stopped_steps import left_by
+from baton.core.decide.unknown_outcomes import left_by
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
-from baton.core.log.state import slot_of
-from baton.core.log.status import status_of
+from baton.core.log.state import slot_of, status_of
 from baton.core.log.undos import undo_item
 from baton.core.read.views import entry_view
-from baton.words.undo_words import of as words_of
+from baton.words.event_words import of as words_of
 from tests.core.build import Saga, done, failed, ready, replay
 from tests.core.test_stopped_steps import begun, events
 from tests.core.told import story

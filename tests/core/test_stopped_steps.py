@@ -9,16 +9,15 @@ from msgspec.structs import replace
 
 from baton.core.decide.context import NOTHING, EvaluationContext
 from baton.core.decide.program import Program
-from baton.core.decide.stopped_steps import told as told_of
+from baton.core.decide.unknown_outcomes import told as told_of
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import Join
 from baton.core.log import events as ev
-from baton.core.log.state import UNKNOWN_OUTCOME
-from baton.core.log.status import status_of
+from baton.core.log.state import UNKNOWN_OUTCOME, status_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import entry_view
-from baton.words.undo_words import of as words_of
+from baton.words.event_words import of as words_of
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, program, ready, replay, task
 from tests.core.compiling import TOOLS

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from baton.core.log.records import Response
 from baton.core.log.work import Callback, Open, Wait, responses_left
-from baton.core.nodes.thinking import FIRST_MS, LONGEST_MS, next_look
+from baton.core.nodes.task import FIRST_MS, LONGEST_MS, next_look
 
 HOUR = 3_600_000
 WORK = Callback(id="1.ask.1", since=1_000, until=1_000 + HOUR, response=Response(id="resp_1", model="m"))

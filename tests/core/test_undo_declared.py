@@ -12,8 +12,7 @@ from baton.core.effects.inverses import arguments_of, misfit_of_inverse, problem
 from baton.core.effects.risk import Risk
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.expressions import ExpressionError, parse, walk
-from baton.core.failures.policy import ANY
-from baton.core.failures.retry import RetryChange
+from baton.core.failures.policy import ANY, RetryChange
 from baton.core.graph.graph import Graph, Undo, decode_graph, encode_graph
 from baton.core.nodes.registry import KINDS
 from tests.core.build import tool_spec

@@ -8,16 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.decide.program import Program
-from baton.core.failures.policy import ANY, FAIL, Change
-from baton.core.failures.retry import RetryChange
+from baton.core.failures.policy import ANY, FAIL, Change, RetryChange
 from baton.core.graph.graph import Node, Undo
 from baton.core.log import events as ev
 from baton.core.log.snapshots import decode_state, encode_state
-from baton.core.log.status import group_of, status_of
+from baton.core.log.state import group_of, status_of
 from baton.core.log.undos import Undoable, is_undo, undo_item, undone_item
 from baton.core.nodes.registry import KINDS
-from baton.core.read.undo_views import undo_view
-from baton.core.read.views import saga_view
+from baton.core.read.views import saga_view, undo_view
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, program, ready, task, wait
 from tests.core.undo_asking import incidents

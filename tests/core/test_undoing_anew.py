@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from baton.core.graph.graph import Catch, Loop, Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.state import UNKNOWN_OUTCOME
-from baton.core.log.status import status_of
+from baton.core.log.state import UNKNOWN_OUTCOME, status_of
 from baton.core.log.undos import Earlier, Keys
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, program, task

@@ -11,11 +11,10 @@ from baton.core.decide.outcomes import Outcome
 from baton.core.failures.policy import Change, Rules
 from baton.core.graph.graph import Catch, Loop
 from baton.core.log import events as ev
-from baton.core.log.answers import open_questions
+from baton.core.log.questions import open_questions
 from baton.core.log.snapshots import decode_state, encode_state
-from baton.core.log.state import UNKNOWN_OUTCOME
-from baton.core.log.status import status_of
-from baton.core.read.undo_views import undo_view
+from baton.core.log.state import UNKNOWN_OUTCOME, status_of
+from baton.core.read.views import undo_view
 from tests.core.asked import steps_of
 from tests.core.build import AT_ONCE, Saga, done, failed, program, ready, task
 from tests.core.graphs_of import again

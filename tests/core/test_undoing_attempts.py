@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from baton.core.failures.policy import ANY, Change
-from baton.core.failures.retry import RetryChange
+from baton.core.failures.policy import ANY, Change, RetryChange
 from baton.core.log import events as ev
 from tests.core.build import Saga, done, failed, program
 from tests.core.test_undoing import undoable

@@ -13,8 +13,7 @@ from baton.core.decide.program import Program
 from baton.core.decide.undoing import _arguments_of
 from baton.core.documents.compile import compile_document
 from baton.core.expressions import ExpressionError
-from baton.core.failures.policy import ANY, FAIL, Change
-from baton.core.failures.retry import RetryChange
+from baton.core.failures.policy import ANY, FAIL, Change, RetryChange
 from baton.core.graph.graph import Undo
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
-from baton.core.log.answers import open_questions
-from baton.core.log.status import status_of
+from baton.core.log.questions import open_questions
+from baton.core.log.state import status_of
 from baton.core.nodes.registry import KINDS
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, tool_spec

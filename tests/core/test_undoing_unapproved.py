@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.core.decide.outcomes import APPROVAL, Outcome
-from baton.core.effects.approvals import Approval, Request
+from baton.core.effects.toolspec import Approval, Request
 from tests.core.asked import steps_of
 from tests.core.build import Saga, failed, program, ready, task
 from tests.core.test_held import held

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.commands import StopSteps
 from baton.core.log import events as ev
-from baton.core.log.status import status_of
+from baton.core.log.state import status_of
 from tests.core.asked import steps_of
 from tests.core.build import Saga, done, failed, interrupted, program, ready, task
 from tests.core.test_undoing import undoable

@@ -12,7 +12,7 @@ from baton.core.log import events as ev
 from baton.core.log.undos import NotUndone, Undoable
 from baton.core.nodes.registry import KINDS
 from baton.core.read.definition_views import graph_view
-from baton.core.read.undo_views import undo_view
+from baton.core.read.views import undo_view
 from tests.core.build import Saga, done, failed, program, ready, task
 from tests.core.nodes.handing import compiled, hand_over, say
 from tests.core.test_undoing import two, undoable

@@ -11,9 +11,8 @@ import pytest
 from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.snapshots import encode_state
-from baton.core.read.bill import stored_bytes, units
-from baton.core.read.claims import Claims
-from baton.core.read.usage import Ledger
+from baton.core.read.costs import stored_bytes, units
+from baton.core.read.usage import Claims, Ledger
 from tests.core.build import Saga, chain, child, done, failed, program, task, wait
 from tests.core.spending import (
     AROUND,

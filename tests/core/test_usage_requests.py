@@ -9,7 +9,7 @@ import pytest
 
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.read.bill import Deployment
+from baton.core.read.costs import Deployment
 from baton.core.read.usage import Ledger
 from tests.core.build import T0, Saga, chain, child, done, interrupted, program, wait
 from tests.core.nodes.handing import MINUTE, beat, handing

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from baton.core.decide.spending import USER_BLOCKED, SpendingLimits, is_blocked, user_notices, user_parked
 from baton.core.limits import DAY_MS
-from baton.core.read.budgets import budget_view, user_view
-from baton.core.user_rules import BLOCKED, NO_RULE, UserRule, blocking, limiting, newer, unblocking
+from baton.core.money import BLOCKED, NO_RULE, UserRule, blocking, limiting, newer, unblocking
+from baton.core.read.costs import budget_view, user_view
 from baton.ports import Sums
 
 DOLLAR = 1_000_000

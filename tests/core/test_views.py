@@ -15,9 +15,8 @@ from baton.core.failures.codes import told
 from baton.core.graph.graph import Branch, Cap, Catch, Graph, Join, Node
 from baton.core.log import events as ev
 from baton.core.read.definition_views import graph_view
-from baton.core.read.undo_views import OF_UNDOING
-from baton.core.read.views import entry_view, saga_view, tool_view
-from baton.core.times import iso
+from baton.core.read.views import OF_UNDOING, entry_view, saga_view, tool_view
+from baton.core.sizes import iso
 from tests.core.build import (
     EVENTS,
     PROPERTY,

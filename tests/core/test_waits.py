@@ -16,9 +16,8 @@ from baton.core.decide.decide import advance
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
-from baton.core.log.folding.signal_folds import fingerprint, signal_key
-from baton.core.log.state import FORK_KEY, KEYS_REMEMBERED, Signal
-from baton.core.log.status import status_of
+from baton.core.log.folding.received import fingerprint, signal_key
+from baton.core.log.state import FORK_KEY, KEYS_REMEMBERED, Signal, status_of
 from baton.core.log.work import Wait
 from tests.core.asked import needs_of, steps_of
 from tests.core.build import T0, Saga, chain, done, program, ready, slots, task, wait

@@ -7,10 +7,10 @@ from itertools import permutations
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.joins import in_order
+from baton.core.decide.scheduling import in_order
 from baton.core.graph.graph import Join
 from baton.core.log import events as ev
-from baton.core.log.folding.callbacks import CALLBACK
+from baton.core.log.folding.received import CALLBACK
 from baton.core.log.state import ANSWER, Signal, State
 from baton.core.log.work import Callback, Wait
 from tests.core.build import T0, Saga, done, program, task, wait

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from baton.core.log import events as ev
-from baton.core.log.answers import open_questions
+from baton.core.log.questions import open_questions
 from baton.core.log.state import ANSWER
 from tests.core.build import Saga
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from baton.local.template.template import parse
+from baton.local.template import parse
 from tests.deploy.stack import ROOT
 
 LAYERS = ("EngineLayer", "AppLayer")

@@ -10,9 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from baton.local.template.parameters import effective
-from baton.local.template.resolve import Resolver
-from baton.local.template.template import Template, load, parse
+from baton.local.template import Resolver, Template, effective, load, parse
 
 ROOT = Path(__file__).parents[2]
 FUNCTIONS = {

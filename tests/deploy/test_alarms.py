@@ -10,10 +10,9 @@ import pytest
 
 from baton.core.log.events import Failure, Parked, SagaEnded, StepFailed
 from baton.core.read.metrics import NAMESPACE, Figures
-from baton.local.processes.problems import TemplateProblem
-from baton.local.template.parameters import check_rules
-from baton.local.template.template import parse
-from baton.runtime.invocation.metrics import Metrics
+from baton.local.processes import TemplateProblem
+from baton.local.template import check_rules, parse
+from baton.runtime.invocation.watch import Metrics
 from tests.deploy.stack import ROOT, Stack, stack
 from tests.kit import emf
 

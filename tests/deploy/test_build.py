@@ -17,8 +17,7 @@ from packaging.requirements import Requirement
 
 from baton.adapters import monty_sandbox
 from baton.adapters.clock import SystemClock
-from baton.adapters.models.price_table import FILE, read
-from baton.adapters.models.prices import Prices
+from baton.adapters.models.prices import FILE, Prices, read
 from baton.adapters.models.profiles import Profiles
 from baton.shipping import LAMBDA, NOT_SHIPPED
 from tests.deploy.built import LAYERS, Build, imports, resolves

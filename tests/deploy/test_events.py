@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from baton.local.template.filter_pattern import Filters
+from baton.local.stack import Filters
 from tests.deploy.stack import FUNCTIONS, ROOT, stack
 from tests.deploy.test_permissions import resource_named, roles, statements
 from tests.deploy.test_queues_and_streams import mapping_of

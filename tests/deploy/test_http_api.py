@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from baton.local.processes.problems import TemplateProblem
-from baton.local.template.parameters import check_rules
+from baton.local.processes import TemplateProblem
+from baton.local.template import check_rules
 from baton.web.routes import ROUTES
 from tests.deploy.stack import Stack, stack
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from baton.local.aws.ministack import ACCOUNT, REGION
-from baton.local.processes import servers
-from baton.local.processes.problems import LocalRunError
+from baton.local import processes
+from baton.local.aws import ACCOUNT, REGION
+from baton.local.processes import LocalRunError
 from baton.local.run import LocalRun
 from baton.shipping.sam_local import ENDPOINTS, for_sam_local
 from tests.deploy.built import Build
@@ -181,8 +181,8 @@ def two_free_ports() -> int:
     first = 15_000 + os.getpid() * 2 % 10_000
     for port in range(first, first + 2_000, 2):
         try:
-            servers.bind(port, "a test").close()
-            servers.bind(port + 1, "a test").close()
+            processes.bind(port, "a test").close()
+            processes.bind(port + 1, "a test").close()
         except LocalRunError:
             continue
         return port

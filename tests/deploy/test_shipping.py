@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 import baton
-from baton.shipping import LAMBDA, bytecode, htmx, interpreters, wasm
+from baton.shipping import LAMBDA, bytecode, contents
 from baton.shipping.__main__ import main
 from baton.shipping.bytecode import WAYS, compile_layer, is_compiled
-from baton.shipping.contents import build_app
-from baton.shipping.programs import BuildFailed, Failed, run
+from baton.shipping.contents import BuildFailed, Failed, build_app, run
 
 SAY = "def say():\n    try:\n        return f'{__name__} from {say.__code__.co_filename}'\n    finally:\n        pass\n"
 
@@ -65,9 +64,9 @@ def test_webassembly_compiles_for_lambda_where_there_is_no_such_python(
 
 def _assert_a_real_one_runs_it(tree: Path) -> None:
     """Where there is a Python 3.13 after all: it runs that bytecode without its source, and calls it its own."""
-    for python in interpreters.candidates():
+    for python in bytecode.candidates():
         try:
-            if run([python, "-I", "-c", interpreters.WHO], 20).split()[-1] != LAMBDA.magic.hex():
+            if run([python, "-I", "-c", bytecode.WHO], 20).split()[-1] != LAMBDA.magic.hex():
                 continue
         except Failed:
             continue
@@ -92,9 +91,9 @@ def test_an_interpreter_that_is_not_what_its_name_says_is_passed_over(
         shim.write_text(f"#!/bin/sh\n{script}\n")
         shim.chmod(0o755)
         shims.append(shim)
-    monkeypatch.setattr(interpreters, "candidates", lambda: iter(shims))
+    monkeypatch.setattr(bytecode, "candidates", lambda: iter(shims))
     with pytest.raises(Failed) as failed:
-        interpreters.compile_here(tree)
+        bytecode.compile_here(tree)
     assert "command not found" in str(failed.value)
     assert "it is CPython 3.12.4" in str(failed.value)
     assert "it is PyPy 3.13.1" in str(failed.value)
@@ -110,7 +109,7 @@ def test_every_place_on_the_path_is_looked_at_not_only_the_first(
         (place / "python3.13").write_text("#!/bin/sh\n")
         (place / "python3.13").chmod(0o755)
     monkeypatch.setenv("PATH", os.pathsep.join(map(str, places)))
-    found = list(interpreters.candidates())
+    found = list(bytecode.candidates())
     assert [python for python in found if python.parent in places] == [p / "python3.13" for p in places]
 
 
@@ -119,18 +118,18 @@ def test_a_package_that_is_not_the_expected_one_is_not_run(tmp_path: Path) -> No
     with tarfile.open(archive, "w:gz"):
         pass
     with pytest.raises(Failed, match="is not the package that was expected"):
-        wasm.unpack(archive, tmp_path / "unpacked", wasm.SHA512)
+        bytecode.unpack(archive, tmp_path / "unpacked", bytecode.SHA512)
     assert not (tmp_path / "unpacked").exists()
 
 
 def test_of_the_expected_package_only_what_is_needed_is_unpacked(tmp_path: Path) -> None:
     archive = tmp_path / "pyodide.tgz"
     with tarfile.open(archive, "w:gz") as tar:
-        for name in (*wasm.FILES, "console.html"):
+        for name in (*bytecode.FILES, "console.html"):
             (tmp_path / name).write_text(name)
             tar.add(tmp_path / name, f"package/{name}")
-    wasm.unpack(archive, tmp_path / "unpacked", hashlib.sha512(archive.read_bytes()).hexdigest())
-    assert {file.name for file in (tmp_path / "unpacked").iterdir()} == set(wasm.FILES)
+    bytecode.unpack(archive, tmp_path / "unpacked", hashlib.sha512(archive.read_bytes()).hexdigest())
+    assert {file.name for file in (tmp_path / "unpacked").iterdir()} == set(bytecode.FILES)
 
 
 # ---- which way is taken
@@ -189,7 +188,7 @@ def test_an_app_brings_its_modules_packages_and_documents_and_nothing_else(tmp_p
         "sagas/tests/test_tool.py",
         "sagas/__pycache__/old.pyc",
         "tests/test_all.py",
-        "helper.py",
+        "forker.py",
         "Makefile",
         "notes.md",
         ".venv/lib/x.py",
@@ -205,7 +204,7 @@ def test_an_app_brings_its_modules_packages_and_documents_and_nothing_else(tmp_p
         "sagas/__init__.py",
         "sagas/dinner.yaml",
         "sagas/deep/tool.py",
-        "helper.py",
+        "forker.py",
     }
 
 
@@ -231,7 +230,7 @@ def test_the_consoles_script_goes_into_the_baton_that_runs_and_a_layer_only_wher
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     places: list[Path] = []
-    monkeypatch.setattr(htmx, "put", places.append)
+    monkeypatch.setattr(contents, "put", places.append)
     assert main(["htmx"]) == 0
     assert places == [Path(baton.__file__).parent]
     with pytest.raises(SystemExit):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from baton.adapters.dynamo.items import DUE_INDEX, INBOX_INDEX, STATUS_INDEX
-from baton.ports.blobs import period_of
+from baton.ports.log import period_of
 from tests.deploy.stack import stack
 
 TABLE = stack().properties("SagaTable")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from baton.console.pages import PAGES
+from baton.console.site import PAGES
 from tests.docs.pages import ROOT, Page
 
 PAGE = Page(ROOT / "docs/console.md")

@@ -10,9 +10,8 @@ from moto import mock_aws
 
 from baton.adapters.aws import Aws
 from baton.adapters.dynamo.budgets import DynamoBudgets
-from baton.adapters.dynamo.inbox import DynamoInbox
-from baton.adapters.dynamo.log import DynamoLog
-from baton.core.read.bill import Deployment
+from baton.adapters.dynamo.log import DynamoInbox, DynamoLog
+from baton.core.read.costs import Deployment
 from baton.ports import SWEEP, Account, Change, Report, Reservation, Sums, Wake
 from tests.contract.stores import SHARDS, a_head, a_release, an_entry
 from tests.contract.test_write_units import SAGA, TABLE, spent

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from baton.core.documents.compile import compile_document
 from baton.core.graph.graph import Graph
-from baton.runtime.triggers.event_desk import DEEDS, LATER, REFUSED
+from baton.runtime.requests.events import DEEDS, LATER, REFUSED
 
 PAGE = (Path(__file__).parents[2] / "docs/events.md").read_text("utf-8")
 

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from baton.core.log import events as ev
-from baton.core.log.status import LISTS
+from baton.core.log.state import LISTS
 from docs import generate
 from docs.transitions import REPEATED, find_transitions, transitions_of
 from tests.docs.pages import Page

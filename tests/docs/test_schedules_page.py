@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from baton.core.documents.compile import compile_document
-from baton.core.schedules.record import decided, registered
-from baton.core.schedules.ticks import next_tick
+from baton.core.schedules import decided, next_tick, registered
 
 PAGE = (Path(__file__).parents[2] / "docs/schedules.md").read_text("utf-8")
 DOCUMENTS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)

@@ -20,7 +20,7 @@ from typing import Any, Self, TypeVar
 import boto3
 import httpx
 
-from baton.local.processes.records import InvocationRecord
+from baton.local.processes import InvocationRecord
 from baton.local.run import LocalRun
 from tests.kit.app.books import VARIABLE, Books
 from tests.kit.patience import PATIENCE_S

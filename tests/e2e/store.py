@@ -25,7 +25,7 @@ from baton.ports import Clock, Head, Performer, SagaRef, StepContext
 from baton.runtime.engine.parts import Engine
 from baton.runtime.engine.request import Caller
 from baton.runtime.invocation.context import Invocation
-from baton.runtime.service import Service
+from baton.runtime.requests.service import Service
 from baton.runtime.worker.worker import Delivery, Worker
 from tests.kit.app.books import VARIABLE, Books
 from tests.kit.ministack import patient

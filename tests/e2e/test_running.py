@@ -13,9 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from baton.local.http.tokens import TokenIssuer
-from baton.local.processes.problems import LocalRunError
-from baton.local.processes.records import InvocationRecord
+from baton.local.processes import InvocationRecord, LocalRunError
+from baton.local.sign_in import TokenIssuer
 from benchmarks import ramp
 from tests.e2e.deployment import (
     FINAL,

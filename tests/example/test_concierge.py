@@ -12,12 +12,11 @@ import sagas
 from baton.cli.documents.app import documents, load_app
 from baton.core.conditions.schema import violations
 from baton.core.documents.compile import compile_document
-from baton.core.effects.approvals import request_for
+from baton.core.effects.toolspec import request_for
 from baton.core.graph.graph import Graph
 from baton.core.models.messages import wire_names
-from baton.demo.guest import WORDS
 from baton.demo.promises import EFFECT_OF
-from baton.demo.scenario import CITIES, GUEST
+from baton.demo.scenario import CITIES, GUEST, WORDS
 from baton.ports import StepFailure
 from baton.tools.define import REGISTRY
 from examples.services.concierge import CREDENTIAL

@@ -12,7 +12,7 @@ from baton.cli.machine import demonstrating
 from baton.core.conditions.schema import violations
 from baton.core.documents.compile import compile_document
 from baton.core.documents.text import parse_document
-from baton.core.effects.approvals import request_for
+from baton.core.effects.toolspec import request_for
 from baton.core.graph.graph import Graph, Node
 from baton.demo.promises import EFFECT_OF
 from baton.demo.scenario import LARGE, evening

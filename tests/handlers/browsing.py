@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from baton.console.sessions import SESSION, Seal, Session
+from baton.console.visits import SESSION, Seal, Session
 from baton.ports.outside import HttpAnswer, HttpRequest
 from tests.handlers.deployment import Context
 from tests.handlers.http import Http

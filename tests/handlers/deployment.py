@@ -31,11 +31,8 @@ from baton.adapters.aws import Aws
 from baton.adapters.dynamo.log import DynamoLog
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import Entry
-from baton.local.template.declared import StreamSource
-from baton.local.template.parameters import effective
-from baton.local.template.resolve import Resolver
-from baton.local.template.stack import Stack
-from baton.local.template.template import Template, load
+from baton.local.stack import Stack, StreamSource
+from baton.local.template import Resolver, Template, effective, load
 from baton.ports import Head, SagaRef
 from tests.kit.table import create_table
 

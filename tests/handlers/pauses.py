@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from baton.adapters.clock import SystemClock
-from baton.runtime.invocation import store_retrier
+from baton.runtime.invocation import context
 
 
 class Pauses:
@@ -35,5 +35,5 @@ def skipped() -> Iterator[Pauses]:
     loops = SimpleNamespace(sleep=pauses.sleep, get_running_loop=asyncio.get_running_loop)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SystemClock, "now", lambda _: pauses.now)
-        patch.setattr(store_retrier, "asyncio", loops)
+        patch.setattr(context, "asyncio", loops)
         yield pauses

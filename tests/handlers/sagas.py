@@ -14,7 +14,7 @@ from baton.runtime.engine.parts import Engine, Parts
 from baton.runtime.engine.request import Caller
 from baton.runtime.invocation.context import Invocation
 from baton.runtime.log.history import History
-from baton.runtime.service import Service
+from baton.runtime.requests.service import Service
 from baton.runtime.starting.start import Beginning, body_hash
 from tests.handlers.deployment import changed, payload
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from baton.core.log.answers import MAX_ARGUMENTS
 from baton.core.log.events import Notice, Parked, QuestionClosed, Resumed, SignalReceived
+from baton.core.log.questions import MAX_ARGUMENTS
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, GRACE, PARTY, append, asking, begin

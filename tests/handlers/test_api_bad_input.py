@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from baton.errors import InvalidDefinition, InvalidInput, Problem
-from baton.runtime.engine.cursors import write_cursor
-from baton.web import problems
-from baton.web.bodies.reading import read_body
+from baton.runtime.engine.request import write_cursor
+from baton.web import replies
+from baton.web.bodies.requests import read_body
 from baton.web.routes import ROUTES
 from tests.handlers.deployment import Deployment
 from tests.handlers.http import Http
@@ -350,7 +350,7 @@ def test_all_that_is_wrong_with_a_query_is_said_at_once(http: Http) -> None:
 @pytest.mark.parametrize("path", ["/nodes/a/after/0", "/" + "long" * 30_000])
 def test_of_more_faults_than_an_answer_has_room_for_the_first_are_listed(path: str) -> None:
     found = tuple(Problem(path, f'"{number}" is no name') for number in range(60_000))
-    answer = problems.of_user_error(InvalidDefinition("the document has 60,000 problems", found))
+    answer = replies.of_user_error(InvalidDefinition("the document has 60,000 problems", found))
     assert len(json.dumps({"body": answer.body})) < 6_291_456, "what Lambda answers with at most"
     document = json.loads(str(answer.body))
     listed = document["errors"]

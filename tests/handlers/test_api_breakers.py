@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from baton.core.failures.breakers import Breaker, BreakerTerms, Failed, reported
-from baton.runtime.engine.cursors import write_cursor
+from baton.runtime.engine.request import write_cursor
 from tests.handlers.http import Http
 
 TERMS = BreakerTerms(failures=2)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.web.bus_events import NotTaken, cloud_event
+from baton.web.bodies.events import NotTaken, cloud_event
 from tests.handlers.deployment import Context, Deployment, payload
 from tests.handlers.http import Http
 from tests.handlers.test_reconciler import Reconciler

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from baton.ports import SagaRef
-from baton.runtime.rates import WINDOW_MS
+from baton.runtime.requests.rates import WINDOW_MS
 from tests.handlers.deployment import Deployment, changed, payload
 from tests.handlers.http import Answer, Http
 from tests.handlers.sagas import batch, wake

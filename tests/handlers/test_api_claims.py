@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from baton.errors import Unauthenticated
-from baton.local.http.gateway_event import claims_as_text
+from baton.local.gateway import claims_as_text
 from baton.settings import ROLES
 from baton.web.identity import Identity, identity_of
 from tests.handlers.deployment import payload

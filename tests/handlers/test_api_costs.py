@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from baton.errors import CorruptLog, TooLarge
-from baton.runtime.reads import aws_costs
-from baton.runtime.reads.cost import cost_of
+from baton.runtime.requests import costs
+from baton.runtime.requests.costs import cost_of
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ALL, GRACE, SILENT, begin
 
@@ -53,7 +53,7 @@ def test_what_aws_has_cost_is_the_sum_of_what_each_saga_has(http: Http) -> None:
 def test_a_day_of_more_sagas_goes_on_and_one_whose_log_cannot_be_read_is_named(
     http: Http, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
-    monkeypatch.setattr(aws_costs, "MOST", 2)
+    monkeypatch.setattr(costs, "MOST", 2)
     for ref in (ADA, GRACE, ALL):
         begin(http.engine, ref, SILENT)
 
@@ -62,7 +62,7 @@ def test_a_day_of_more_sagas_goes_on_and_one_whose_log_cannot_be_read_is_named(
             raise fault
         return await cost_of(*given)
 
-    monkeypatch.setattr(aws_costs, "cost_of", too_long)
+    monkeypatch.setattr(costs, "cost_of", too_long)
     pages = [http.get("/costs", query={"of": "aws"}, roles="[operate]").body]
     while pages[-1]["next"]:
         query = {"of": "aws", "cursor": pages[-1]["next"]}

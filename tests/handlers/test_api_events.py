@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from baton.errors import StoreUnavailable, TooManyRequests
-from baton.runtime.starting.quota import Quota
+from baton.runtime.starting.start import Quota
 from tests.handlers.http import Answer, Http
 from tests.kit.bugs import replaced
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from baton import node_kind
 from baton.ports import SagaRef
-from baton.tools.kinds import NODE_KINDS
+from baton.tools.define import NODE_KINDS
 from tests.handlers.http import Http
 from tests.handlers.sagas import ADA, ECHO, PARTY, begin
 

@@ -9,9 +9,9 @@ import pytest
 
 from baton.errors import TooManyRequests
 from baton.ports import SagaRef
-from baton.runtime.rates import WINDOW_MS
-from baton.web.route import MOST_ANNOUNCED
-from baton.web.strangers import MOST_ADDRESSES, MOST_REFUSED, Strangers
+from baton.runtime.requests.rates import WINDOW_MS
+from baton.web.identity import MOST_ADDRESSES, MOST_REFUSED, Strangers
+from baton.web.parameters import MOST_ANNOUNCED
 from examples.services.models import Reply
 from examples.services.responses import SECRET, announcement
 from tests.handlers.deployment import Deployment

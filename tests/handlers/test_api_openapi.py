@@ -23,7 +23,7 @@ from baton.ports import QuestionRow
 from baton.settings import ApiSettings
 from baton.web.app import matches
 from baton.web.openapi import describe
-from baton.web.route import Route
+from baton.web.parameters import Route
 from baton.web.routes import ROUTES
 from tests.core.build import Saga
 from tests.handlers.deployment import ROOT, Deployment, payload, request_names

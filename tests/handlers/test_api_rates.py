@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from baton.runtime import rates
+from baton.runtime.requests import rates
 from tests.handlers.deployment import Deployment, Interference, throttled
 from tests.handlers.http import Answer, Http
 

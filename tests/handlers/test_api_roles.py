@@ -8,7 +8,7 @@ import pytest
 
 from baton import settings
 from baton.web.identity import identity_of
-from baton.web.route import Route
+from baton.web.parameters import Route
 from baton.web.routes import ROUTES
 from tests.handlers.deployment import Deployment, changed, payload
 from tests.handlers.http import Http

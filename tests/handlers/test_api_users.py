@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.runtime.engine.cursors import write_cursor
+from baton.runtime.engine.request import write_cursor
 from tests.handlers.http import Http
 from tests.handlers.sagas import ECHO
 from tests.handlers.test_api_budget import spend

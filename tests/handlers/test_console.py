@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from baton.console.pages import PAGES
+from baton.console.site import PAGES
 from baton.core.log.events import Failure, SagaEnded, StepSucceeded, Value
 from baton.ports import SagaRef
 from tests.handlers.browsing import HOSTILE, SECRET, VARIABLE, Browser

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.console import bulk
+from baton.console import lists
 from baton.core.log.events import CancelRequested, Parked
 from baton.errors import StoreUnavailable
 from baton.ports import SagaRef
@@ -109,7 +109,7 @@ def test_what_was_chosen_and_cannot_take_it_is_left_as_it_is_and_told_of(
 def test_more_than_fit_into_a_request_come_in_turns(
     browser: Browser, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk, "MOST", 2)
+    monkeypatch.setattr(lists, "MOST", 2)
     seen = browser.get("/console/bulk/cancel")
     assert "status open: 3. One request takes at most 2" in seen.text
     ids = [ref.id for ref in MANY if f'name="saga" value="{ref.id}"' in seen.html]

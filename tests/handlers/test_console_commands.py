@@ -11,7 +11,7 @@ import click
 import pytest
 
 from baton.cli.commands import main
-from baton.console.pages import PAGES
+from baton.console.site import PAGES
 from baton.web.routes import ROUTES
 from tests.handlers.browsing import PARAMETERS as _PARAMETERS
 from tests.handlers.browsing import SECRET, VARIABLE, Browser

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from baton.console.deeds import Kind
-from baton.console.schedules import SCHEDULE
-from baton.console.targets import BREAKER
+from baton.console.acting import Kind
+from baton.console.controls import BREAKER, SCHEDULE
 from baton.console.troubles import INCIDENT, LETTER
 from baton.core.failures.breakers import Breaker, BreakerTerms, Failed, reported
 from baton.core.letters import Letter

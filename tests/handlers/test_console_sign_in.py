@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from baton.console.sessions import challenge_of
+from baton.console.visits import challenge_of
 from tests.handlers.browsing import ISSUER, SECRET, VARIABLE, Browser, FakeIssuer, Seen
 from tests.handlers.browsing import PARAMETERS as _PARAMETERS
 from tests.handlers.deployment import Deployment

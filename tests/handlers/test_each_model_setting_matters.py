@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from baton.adapters.spans.traced import TracedPerformer
+from baton.adapters.spans import TracedPerformer
 from baton.settings import SettingsError, variable_of
 from examples.services.models import Reply
 from tests.handlers.deployment import Deployment

@@ -11,9 +11,8 @@ import boto3
 import pytest
 
 from baton.core.log.events import ChildReported
-from baton.local.functions.sandbox import Result
-from baton.local.sources.stream_batch import BatchRunner
-from baton.local.sources.stream_record import Record, event_record
+from baton.local.sandbox import Result
+from baton.local.streams import BatchRunner, Record, event_record
 from baton.ports import SagaRef
 from tests.handlers.deployment import (
     REGION,

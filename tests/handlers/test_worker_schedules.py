@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from baton.adapters.rules import shard_of
-from baton.core.schedules.record import ScheduleRecord
+from baton.core.schedules import ScheduleRecord
 from baton.ports import TIMER, SagaRef
-from baton.ports.schedules import ref_of
+from baton.ports.triggers import schedule_ref
 from tests.handlers.deployment import SHARDS, Deployment
 from tests.handlers.http import Http
 from tests.handlers.workers import Worker
@@ -18,7 +18,7 @@ nodes: {a: {value: "${input}"}}
 output: "${ctx.a.output}"
 schedule: {rate: 1h, input: {day: "${schedule.time}"}, labels: {team: books}}
 """
-REF = ref_of("acme", "report")
+REF = schedule_ref("acme", "report")
 HOUR = 3_600_000
 
 
@@ -63,4 +63,4 @@ def test_wakes_of_a_schedule_come_twice_and_beside_those_of_sagas(http: Http, wo
 
 
 def test_a_wake_for_a_schedule_that_is_gone_does_nothing(worker: Worker) -> None:
-    assert worker.wake(ref_of("acme", "nothing")) == []
+    assert worker.wake(schedule_ref("acme", "nothing")) == []

@@ -5,8 +5,7 @@ from __future__ import annotations
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
-from baton.core.log.answers import question
-from baton.core.log.question_claims import Person, claim, release, remind
+from baton.core.log.questions import Person, claim, question, release, remind
 from baton.core.log.state import ANSWER
 from baton.core.nodes.registry import KINDS
 from tests.core.build import Saga

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.outcomes import Outcome
 from baton.core.log import events as ev
-from baton.core.log.folding.callbacks import callback_of
+from baton.core.log.folding.received import callback_of
 from baton.core.log.records import Response, Segment
 from baton.core.models.usage import Usage
 from tests.core.build import Saga, failed

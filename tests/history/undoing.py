@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from baton.core.failures.policy import ANY, FAIL, Change
-from baton.core.failures.retry import RetryChange
+from baton.core.failures.policy import ANY, FAIL, Change, RetryChange
 from baton.core.graph.graph import Join, Node, Undo
 from baton.core.log import events as ev
 from tests.core.build import Saga, child, done, failed, program, task

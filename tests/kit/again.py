@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from baton.core.decide import handler
 from baton.core.decide.commands import StartHandler
-from baton.core.graph.inner import HANDLER, name_of, starter_of
+from baton.core.graph.graph import HANDLER, name_of, starter_of
 from baton.core.log.events import (
     ChildClosed,
     ChildOpened,
@@ -21,13 +21,13 @@ from baton.core.log.events import (
     SagaEnded,
     StepSucceeded,
 )
-from baton.core.log.opened import Child
+from baton.core.log.records import Child
 from baton.core.log.state import slot_of
 from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Desk, Failed, Next
 from baton.core.nodes.child import ChildKind
 from baton.errors import NotFound
-from baton.runtime.service import Service
+from baton.runtime.requests.service import Service
 from baton.runtime.starting.catalog import Catalog
 from tests.kit.bugs import replaced
 from tests.kit.lending import UNDOING, of_undoing

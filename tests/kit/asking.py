@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from baton.core.log.answers import EXPIRED, is_answer_to
 from baton.core.log.events import (
     Ask,
     Entry,
@@ -23,6 +22,7 @@ from baton.core.log.events import (
     SignalReceived,
     StrategyChosen,
 )
+from baton.core.log.questions import EXPIRED, is_answer_to
 from baton.core.log.state import ANSWER
 
 _Happens = QuestionClosed | QuestionEscalated | QuestionClaimed

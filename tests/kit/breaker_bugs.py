@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide import held
+from baton.core.decide import failure_handling
 from baton.core.failures.breakers import HALF_OPEN, Breaker, BreakerTerms
 from baton.runtime.steps import breaking
 from tests.kit.breaking import ATTEMPTS, CALLS, ENDS, PROBES, STATE
@@ -55,7 +55,7 @@ def a_breaker_never_opens() -> Iterator[None]:
 @contextmanager
 def a_wait_counts_as_an_attempt() -> Iterator[None]:
     """A step that is held back has failed."""
-    with replaced(held, "waits", lambda *_: None):
+    with replaced(failure_handling, "waits", lambda *_: None):
         yield
 
 

@@ -22,18 +22,16 @@ from baton.core.log.folding import fold as folding
 from baton.core.log.state import State, slot_of
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Appended, Head, Record, Release, SagaRef, Wake
-from baton.runtime.engine.log_writer import LogWriter
 from baton.runtime.engine.request import Request
-from baton.runtime.invocation.store_retrier import StoreRetrier
+from baton.runtime.engine.run import LogWriter
+from baton.runtime.invocation.context import StoreRetrier
 from baton.runtime.log import history
 from baton.runtime.log import lease as lease_module
 from baton.runtime.log.history import History
 from baton.runtime.log.lease import Lease, Leases
 from baton.runtime.starting.children import Children
 from baton.runtime.steps.inflight import InFlight
-from baton.runtime.worker.faults import Faults
-from baton.runtime.worker.loading import Loader
-from baton.runtime.worker.runner import Runner
+from baton.runtime.worker.runner import Faults, Loader, Runner
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from baton.core.log.events import AttemptFailed, CallbackOpened, SignalReceived
 from baton.core.log.folding import failure_folds
 from baton.core.log.folding import fold as folding
-from baton.core.log.folding.callbacks import CALLBACK, completed_with, slot_in
+from baton.core.log.folding.received import CALLBACK, completed_with, slot_in
 from baton.core.log.state import State, slot_of, without
-from baton.runtime.desks import callbacks
+from baton.runtime.requests import callbacks
 from tests.kit.bugs import replaced
 
 

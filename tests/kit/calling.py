@@ -22,7 +22,7 @@ from baton.core.log.events import (
     StepFailed,
     StepSucceeded,
 )
-from baton.core.log.folding.callbacks import CALLBACK, FAILURE, HEARTBEAT, SUCCESS, Said
+from baton.core.log.folding.received import CALLBACK, FAILURE, HEARTBEAT, SUCCESS, Said
 from baton.core.log.state import owner_of, slot_of
 from baton.errors import CallbackOver, NotAllowedNow
 from tests.kit.virtual import EPOCH

@@ -12,7 +12,7 @@ from baton.core.log.events import StepSucceeded
 from baton.errors import NotAllowedNow
 
 if TYPE_CHECKING:
-    from baton.runtime.service import Service
+    from baton.runtime.requests.service import Service
     from tests.kit.world import World
 
 EVENING = """

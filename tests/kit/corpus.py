@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from baton.core.limits import Limits
-from baton.core.log.answers import APPROVE, Answer
 from baton.core.log.events import QuestionOpened
+from baton.core.log.questions import APPROVE, Answer
 from baton.errors import EngineFault, NotAllowedNow, NotFound
-from baton.runtime.service import Service
+from baton.runtime.requests.service import Service
 from tests.kit import again
 from tests.kit.documents import (
     APPROVED,

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, ParamSpec, TypeVar
 
-from baton.adapters.memory.blobs import MemoryBlobs
 from baton.adapters.memory.log import MemoryLog
-from baton.adapters.memory.store import MemoryStore
+from baton.adapters.memory.store import MemoryBlobs, MemoryStore
 from baton.core.limits import Limits
 from baton.ports import LANES, SWEEP, TIMER, WORK, Head, Message, Record, Release, SagaRef
 from baton.runtime.invocation.context import Invocation, InvocationContext

@@ -18,7 +18,7 @@ from baton.core.decide.spending import SpendingLimits
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import Graph
-from baton.runtime.desks import registering
+from baton.runtime.requests import registering
 from baton.runtime.starting import catalog
 
 _graphs: dict[bytes, Graph] = {}

@@ -15,9 +15,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from baton import Context, tool
-from baton.core.log.folding.callbacks import FAILURE, HEARTBEAT, SUCCESS, Said
+from baton.core.log.folding.received import FAILURE, HEARTBEAT, SUCCESS, Said
 from baton.errors import CallbackOver, EngineFault, NotAllowedNow
-from baton.runtime.service import Service
+from baton.runtime.requests.service import Service
 from baton.tools.define import Registry
 from tests.kit.faults import Crash
 from tests.kit.process import pause

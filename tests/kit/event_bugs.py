@@ -8,13 +8,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.adapters.memory.subscriptions import MemorySubscriptions
-from baton.core.outside.cloudevents import identity_of
+from baton.adapters.memory.store import MemorySubscriptions
+from baton.core.outside import identity_of
 from baton.errors import TooManyRequests
-from baton.runtime.desks import registering
-from baton.runtime.starting import earlier_rules
-from baton.runtime.triggers import event_desk, subscribing
-from baton.runtime.triggers.event_desk import EventDesk
+from baton.runtime.requests import events, registering
+from baton.runtime.requests.events import EventDesk
+from baton.runtime.starting import start
 from tests.kit.bugs import replaced
 from tests.kit.eventing import EVERY, GONE, ONCE, SIGNAL
 
@@ -23,12 +22,12 @@ from tests.kit.eventing import EVERY, GONE, ONCE, SIGNAL
 def a_start_has_an_id_of_its_own() -> Iterator[None]:
     """Event row: the head's put drops a repetition only under the same id."""
     numbers = iter(range(1_000_000))
-    real = vars(event_desk)["named_id"]
+    real = vars(events)["named_id"]
 
     def named_id(cell: int, kind: str, *parts: Any) -> str:
         return f"{real(cell, kind, *parts)}-{next(numbers)}"
 
-    with replaced(event_desk, "named_id", named_id):
+    with replaced(events, "named_id", named_id):
         yield
 
 
@@ -40,7 +39,7 @@ def a_correlation_key_is_not_in_the_id() -> Iterator[None]:
     def correlated_id(cell: int, tenant: str, workflow: str, key: str) -> str:
         return f"n{key}-{next(numbers)}"
 
-    with replaced(event_desk, "correlated_id", correlated_id):
+    with replaced(events, "correlated_id", correlated_id):
         yield
 
 
@@ -87,8 +86,8 @@ def the_subscription_comes_after_the_definition() -> Iterator[None]:
             await subscribe(*left.pop())
         return await real(*args)
 
-    subscribe = subscribing.subscribe
-    with replaced(subscribing, "subscribe", later), replaced(registering, "follow", follow):
+    subscribe = events.subscribe
+    with replaced(events, "subscribe", later), replaced(registering, "follow", follow):
         yield
 
 
@@ -109,12 +108,12 @@ def a_subscription_is_given_up_whatever_its_version() -> Iterator[None]:
 @contextmanager
 def an_event_drops_a_subscription_whose_registration_is_under_way() -> Iterator[None]:
     """Event row: what an event meets in vain may be of a version that is about to be stored."""
-    real = subscribing.drop
+    real = events.drop
 
     async def drop(known: Any, call: Any, definition: Any, type: str, version: int, now: int) -> None:
         await real(known, call, replace(definition, version=version), type, version, now)
 
-    with replaced(event_desk, "drop", drop):
+    with replaced(events, "drop", drop):
         yield
 
 
@@ -125,7 +124,7 @@ def a_subscription_that_an_event_meets_in_vain_stays() -> Iterator[None]:
     async def drop(*given: Any) -> None:
         pass
 
-    with replaced(event_desk, "drop", drop):
+    with replaced(events, "drop", drop):
         yield
 
 
@@ -145,14 +144,14 @@ def the_rules_of_the_newest_version_are_for_every_saga() -> Iterator[None]:
 @contextmanager
 def what_earlier_versions_have_rules_for_is_forgotten() -> Iterator[None]:
     """Event row: sagas of earlier versions wait for it."""
-    with replaced(earlier_rules, "heard_after", lambda *given: ((), ())):
+    with replaced(start, "heard_after", lambda *given: ((), ())):
         yield
 
 
 @contextmanager
 def a_signal_for_which_there_is_no_room_is_refused_for_good() -> Iterator[None]:
     """Event row: there is room later, and senders repeat nothing that was refused."""
-    with replaced(event_desk, "SignalsFull", TooManyRequests):
+    with replaced(events, "SignalsFull", TooManyRequests):
         yield
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from baton.core.limits import Limits
 from baton.core.log.events import SignalReceived
 from baton.errors import EngineFault
-from baton.runtime.service import Service
-from baton.runtime.triggers.event_desk import LATER
+from baton.runtime.requests.events import LATER
+from baton.runtime.requests.service import Service
 from tests.kit.corpus import patiently
 from tests.kit.faults import Crash, Plan
 from tests.kit.ticking import registered

@@ -12,16 +12,16 @@ from typing import Any
 import msgspec
 
 from baton.core.decide import decide, outcomes
-from baton.core.failures.doubts import leaves_doubt
+from baton.core.failures.codes import leaves_doubt
 from baton.core.failures.strategies.base import History
 from baton.core.log.events import NoticeDue, Revived, StepFailed
 from baton.core.log.folding import fold as folding
 from baton.core.log.state import State
 from baton.ports import StepFailure
-from baton.runtime.attempts import attempt_input
+from baton.runtime.invocation import attempt
 from baton.runtime.log.lease import WithinLease
-from baton.runtime.steps import effect_claims
-from baton.runtime.steps.effect_claims import EffectClaims
+from baton.runtime.steps import effects
+from baton.runtime.steps.effects import EffectClaims
 from tests.kit.bugs import replaced
 
 
@@ -49,7 +49,7 @@ def what_is_catastrophic_has_not_happened() -> Iterator[None]:
     def no_doubt(code: str, kind: str = "", happened: bool | None = None) -> bool:
         return leaves_doubt(code, kind, happened) and kind != "catastrophic"
 
-    with replaced(effect_claims, "leaves_doubt", no_doubt), replaced(attempt_input, "leaves_doubt", no_doubt):
+    with replaced(effects, "leaves_doubt", no_doubt), replaced(attempt, "leaves_doubt", no_doubt):
         yield
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from baton.core.limits import Limits
 from baton.errors import BudgetSpent, NotAllowedNow
-from baton.runtime.service import Service
+from baton.runtime.requests.service import Service
 from tests.kit.corpus import CORPUS, Scenario, patiently, start
 from tests.kit.documents import CHATTER
 from tests.kit.links import confirmed

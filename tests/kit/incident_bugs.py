@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from baton.adapters.memory.notices import MemoryNoticeRecord
-from baton.ports import notices
-from baton.ports.notices import Incident
+from baton.adapters.memory.people import MemoryNoticeRecord
+from baton.ports import people
+from baton.ports.people import Incident
 from tests.kit.bugs import replaced
 
 
@@ -48,7 +48,7 @@ def an_acknowledgement_opens_it_again() -> Iterator[None]:
 @contextmanager
 def a_second_failure_is_the_first_one() -> Iterator[None]:
     """Notice row: the incident of a failure that has been dealt with hides the next one of the same node."""
-    real = notices.incident_id
+    real = people.incident_id
 
-    with replaced(notices, "incident_id", lambda key, at: real(key, 0)):
+    with replaced(people, "incident_id", lambda key, at: real(key, 0)):
         yield

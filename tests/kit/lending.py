@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET, Struct, field
 
 from baton import Context, StepFailure, tool
-from baton.core.decide import undo_steps, undoing
-from baton.core.log.answers import TRY_AGAIN, USE, Answer
+from baton.core.decide import undoing
 from baton.core.log.events import (
     CancelRequested,
     ChildClosed,
@@ -24,9 +23,9 @@ from baton.core.log.events import (
     StepFailed,
     StepSucceeded,
 )
+from baton.core.log.questions import TRY_AGAIN, USE, Answer
 from baton.core.log.state import node_of, slot_of
-from baton.core.log.undo_events import StepStopped, UndoPassed, UndoStepBegan
-from baton.core.log.undos import is_undo, undo_item
+from baton.core.log.undos import StepStopped, UndoPassed, UndoStepBegan, is_undo, undo_item
 from baton.errors import EngineFault, NotAllowedNow
 from baton.tools.define import Registry
 from tests.kit.bugs import replaced
@@ -288,7 +287,7 @@ nodes:
 async def finds_closed(world: World, *, start: Any, patiently: Any) -> str:
     """Nothing can be undone until an operator asks for it again. The state has room for one step that could not be undone."""
     world.books.loans.closed = True
-    with replaced(undo_steps, "NAMED", 1), replaced(undo_steps, "LISTED", 1), replaced(undoing, "NAMED", 1):
+    with replaced(undoing, "NAMED", 1), replaced(undoing, "LISTED", 1), replaced(undoing, "NAMED", 1):
         saga = str(await start(world, CLOSED, {}, "closed"))
         await _ended(world, saga, 1)
         world.books.loans.closed = False

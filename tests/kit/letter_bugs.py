@@ -8,12 +8,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.adapters.memory.letters import MemoryLetters
+from baton.adapters.memory.store import MemoryLetters
 from baton.core.letters import PENDING, REDRIVEN, DeadMessage, Letter
 from baton.ports import Wake
 from baton.runtime import dead_letters
 from baton.runtime.dead_letters import LetterCollector
-from baton.runtime.desks.letter_desk import LetterDesk
+from baton.runtime.requests.operators import LetterDesk
 from tests.kit.bugs import replaced
 
 

@@ -19,9 +19,9 @@ from baton.core.limits import Limits
 from baton.errors import CorruptLog, EngineFault, StoreUnavailable, Throttled
 from baton.ports import Message, Record, SagaRef, Wake
 from baton.runtime.dead_letters import LetterCollector
-from baton.runtime.desks.letter_desk import LetterDesk, Wanted
 from baton.runtime.engine.request import Caller, Request
-from baton.runtime.service import Service
+from baton.runtime.requests.operators import LetterDesk, Wanted
+from baton.runtime.requests.service import Service
 from baton.runtime.starting.catalog import Registered
 from tests.kit.corpus import patiently
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, FINE, LATE, NO_ANSWER, THROTTLE, Crash

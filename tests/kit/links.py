@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from baton.core.log.answers import Answer, asked, is_answer_to
 from baton.core.log.events import Entry, NoticeDue, SignalReceived
 from baton.core.log.folding.fold import fold
+from baton.core.log.questions import Answer, asked, is_answer_to
 from baton.core.log.state import ANSWER, State
 from baton.errors import Forbidden, LinkOver, NotAllowedNow, NotFound
 from baton.runtime.people.links import seal_of

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from baton.core.limits import Limits
-from baton.runtime.service import Service
+from baton.runtime.requests.service import Service
 from baton.runtime.starting.catalog import Registered
 from tests.kit.corpus import patiently
 from tests.kit.documents import chain_of

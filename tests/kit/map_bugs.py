@@ -9,12 +9,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide import pauses, scheduling
+from baton.core.decide import scheduling, transitions
 from baton.core.graph.graph import Each
 from baton.core.log import events as ev
 from baton.core.log.folding import fold
-from baton.core.log.maps import is_index
 from baton.core.log.records import About, Paused
+from baton.core.log.scopes import is_index
 from baton.core.log.state import State, owner_of, slot_of
 from baton.core.nodes import map as maps
 from baton.core.nodes.base import Activation, Desk, Moved, Next, Opened
@@ -184,7 +184,7 @@ def a_share_of_the_items_is_rounded_up() -> Iterator[None]:
 @contextmanager
 def each_try_of_a_poll_has_its_own_deadline() -> Iterator[None]:
     """Poll row: a worker that takes a poll up again counts its time from then on."""
-    with replaced(pauses, "_deadline", lambda context, poll, began: began + poll.within_ms):
+    with replaced(transitions, "_deadline", lambda context, poll, began: began + poll.within_ms):
         yield
 
 

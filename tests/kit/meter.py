@@ -17,7 +17,7 @@ import boto3
 
 from baton.adapters.aws import Aws
 from baton.adapters.dynamo.items import item_size
-from baton.core.read.bill import READ_BYTES, units
+from baton.core.read.costs import READ_BYTES, units
 from tests.kit.table import table_properties
 
 if TYPE_CHECKING:

@@ -10,15 +10,11 @@ from collections.abc import Collection, Sequence
 from typing import Any, TypeVar
 
 from baton.adapters.dynamo.budgets import DynamoBudgets
-from baton.adapters.dynamo.inbox import DynamoInbox
-from baton.adapters.dynamo.log import DynamoLog
-from baton.adapters.dynamo.notices import DynamoNoticeRecord
-from baton.adapters.dynamo.questions import DynamoQuestions
-from baton.adapters.memory.budgets import MemoryBudgets
-from baton.adapters.memory.inbox import MemoryInbox
-from baton.adapters.memory.log import MemoryLog
-from baton.adapters.memory.notices import MemoryNoticeRecord
-from baton.adapters.memory.questions import MemoryQuestions
+from baton.adapters.dynamo.log import DynamoInbox, DynamoLog
+from baton.adapters.dynamo.people import DynamoNoticeRecord, DynamoQuestions
+from baton.adapters.memory.log import MemoryInbox, MemoryLog
+from baton.adapters.memory.people import MemoryNoticeRecord, MemoryQuestions
+from baton.adapters.memory.store import MemoryBudgets
 from baton.core.effects.rows import Row
 from baton.core.log.events import Notice
 from baton.ports import (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from baton import Context, Key, StepFailure, tool
 from baton.core.failures.strategies.base import ESCALATED
-from baton.core.log.answers import Answer
+from baton.core.log.questions import Answer
 from baton.errors import EngineFault, KeyReused, NotAllowedNow, NotFound
 from baton.tools.define import Registry
 from tests.kit.faults import Crash

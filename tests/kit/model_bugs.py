@@ -14,16 +14,15 @@ from baton.core.log.records import Response
 from baton.core.log.state import Used
 from baton.core.log.work import Callback
 from baton.core.models import messages
-from baton.core.nodes import replanning, thinking
+from baton.core.nodes import replanning, task
 from baton.ports import Head, StepContext
 from baton.ports.models import ModelAnswer, ModelRequest
 from baton.runtime.log.history import History
-from baton.runtime.models import background, model_caller, model_request
+from baton.runtime.models import model_caller, model_request
 from baton.runtime.models.model_request import Asking
-from baton.runtime.money.account_queue import AccountQueue
-from baton.runtime.money.billed import Left
+from baton.runtime.money.accounts import AccountQueue, Left
+from baton.runtime.money.holds import RequestHolds
 from baton.runtime.money.ledger import Ledger
-from baton.runtime.money.request_holds import RequestHolds
 from tests.kit.bugs import replaced
 from tests.kit.faults import Crash
 from tests.kit.thinking import ModelsOf
@@ -112,7 +111,7 @@ def a_request_is_given_back_and_not_paid() -> Iterator[None]:
         real(response, context)
         real(response, context)
 
-    real = background.given_back
+    real = model_request.given_back
     with replaced(model_request, "given_back", given_back):
         yield
 
@@ -173,7 +172,7 @@ def what_is_not_announced_is_not_looked_at() -> Iterator[None]:
     def never(work: Callback, after: int) -> int:
         return after + 100 * 365 * 86_400_000
 
-    with replaced(thinking, "next_look", never):
+    with replaced(task, "next_look", never):
         yield
 
 

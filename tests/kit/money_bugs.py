@@ -8,16 +8,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.adapters.memory.budgets import MemoryBudgets
+from baton.adapters.memory.store import MemoryBudgets
 from baton.core.decide.builder import RunStep
 from baton.core.log.state import State
 from baton.ports import Account, Drawn, SagaRef, StepContext, Sums
-from baton.runtime.attempts import approvals
-from baton.runtime.money.account_queue import AccountQueue
+from baton.runtime.money.accounts import AccountQueue, Slices
 from baton.runtime.money.ledger import Ledger
-from baton.runtime.money.slices import Slices
-from baton.runtime.steps import effect_claims, steps
-from baton.runtime.steps.effect_claims import EffectClaims
+from baton.runtime.steps import effects, steps
+from baton.runtime.steps.effects import EffectClaims
 from baton.runtime.steps.inflight import InFlight
 from baton.runtime.steps.steps import Steps
 from tests.kit.bugs import replaced
@@ -88,7 +86,7 @@ def a_result_is_gone_when_its_window_is_over() -> Iterator[None]:
     def unknown_place(effect: Any) -> object:
         return object()
 
-    with replaced(effect_claims, "place_of", unknown_place):
+    with replaced(effects, "place_of", unknown_place):
         yield
 
 
@@ -164,6 +162,6 @@ def an_approval_is_for_the_step_and_whatever_it_does() -> Iterator[None]:
         if not step.approved:
             real(step, *call)
 
-    real = approvals.check
-    with replaced(approvals, "check", check), replaced(steps, "check", check):
+    real = steps.check
+    with replaced(steps, "check", check), replaced(steps, "check", check):
         yield

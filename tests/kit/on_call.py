@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 from baton.core.log.events import Notice
 from baton.errors import EngineFault, NotAllowedNow
-from baton.ports.notices import Incident
-from baton.runtime.desks.incidents import IncidentDesk
+from baton.ports.people import Incident
 from baton.runtime.engine.request import Caller, Request
+from baton.runtime.requests.answers import IncidentDesk
 from tests.kit import letters
 from tests.kit.faults import Crash
 from tests.kit.toolbox import Books, make_registry

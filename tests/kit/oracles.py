@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from itertools import combinations, pairwise
 
-from baton.core.effects.approvals import digest_of
-from baton.core.log.answers import APPROVE
+from baton.core.effects.toolspec import digest_of
 from baton.core.log.events import (
     AttemptFailed,
     CallbackOpened,
@@ -40,12 +39,12 @@ from baton.core.log.events import (
     StepInterrupted,
     StepSucceeded,
 )
-from baton.core.log.folding.callbacks import HEARTBEAT
-from baton.core.log.folding.signal_folds import fingerprint
+from baton.core.log.folding.received import HEARTBEAT, fingerprint
+from baton.core.log.questions import APPROVE
 from baton.core.log.state import ANSWER, slot_of
 from baton.core.money import micro_dollars
 from baton.ports import Account, SagaRef
-from baton.runtime.money.shared_holds import PREFIX
+from baton.runtime.money.holds import PREFIX
 from baton.runtime.people.question_rows import PLACES_DAY
 from tests.kit.again import undone_and_done_again
 from tests.kit.asking import of_questions

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from baton.core.log.answers import GIVE_UP, TRY_AGAIN, USE, Answer
+from baton.core.log.questions import GIVE_UP, TRY_AGAIN, USE, Answer
 from baton.errors import EngineFault, UserError
 from tests.kit.faults import Crash
 from tests.kit.troubles import Troubles

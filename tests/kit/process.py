@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
 
-from baton.adapters.memory.notices import MemoryNotices
+from baton.adapters.memory.people import MemoryNotices
 from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
 from baton.core.log.events import GaveUp

@@ -19,7 +19,7 @@ from baton.adapters.credentials import Credentials, VariableSecrets
 from baton.adapters.models.deployed import DeployedModels
 from baton.adapters.models.profiles import Profiles
 from baton.ports import Clock
-from baton.runtime.invocation.store_retrier import Threads
+from baton.runtime.invocation.context import Threads
 from examples.services.books import Books
 from examples.services.models import Asked, Provider, Refusal, Reply, Script, application
 

@@ -8,15 +8,16 @@ from typing import Any
 
 import msgspec
 
-from baton.core.log import answers
-from baton.core.log.answers import Answer
+from baton.core.log import questions
 from baton.core.log.events import Ask
+from baton.core.log.questions import Answer
 from baton.core.log.state import State
 from baton.core.nodes.base import Activation
 from baton.core.nodes.human import HumanKind
-from baton.runtime.desks import answering, confirming
 from baton.runtime.people import links
-from baton.runtime.service import Service
+from baton.runtime.requests import answers as answering
+from baton.runtime.requests import answers as confirming
+from baton.runtime.requests.service import Service
 from tests.kit.bugs import replaced
 
 
@@ -57,7 +58,7 @@ def a_link_is_looked_at_once() -> Iterator[None]:
 @contextmanager
 def an_answer_is_known_by_its_key_alone() -> Iterator[None]:
     """Answer row: that a question has an answer is asked by the answer's own key, and others have another."""
-    with replaced(answers, "is_answered", lambda state, name: False):
+    with replaced(questions, "is_answered", lambda state, name: False):
         yield
 
 
@@ -76,7 +77,7 @@ def a_link_of_those_before_counts() -> Iterator[None]:
 @contextmanager
 def a_link_answers_after_the_end() -> Iterator[None]:
     """Link row: a link is judged by its own time, and not by that of its question."""
-    real = answers.question
+    real = questions.question
 
     def question(state: State, name: str, now: int) -> tuple[str, Ask]:
         return real(state, name, 0)

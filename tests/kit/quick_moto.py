@@ -20,7 +20,7 @@ from moto.core.utils import method_names_from_class
 from moto.dynamodb.parsing.ast_nodes import Node
 
 from baton.adapters import aws
-from baton.adapters.aws_models import Models
+from baton.adapters.aws import Models
 
 OURS = frozenset({"dynamodb", "dynamodbstreams", "lambda", "sns", "sqs"})
 _structure = BaseJSONSerializer._serialize_type_structure

@@ -10,7 +10,7 @@ import msgspec
 
 from baton.adapters.memory.log import MemoryLog
 from baton.ports import Release, SagaRef, Wake
-from baton.runtime.invocation.store_retrier import StoreRetrier
+from baton.runtime.invocation.context import StoreRetrier
 from baton.runtime.relay import Relay, StreamItem
 from tests.kit.bugs import replaced
 

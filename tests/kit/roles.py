@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from baton.core.effects.toolspec import ONCE
-from baton.core.log.answers import Answer, answer_key
-from baton.core.log.folding.callbacks import CALLBACK, Said
+from baton.core.log.folding.received import CALLBACK, Said
+from baton.core.log.questions import Answer, answer_key
 from baton.errors import NotAllowedNow, Throttled
 from baton.ports import Message, SagaRef, StepContext
 from baton.runtime.invocation.context import Invocation
-from baton.runtime.service import Service
+from baton.runtime.requests.service import Service
 from baton.runtime.worker.worker import Worker
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer

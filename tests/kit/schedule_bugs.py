@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.adapters.memory.schedules import MemorySchedules
-from baton.core.schedules.record import ScheduleRecord, opened
+from baton.adapters.memory.store import MemorySchedules
+from baton.core.schedules import ScheduleRecord, opened
 from baton.ports import SagaRef
-from baton.runtime.triggers import ticking
-from baton.runtime.triggers.ticking import Ticker
+from baton.runtime.requests import schedules
+from baton.runtime.requests.schedules import Ticker
 from tests.kit.bugs import replaced
 from tests.kit.ticking import COUNTS, EVERY, ONCE, OVERLAP, TIME
 
@@ -38,7 +38,7 @@ def a_tick_is_written_off_before_it_is_started() -> Iterator[None]:
 
     async def started(self: Ticker, there: ScheduleRecord) -> ScheduleRecord:
         assert there.opening is not None
-        after = opened(there, ticking.saga_of(there, there.opening.tick, 0))
+        after = opened(there, schedules.saga_of(there, there.opening.tick, 0))
         if await self._p.call(self._schedules.write_schedule, after):
             await real(self, there)
         return after
@@ -51,12 +51,12 @@ def a_tick_is_written_off_before_it_is_started() -> Iterator[None]:
 def a_start_has_an_id_of_its_own() -> Iterator[None]:
     """Tick row: who finds a tick in `opening` starts another saga."""
     numbers = iter(range(1_000_000))
-    real = vars(ticking)["saga_of"]
+    real = vars(schedules)["saga_of"]
 
     def saga_of(there: ScheduleRecord, tick: int, cell: int) -> str:
         return f"{real(there, tick, cell)}-{next(numbers)}"
 
-    with replaced(ticking, "saga_of", saga_of):
+    with replaced(schedules, "saga_of", saga_of):
         yield
 
 
@@ -85,7 +85,7 @@ def a_wake_is_believed() -> Iterator[None]:
         return await real(self, ref)
 
     # The end of the invocation is as far away as it is by the true clock.
-    with replaced(Ticker, "run", run), replaced(ticking, "_A_LOOK_MS", -60_000):
+    with replaced(Ticker, "run", run), replaced(schedules, "_A_LOOK_MS", -60_000):
         yield
 
 

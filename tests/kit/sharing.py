@@ -14,13 +14,13 @@ from baton import Context, tool
 from baton.core.log.events import Entry, Resumed
 from baton.core.money import dollars, micro_dollars
 from baton.errors import EngineFault, NotAllowedNow
-from baton.runtime.money.shared_holds import PREFIX
+from baton.runtime.money.holds import PREFIX
 from tests.kit.faults import Crash
 from tests.kit.process import FOREVER, RUNS_IN, pause
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
 
 if TYPE_CHECKING:
-    from baton.runtime.service import Service
+    from baton.runtime.requests.service import Service
     from tests.kit.world import World
 
 MOST, COST = 30_000, 25_000

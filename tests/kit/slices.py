@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from baton.core.money import micro_dollars
 from baton.ports import Account
-from baton.runtime.money.shared_holds import PREFIX
+from baton.runtime.money.holds import PREFIX
 from tests.kit.world import TENANT, World
 
 

@@ -1,6 +1,6 @@
 """The table's stream in the simulation: shards with their order, batches, retries, bisecting, and what is set aside.
 
-What becomes of a batch is the product's own reading of Lambda's rules (baton.local.sources.stream_batch); here is only who waits
+What becomes of a batch is the product's own reading of Lambda's rules (baton.local.streams); here is only who waits
 for what.
 """
 
@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from baton.adapters.rules import shard_of
 from baton.errors import EngineFault
-from baton.local.functions.sandbox import Result
-from baton.local.sources.stream_batch import BatchRunner
-from baton.local.sources.stream_record import Record, sequence_of
-from baton.local.template.declared import StreamSource
-from baton.local.template.filter_pattern import Filters
+from baton.local.sandbox import Result
+from baton.local.stack import Filters, StreamSource
+from baton.local.streams import BatchRunner, Record, sequence_of
 from baton.ports import SagaRef, Wake
 from baton.runtime.invocation.context import answer
 from baton.runtime.relay import StreamItem

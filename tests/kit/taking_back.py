@@ -18,8 +18,8 @@ from msgspec import UNSET
 from msgspec.structs import replace as changed
 
 from baton import Context, StepFailure, tool
-from baton.core.log.answers import TRY_AGAIN, USE, Answer
 from baton.core.log.events import CancelRequested, Entry, Forked, SagaEnded, StepSucceeded
+from baton.core.log.questions import TRY_AGAIN, USE, Answer
 from baton.core.log.state import item_of, node_of, slot_of
 from baton.core.log.undos import is_undo, undone_item
 from baton.errors import EngineFault, NotAllowedNow, UserError

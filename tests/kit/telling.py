@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from baton.core.log.events import Notice
 from baton.ports import Telling
-from baton.ports.notices import WINDOW_MS
+from baton.ports.people import WINDOW_MS
 
 if TYPE_CHECKING:
     from tests.kit.process import Process

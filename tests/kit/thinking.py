@@ -18,8 +18,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from baton import StepFailure
-from baton.core.log.answers import Answer
 from baton.core.log.events import CallbackOpened, Entry, Forked, StepSucceeded
+from baton.core.log.questions import Answer
 from baton.core.log.state import slot_of
 from baton.core.models.messages import Message, size_of
 from baton.core.models.usage import Price, cost_of, most_of
@@ -34,7 +34,7 @@ from tests.kit.thrifty import of_limits
 from tests.kit.virtual import until_something_happens
 
 if TYPE_CHECKING:
-    from baton.runtime.service import Service
+    from baton.runtime.requests.service import Service
     from tests.kit.world import World
 
 THINKS = """

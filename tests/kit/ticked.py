@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from baton.ports import Head
-    from baton.runtime.service import Service
+    from baton.runtime.requests.service import Service
     from tests.kit.world import World
 
 DOCUMENT = """

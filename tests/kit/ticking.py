@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from baton.core.schedules.record import SKIPPED, STARTED, ScheduleRecord
+from baton.core.schedules import SKIPPED, STARTED, ScheduleRecord
 from baton.ports import Head, SagaRef
-from baton.runtime.service import Service
-from baton.runtime.triggers.ticking import saga_of
+from baton.runtime.requests.schedules import saga_of
+from baton.runtime.requests.service import Service
 from tests.kit.corpus import patiently
 from tests.kit.faults import Plan
 from tests.kit.toolbox import Books, make_registry

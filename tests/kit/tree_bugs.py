@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from baton.core.decide import spending
 from baton.core.log.state import State
-from baton.runtime.money import shared_holds
-from baton.runtime.money.account_queue import AccountQueue
-from baton.runtime.money.shared_holds import SharedHolds
+from baton.runtime.money import holds
+from baton.runtime.money.accounts import AccountQueue
+from baton.runtime.money.holds import SharedHolds
 from tests.kit.bugs import replaced
 
 
@@ -25,7 +25,7 @@ def each_saga_has_the_whole_limit() -> Iterator[None]:
         return real(replace(state, origin=alone), *arguments, **more)
 
     real = spending.limits_at
-    with replaced(shared_holds, "limits_at", limits_at):
+    with replaced(holds, "limits_at", limits_at):
         yield
 
 

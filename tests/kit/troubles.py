@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from baton.core.log.events import AttemptFailed, Event, Forked
 from baton.core.log.state import slot_of
 from baton.ports import StepContext, StepFailure
-from baton.tools.calls import failure_of, plain
+from baton.tools.perform import failure_of, plain
 
 if TYPE_CHECKING:
     from tests.kit.process import Process

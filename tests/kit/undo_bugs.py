@@ -9,13 +9,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide import decide, other_ways, outcomes, stopped_steps, undo_steps, undoing
+from baton.core.decide import decide, failure_handling, outcomes, undoing, unknown_outcomes
 from baton.core.log.folding import fold, forks
 from baton.core.log.state import State
 from baton.core.log.undos import Undoable
-from baton.runtime.performers import undo_children
-from baton.runtime.starting import earlier
+from baton.runtime.starting import children
 from baton.runtime.steps import steps
+from baton.runtime.worker import undo_children
 from tests.kit.bugs import replaced
 
 
@@ -81,8 +81,8 @@ def the_first_of_an_entry_is_the_only_one() -> Iterator[None]:
 
     from baton.core.log import events as ev
 
-    real = undo_steps._next
-    with replaced(undo_steps, "_next", move):
+    real = undoing._next
+    with replaced(undoing, "_next", move):
         yield
 
 
@@ -100,8 +100,8 @@ def the_step_that_failed_is_undone_too() -> Iterator[None]:
 
     from baton.core.log import events as ev
 
-    real = undo_steps._next
-    with replaced(undo_steps, "_next", move):
+    real = undoing._next
+    with replaced(undoing, "_next", move):
         yield
 
 
@@ -148,9 +148,9 @@ def a_new_child_is_given_what_was_undone() -> Iterator[None]:
     """Undo row: the child that is started after a fork has the keys of the one before it, whatever that has undone."""
 
     async def left_to(*_: Any) -> Any:
-        return earlier.Left()
+        return children.Left()
 
-    with replaced(earlier, "left_to", left_to):
+    with replaced(children, "left_to", left_to):
         yield
 
 
@@ -161,8 +161,8 @@ def a_new_child_does_not_wait() -> Iterator[None]:
     async def left_to(*given: Any) -> Any:
         return replace(await real(*given), unsettled="")
 
-    real = earlier.left_to
-    with replaced(earlier, "left_to", left_to):
+    real = children.left_to
+    with replaced(children, "left_to", left_to):
         yield
 
 
@@ -176,14 +176,14 @@ def work_elsewhere_is_looked_at() -> Iterator[None]:
 @contextmanager
 def another_way_forgets_the_first() -> Iterator[None]:
     """Undo row: a step that goes on with another tool is done by that alone, though the one before had no answer."""
-    with replaced(other_ways, "left", lambda *_: iter(())):
+    with replaced(failure_handling, "left", lambda *_: iter(())):
         yield
 
 
 @contextmanager
 def a_child_that_is_stopped_is_not_listed() -> Iterator[None]:
     """Undo row: a saga goes on without a child, and its rollback does not come to what the child has done."""
-    with replaced(stopped_steps, "child_link", lambda *_: None):
+    with replaced(unknown_outcomes, "child_link", lambda *_: None):
         yield
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from baton.errors import Throttled
-from baton.local.sources.fair import OF_LATE_S, fairest
+from baton.local.queues import OF_LATE_S, fairest
 from baton.ports import Message, tenant_of
 from tests.kit.process import REFUSES
 

@@ -22,10 +22,9 @@ import msgspec
 
 import tests.kit.derived
 import tests.kit.preloaded  # noqa: F401  # before anything is simulated
-from baton.adapters.memory.blobs import MemoryBlobs
-from baton.adapters.memory.notices import MemoryNotices
+from baton.adapters.memory.people import MemoryNotices
 from baton.adapters.memory.queues import MemoryDeadLetters
-from baton.adapters.memory.store import MemoryStore
+from baton.adapters.memory.store import MemoryBlobs, MemoryStore
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
@@ -36,14 +35,13 @@ from baton.ports import LANES, Message, SagaRef, Wake, Watch
 from baton.ports.models import Models
 from baton.runtime.engine.parts import Engine
 from baton.runtime.engine.request import Caller
-from baton.runtime.invocation.context import Invocation
-from baton.runtime.invocation.metrics import Metrics
-from baton.runtime.invocation.store_retrier import inline
+from baton.runtime.invocation.context import Invocation, inline
+from baton.runtime.invocation.watch import Metrics
 from baton.runtime.mending import Deployment
-from baton.runtime.queries import Queries
 from baton.runtime.reconcile import PERIODS_AHEAD, Reconciler
 from baton.runtime.relay import Relay
-from baton.runtime.service import Service
+from baton.runtime.requests.queries import Queries
+from baton.runtime.requests.service import Service
 from baton.runtime.worker.worker import Delivery
 from baton.tools.define import Registry
 from tests.kit.faults import Crash, Plan

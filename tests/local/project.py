@@ -17,11 +17,8 @@ from typing import Any
 import boto3
 
 from baton.local.run import LocalRun
-from baton.local.template.http_api import HttpApi, read_http_api
-from baton.local.template.parameters import effective
-from baton.local.template.resolve import Resolver
-from baton.local.template.stack import Stack
-from baton.local.template.template import load
+from baton.local.stack import HttpApi, Stack, read_http_api
+from baton.local.template import Resolver, effective, load
 from tests.kit.patience import PATIENCE_S
 
 TEMPLATE = """

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from baton.local.sources.asl import AslProblem, Interpreter, TaskFailed
+from baton.local.triggers import AslProblem, Interpreter, TaskFailed
 
 FUNCTION = "arn:aws:lambda:us-east-1:000000000000:function:f"
 DEFINITION = Path(__file__).parents[2] / "statemachine" / "reconcile.asl.json"

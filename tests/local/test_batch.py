@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.local.sources.batch import failed_items
+from baton.local.queues import failed_items
 
 ALL = {"1", "2", "3"}
 

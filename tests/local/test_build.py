@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from baton.local.functions.environment import BUILD, build_of, of_process
-from baton.local.template.declared import Function
+from baton.local.functions import BUILD, build_of, of_process
+from baton.local.stack import Function
 
 
 def of(function: Path, layer: Path, **environment: str) -> dict[str, str]:

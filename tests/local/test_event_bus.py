@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError
 
-from baton.local.aws.aws import Aws
-from baton.local.functions.lambdas import Lambdas
-from baton.local.processes.problems import TemplateProblem
-from baton.local.sources.event_bus import buses_of
-from baton.local.template.declared import EventRule
+from baton.local.aws import Aws
+from baton.local.functions import Lambdas
+from baton.local.processes import TemplateProblem
+from baton.local.stack import EventRule
+from baton.local.triggers import buses_of
 from tests.kit.virtual import run_virtual
 
 RULES = [

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from baton.local.processes.guard import watch
-from baton.local.sources import sqs_poller, stream_record
+from baton.local import queues, streams
+from baton.local.guard import watch
 
 
 def test_a_message_looks_as_lambda_delivers_it() -> None:
-    record = sqs_poller.event_record(
+    record = queues.event_record(
         {
             "MessageId": "m",
             "ReceiptHandle": "r",
@@ -47,7 +47,7 @@ def test_a_change_of_a_table_looks_as_lambda_delivers_it() -> None:
         "all": {"BS": [b"a"]},
         "deep": {"M": {"x": {"L": [{"B": b"b"}]}}},
     }
-    record = stream_record.event_record(
+    record = streams.event_record(
         {
             "eventID": "e",
             "eventName": "INSERT",
@@ -72,8 +72,8 @@ def test_a_change_of_a_table_looks_as_lambda_delivers_it() -> None:
         "SequenceNumber": "1",
     }
     assert record["eventSourceARN"] == "arn:stream"
-    assert stream_record.created_at(record) == 1767225600
-    assert stream_record.sequence_of(record) == "1"
+    assert streams.created_at(record) == 1767225600
+    assert streams.sequence_of(record) == "1"
 
 
 def test_the_guard_knows_which_process_groups_are_left() -> None:

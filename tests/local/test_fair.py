@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.local.sources.fair import fairest
+from baton.local.queues import fairest
 
 
 def test_messages_of_one_group_keep_their_order() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.local.template.filter_pattern import Filters, InvalidPattern
+from baton.local.stack import Filters, InvalidPattern
 
 
 def matches(pattern: Any, record: dict[str, Any]) -> bool:

@@ -9,16 +9,17 @@ from typing import Any, cast
 
 import pytest
 
-from baton.local.http.gateway import Gateway
-from baton.local.http.gateway_event import (
+from baton.local.gateway import (
+    Gateway,
     HttpRequest,
     MalformedAnswer,
+    Router,
+    TokenBucket,
     claims_as_text,
     to_answer,
     to_event,
 )
-from baton.local.http.routing import Router, TokenBucket
-from baton.local.template.http_api import HttpApi, Route
+from baton.local.stack import HttpApi, Route
 
 JSON = ("content-type", "application/json; charset=utf-8")
 

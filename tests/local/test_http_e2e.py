@@ -12,9 +12,9 @@ import httpx
 import jwt
 import pytest
 
-from baton.local.http.tokens import TokenIssuer
-from baton.local.processes.records import InvocationRecord
+from baton.local.processes import InvocationRecord
 from baton.local.run import FunctionError, LocalRun
+from baton.local.sign_in import TokenIssuer
 from tests.local.project import RULE, Scenario, put_events, received, shared_run, until, write_project
 
 pytestmark = pytest.mark.e2e

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from baton.local.aws.keeping import keeping
-from baton.local.processes.problems import LocalRunError
+from baton.local.aws import keeping
+from baton.local.processes import LocalRunError
 from baton.local.run import LocalRun
 from tests.local.project import RULE, client, put_events, until, write_project
 from tests.local.test_stream_e2e import ONLY_STREAM, keys, put

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.local.functions.sandbox import INIT_LIMIT_S
+from baton.local.sandbox import INIT_LIMIT_S
 from tests.deploy.stack import FUNCTIONS, stack
 
 MAX_ENVIRONMENT_BYTES = 4 * 1024

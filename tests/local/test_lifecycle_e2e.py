@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.local.processes.problems import LocalRunError
+from baton.local.processes import LocalRunError
 from baton.local.run import LocalRun
 from tests.kit.patience import PATIENCE_S
 from tests.local.project import write_project

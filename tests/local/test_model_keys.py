@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.local.functions.model_keys import meant_for, parameters_of, variables_of
+from baton.local.functions import meant_for, parameters_of, variables_of
 
 SHELL = {
     "HOME": "/x",

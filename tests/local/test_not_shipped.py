@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.local.processes.not_shipped import NotShipped
+from baton.local.not_shipped import NotShipped
 
 
 @pytest.fixture(autouse=True)

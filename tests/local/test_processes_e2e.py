@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from baton.local.functions.pool import Throttled
-from baton.local.processes.problems import LocalRunError
+from baton.local.functions import Throttled
+from baton.local.processes import LocalRunError
 from baton.local.run import FunctionError, LocalRun
 from tests.local.project import WORKER, Scenario, shared_run, until, write_project
 

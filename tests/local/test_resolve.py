@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from baton.local.processes.problems import LocalRunError, TemplateProblem
-from baton.local.template.parameters import check_rules, effective
-from baton.local.template.resolve import NO_VALUE, Resolver
-from baton.local.template.template import Template, load
+from baton.local.processes import LocalRunError, TemplateProblem
+from baton.local.template import NO_VALUE, Resolver, Template, check_rules, effective, load
 
 DOCUMENT: dict[str, Any] = {
     "Parameters": {

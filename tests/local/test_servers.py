@@ -7,8 +7,7 @@ import socket
 
 import pytest
 
-from baton.local.processes.problems import LocalRunError
-from baton.local.processes.servers import bind
+from baton.local.processes import LocalRunError, bind
 
 
 def test_answers_are_not_held_back_until_the_one_before_is_acknowledged() -> None:

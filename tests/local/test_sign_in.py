@@ -12,8 +12,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from baton.local.http.sign_in import SignIn
-from baton.local.http.tokens import AUDIENCE, TokenIssuer
+from baton.local.sign_in import AUDIENCE, SignIn, TokenIssuer
 
 VERIFIER = "v" * 64
 BACK = "http://127.0.0.1:8080/console/sign-in/done"

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from baton.local.processes.problems import LocalRunError
-from baton.local.template.declared import EventRule
-from baton.local.template.http_api import Authorizer
+from baton.local.processes import LocalRunError
+from baton.local.stack import Authorizer, EventRule
 from tests.local.project import RULE, declare, write_project
 
 FILTER = re.escape('{"exists":true}')

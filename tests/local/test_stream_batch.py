@@ -11,13 +11,10 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from baton.local.functions.pool import Throttled
-from baton.local.functions.sandbox import Result
-from baton.local.sources.destination import describe
-from baton.local.sources.stream_batch import BatchRunner, Condition
-from baton.local.sources.stream_record import Record
-from baton.local.template.declared import StreamSource
-from baton.local.template.filter_pattern import Filters
+from baton.local.functions import Throttled
+from baton.local.sandbox import Result
+from baton.local.stack import Filters, StreamSource
+from baton.local.streams import BatchRunner, Condition, Record, describe
 
 NOW = 1_000_000.0
 Answer = Callable[[list[str]], Any]

@@ -11,8 +11,8 @@ import jwt
 import pytest
 from starlette.applications import Starlette
 
-from baton.local.http.jwt_authorizer import scopes_of
-from baton.local.http.tokens import TokenIssuer
+from baton.local.gateway import scopes_of
+from baton.local.sign_in import TokenIssuer
 from baton.settings import ROLES
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from baton.local.functions.local_key import FILE, is_signed_by, local_key
-from baton.local.processes.visitors import is_simple, refusal
+from baton.local.functions import FILE, is_signed_by, local_key
+from baton.local.processes import is_simple, refusal
 
 HERE = "127.0.0.1:4567"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.adapters.models.echoes import answer_without, without
+from baton.adapters.models.answers import answer_without, without
 from baton.ports.models import ModelAnswer, ModelCall
 
 KEY = 'k-4711"of\\the provider'

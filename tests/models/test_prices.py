@@ -15,17 +15,7 @@ from genai_prices.data_snapshot import get_snapshot
 
 from baton.adapters.models import price_source
 from baton.adapters.models.deployed import DeployedModels
-from baton.adapters.models.price_table import (
-    FILE,
-    Dated,
-    Model,
-    Named,
-    Provider,
-    Table,
-    read,
-    write,
-)
-from baton.adapters.models.prices import Prices
+from baton.adapters.models.prices import FILE, Dated, Model, Named, Prices, Provider, Table, read, write
 from baton.adapters.models.profiles import Profiles
 from baton.core.models.usage import Price, Usage, cost_of
 from baton.shipping.contents import write_prices

@@ -12,10 +12,9 @@ import pytest
 
 from baton.adapters.clock import SystemEntropy
 from baton.adapters.http_client import LazyHttpClient
-from baton.adapters.memory.models import MemoryModels
+from baton.adapters.memory.outside import MemoryModels
 from baton.adapters.models.profiles import Profiles
-from baton.adapters.spans.otlp import AT_ONCE, MOST, OtlpSpans
-from baton.adapters.spans.traced import TracedModels, TracedPerformer, Tracer
+from baton.adapters.spans import AT_ONCE, MOST, OtlpSpans, TracedModels, TracedPerformer, Tracer
 from baton.core.models.usage import Price, Usage
 from baton.core.tracing import CLIENT, INTERNAL, Span
 from baton.ports import StepContext, StepFailure

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.adapters.models.usage_said import UsageSaid
+from baton.adapters.models.answers import UsageSaid
 from baton.core.models.usage import Usage, most_used
 from examples.services.models import Reply
 from tests.kit.provider import Served

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from baton import Context, Risk, StepFailure, tool
-from baton.core.log.answers import Answer
+from baton.core.log.questions import Answer
 from tests.kit.faults import Crash
 from tests.kit.world import World
 

@@ -7,9 +7,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from baton.adapters.memory.blobs import MemoryBlobs
-from baton.adapters.memory.budgets import MemoryBudgets
-from baton.adapters.memory.store import MemoryStore
+from baton.adapters.memory.store import MemoryBlobs, MemoryBudgets, MemoryStore
 from baton.core.decide.builder import RunStep
 from baton.core.decide.spending import SpendingLimits
 from baton.core.graph.graph import Graph, Node
@@ -17,10 +15,9 @@ from baton.core.limits import DAY_MS, Limits
 from baton.core.log.state import Money, Origin, State
 from baton.errors import StoreUnavailable
 from baton.ports import Account, Answer, Budgets, Change, Offload, Reservation, Sums
-from baton.runtime.invocation.context import Invocation, InvocationContext
-from baton.runtime.invocation.store_retrier import StoreRetrier, inline
+from baton.runtime.invocation.context import Invocation, InvocationContext, StoreRetrier, inline
+from baton.runtime.money.accounts import LedgerCache
 from baton.runtime.money.ledger import Ledger
-from baton.runtime.money.ledger_cache import LedgerCache
 from tests.kit.virtual import SeededEntropy, run_virtual
 
 DOLLAR = 1_000_000

@@ -13,17 +13,15 @@ from typing import Any, ParamSpec, TypeVar
 import pytest
 from msgspec.structs import replace
 
-from baton.adapters.memory.blobs import MemoryBlobs
-from baton.adapters.memory.store import MemoryStore
+from baton.adapters.memory.store import MemoryBlobs, MemoryStore
 from baton.core.effects.keys import KeyRule, key_of
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable
 from baton.ports import Effect, StepContext, StepFailure
 from baton.runtime.invocation import context
-from baton.runtime.invocation.store_retrier import StoreRetrier
-from baton.runtime.steps.claims import Done
-from baton.runtime.steps.effect_claims import EffectClaims
+from baton.runtime.invocation.context import StoreRetrier
+from baton.runtime.steps.effects import Done, EffectClaims
 from tests.kit.virtual import SeededEntropy, VirtualClock, run_virtual
 
 P = ParamSpec("P")

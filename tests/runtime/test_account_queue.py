@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from baton.adapters.memory.budgets import MemoryBudgets
+from baton.adapters.memory.store import MemoryBudgets
 from baton.errors import EngineFault, StoreUnavailable, Throttled
 from baton.ports import Account, Answer, Sums
-from baton.runtime.invocation.store_retrier import StoreRetrier
-from baton.runtime.money.account_queue import AccountQueue
+from baton.runtime.invocation.context import StoreRetrier
+from baton.runtime.money.accounts import AccountQueue
 from tests.kit.bugs import replaced
 from tests.kit.money_bugs import a_change_that_is_made_again_counts_again
 from tests.kit.virtual import SeededEntropy

@@ -11,8 +11,8 @@ import pytest
 
 from baton import StepFailure, tool
 from baton.core.limits import Limits
-from baton.core.log.answers import Answer
 from baton.core.log.events import AttemptFailed, CallsBegan, StepSucceeded
+from baton.core.log.questions import Answer
 from baton.core.models.messages import MOST_RESULT
 from baton.ports.models import ModelAnswer, ModelRequest
 from baton.runtime.models.model_caller import MOST_CALLS

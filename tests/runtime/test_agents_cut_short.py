@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from baton.core.log import events as ev
-from baton.core.log.folding.model_sums import UNANSWERED
+from baton.core.log.folding.workflow_limits import UNANSWERED
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, says
 from tests.kit.toolbox import Books

@@ -15,8 +15,8 @@ import pytest
 from baton import tool
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
-from baton.core.log.answers import Answer
 from baton.core.log.events import StepSucceeded
+from baton.core.log.questions import Answer
 from baton.core.nodes.registry import KINDS
 from baton.runtime.engine.parts import Engine
 from baton.tools.define import Registry

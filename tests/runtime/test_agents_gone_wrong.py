@@ -11,8 +11,8 @@ import pytest
 
 from baton import StepFailure, tool
 from baton.core.limits import Limits
-from baton.core.log.answers import Answer
 from baton.core.log.events import AgentClosed, AttemptFailed, CallsBegan, Parked, StepFailed, StepSucceeded
+from baton.core.log.questions import Answer
 from baton.core.models.usage import Usage
 from baton.ports.models import ModelFailure
 from tests.kit.corpus import start

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from baton import tool
-from baton.core.log.agents import Agent
+from baton.core.log.scopes import Agent
 from baton.core.log.snapshots import encode_state
 from baton.ports import Head, Record, SagaRef
 from baton.ports.models import ModelAnswer, ModelRequest
-from baton.runtime.invocation.store_retrier import StoreRetrier, inline
+from baton.runtime.invocation.context import StoreRetrier, inline
 from baton.runtime.log.history import History
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, says

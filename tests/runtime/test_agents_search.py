@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from baton import pipeline, tool
-from baton.core.effects.grants import Grants
+from baton.core.effects.toolspec import Grants
 from baton.tools.standard import with_standard
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, says

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from baton.runtime.invocation.alarm import Alarm, Overdue
+from baton.runtime.invocation.context import Alarm, Overdue
 from tests.kit.virtual import run_virtual
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from baton import StepFailure, tool
-from baton.core.log.answers import Answer
 from baton.core.log.events import AttemptFailed, QuestionClosed, QuestionOpened, StepSucceeded
+from baton.core.log.questions import Answer
 from baton.errors import NotAllowedNow
 from baton.runtime.people.question_rows import PLACES_DAY
 from tests.kit.corpus import start

@@ -15,7 +15,7 @@ from baton.core.failures.alternatives import Alternative, hooks_of, ways_of
 from baton.core.graph.graph import Node
 from baton.core.log.events import Failure
 from baton.ports import NoRoom, StepContext
-from baton.runtime.attempts.attempt import MOST_HALVINGS, carry_out, look, tool_called
+from baton.runtime.invocation.attempt import MOST_HALVINGS, carry_out, look, tool_called
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer
 

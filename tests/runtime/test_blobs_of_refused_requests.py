@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from baton import StepFailure, tool
-from baton.adapters.memory.blobs import MemoryBlobs
-from baton.core.log.answers import Answer
+from baton.adapters.memory.store import MemoryBlobs
 from baton.core.log.codec import encode_entry
 from baton.core.log.events import Entry, SignalReceived, Value
+from baton.core.log.questions import Answer
 from baton.errors import UserError
 from baton.ports import Record, SagaRef
-from baton.runtime.service import Service
+from baton.runtime.requests.service import Service
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World

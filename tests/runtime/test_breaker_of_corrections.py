@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from baton import StepFailure
-from baton.core.log.answers import Answer
 from baton.core.log.events import AttemptFailed
+from baton.core.log.questions import Answer
 from baton.ports.models import ModelAnswer, ModelRequest
 from tests.kit.scripted import Scripted, asks_for, in_turn, says
 from tests.kit.toolbox import Books

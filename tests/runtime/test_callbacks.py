@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from baton.core.log.answers import Answer
 from baton.core.log.events import CallbackHeartbeat, CallbackOpened, SignalReceived, StepSucceeded
-from baton.core.log.folding.callbacks import Said
+from baton.core.log.folding.received import Said
+from baton.core.log.questions import Answer
 from baton.errors import CallbackOver, EngineFault, NotFound
 from tests.kit.corpus import start
 from tests.kit.process import REFUSES, Outage
@@ -109,7 +109,7 @@ def test_an_old_token_is_refused_and_a_token_of_another_deployment_is_none(stage
 
 def test_every_process_of_a_deployment_has_one_key(stage: Stage) -> None:
     async def story(world: World, books: Books) -> None:
-        from baton.runtime.people.tokens import Holder, token_for
+        from baton.runtime.people.links import Holder, token_for
 
         holder = Holder(tenant="acme", saga="s1", callback="0.a.1")
 

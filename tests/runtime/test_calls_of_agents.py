@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from baton import Context, Key, StepFailure, tool
-from baton.core.log.answers import Answer
 from baton.core.log.events import StepSucceeded
+from baton.core.log.questions import Answer
 from baton.errors import InvalidInput
 from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Crash, Plan

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from baton import Context, tool
-from baton.core.decide.admission import PAUSE_MS
+from baton.core.decide.scheduling import PAUSE_MS
 from baton.core.log.events import (
     LimitReached,
     NodeBegan,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from baton.adapters.memory.blobs import MemoryBlobs
-from baton.adapters.memory.definitions import MemoryDefinitions
+from baton.adapters.memory.store import MemoryBlobs, MemoryDefinitions
 from baton.core.limits import Limits
 from baton.ports import Definition
-from baton.runtime.invocation.store_retrier import StoreRetrier, inline
+from baton.runtime.invocation.context import StoreRetrier, inline
 from baton.runtime.starting.catalog import NAMES_KEPT, Catalog
 from tests.kit.virtual import SeededEntropy, VirtualClock, run_virtual
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from baton.core.read.bill import Deployment
+from baton.core.read.costs import Deployment
 from baton.errors import NotFound, TooLarge
-from baton.runtime.reads import cost
+from baton.runtime.requests import costs
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
 from tests.kit.toolbox import Books
@@ -77,7 +77,7 @@ def test_a_log_of_many_pages_and_branches_is_read_whole(
         whole = await world.queries().cost(saga)
         assert whole["steps"] == 7 + 5, "what was done before the fork was paid too"
         for size in (1, 2, 4):
-            monkeypatch.setattr(cost, "PAGE", size)
+            monkeypatch.setattr(costs, "PAGE", size)
             assert await world.queries().cost(saga) == whole
 
     stage(story)
@@ -90,7 +90,7 @@ def test_what_is_appended_while_the_log_is_read_is_left_for_the_next_time(stage:
         before = await world.queries().cost(saga)
         opened = await world.queries()._request.open(saga)
         await world.service().fork(saga, 2, "meanwhile")
-        again = await cost.cost_of(
+        again = await costs.cost_of(
             world.log, world.queries()._parts.call, Clock(0), opened, Deployment.of(world.limits)
         )
         assert again == before
@@ -101,7 +101,7 @@ def test_what_is_appended_while_the_log_is_read_is_left_for_the_next_time(stage:
 def test_a_log_that_cannot_be_read_before_the_request_ends_is_refused_with_how_far_it_came(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cost, "PAGE", 4)
+    monkeypatch.setattr(costs, "PAGE", 4)
 
     async def story(world: World, books: Books) -> None:
         saga = await start(world, chain_of(7), {"n": 0}, "chain")
@@ -109,9 +109,9 @@ def test_a_log_that_cannot_be_read_before_the_request_ends_is_refused_with_how_f
         opened = await world.queries()._request.open(saga)
         call = world.queries()._parts.call
         with pytest.raises(TooLarge, match="of 8 versions it came to 4"):
-            await cost.cost_of(world.log, call, Clock(call.deadline), opened, Deployment.of(world.limits))
-        monkeypatch.setattr(cost, "PAGE", 8)
-        await cost.cost_of(world.log, call, Clock(call.deadline), opened, Deployment.of(world.limits))
+            await costs.cost_of(world.log, call, Clock(call.deadline), opened, Deployment.of(world.limits))
+        monkeypatch.setattr(costs, "PAGE", 8)
+        await costs.cost_of(world.log, call, Clock(call.deadline), opened, Deployment.of(world.limits))
 
     stage(story)
 

@@ -8,16 +8,16 @@ from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
-from baton.adapters.memory.letters import MemoryLetters
 from baton.adapters.memory.log import MemoryLog
 from baton.adapters.memory.queues import MemoryDeadLetters
+from baton.adapters.memory.store import MemoryLetters
 from baton.core.letters import DISCARDED, MESSAGE, PENDING, REDRIVEN, redriven
 from baton.errors import NotAllowedNow, StoreUnavailable, Throttled
 from baton.ports import Cause, Wake
 from baton.runtime import dead_letters
 from baton.runtime.dead_letters import Collected, LetterCollector
-from baton.runtime.desks.letter_desk import Wanted
 from baton.runtime.engine.request import SAGA_ID
+from baton.runtime.requests.operators import Wanted
 from baton.web import identity
 from tests.kit.letters import Mortuary
 from tests.kit.toolbox import Books

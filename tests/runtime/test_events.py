@@ -10,9 +10,9 @@ import pytest
 from baton.core.limits import Limits
 from baton.core.read.views import entry_view
 from baton.errors import InvalidDefinition, KeyReused, TooManyRequests, UserError
-from baton.runtime.invocation.metrics import Metrics
-from baton.runtime.starting.quota import Quota
-from baton.runtime.triggers import subscribing
+from baton.runtime.invocation.watch import Metrics
+from baton.runtime.requests import events
+from baton.runtime.starting.start import Quota
 from baton.words.event_words import EventWords
 from tests.kit import emf
 from tests.kit.bugs import replaced
@@ -312,7 +312,7 @@ def test_what_an_event_meets_in_vain_is_given_up_unless_its_version_may_be_about
 def test_so_many_workflows_and_no_more_have_rules_for_a_type(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subscribing, "MOST_WORKFLOWS", 2)
+    monkeypatch.setattr(events, "MOST_WORKFLOWS", 2)
 
     async def story(world: World, books: Books) -> None:
         await register(world, SHIP, SHIP.replace("name: ship", "name: bill"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from baton.core.limits import DAY_MS, Limits
-from baton.runtime.starting import earlier_rules
+from baton.runtime.starting import start
 from tests.kit.toolbox import Books
 from tests.kit.world import World
 from tests.runtime.conftest import Stage
@@ -160,7 +160,7 @@ def test_versions_with_the_same_rules_for_a_type_leave_nothing_behind(stage: Sta
 def test_so_many_rules_of_earlier_versions_and_no_more_are_known_and_the_answer_says_which_are_not(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(earlier_rules, "MOST_HEARD", 1)
+    monkeypatch.setattr(start, "MOST_HEARD", 1)
 
     async def story(world: World, books: Books) -> None:
         assert await notes(world, ONE) == await notes(world, OTHER_TYPE) == ()

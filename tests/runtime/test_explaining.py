@@ -9,7 +9,7 @@ import pytest
 from baton.core.decide.program import Program
 from baton.core.read.story import Story
 from baton.errors import CorruptLog, NotFound, TooLarge
-from baton.runtime.reads import explaining
+from baton.runtime.requests import queries as explaining
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
 from tests.kit.toolbox import Books

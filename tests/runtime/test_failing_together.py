@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from baton import StepFailure, tool
-from baton.core.log.answers import Answer
 from baton.core.log.events import AttemptFailed, StepSucceeded
+from baton.core.log.questions import Answer
 from baton.errors import InvalidInput, NotFound
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from baton.adapters.memory.blobs import MemoryBlobs
 from baton.adapters.memory.log import MemoryLog
+from baton.adapters.memory.store import MemoryBlobs
 from baton.core.limits import Limits
 from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.errors import CorruptLog
 from baton.ports import Head, Record, SagaRef
-from baton.runtime.invocation.store_retrier import StoreRetrier, inline
+from baton.runtime.invocation.context import StoreRetrier, inline
 from baton.runtime.log.history import PAGE, History
 from tests.core.build import chain, program, replay, started, task
 from tests.kit.virtual import EPOCH, SeededEntropy

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from baton import Context, Key, StepFailure, tool
-from baton.core.log.answers import Answer
-from baton.runtime.attempts.attempt_input import Doubt
+from baton.core.log.questions import Answer
+from baton.runtime.invocation.attempt import Doubt
 from tests.kit.corpus import start
 from tests.kit.faults import Crash
 from tests.kit.toolbox import Books

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from baton.core.limits import Limits
-from baton.core.log.answers import Answer
 from baton.core.log.events import NoticesSent
+from baton.core.log.questions import Answer
 from baton.errors import UserError
 from baton.ports import Account, QuestionRow
 from baton.runtime.people.question_rows import PLACES_DAY

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.log.answers import Answer
 from baton.core.log.events import SignalReceived
+from baton.core.log.questions import Answer
 from baton.errors import InvalidInput, LinkOver, NotAllowedNow, NotFound, UserError
 from baton.ports import SagaRef
 from baton.runtime.engine.parts import Engine
 from baton.runtime.people.links import LASTS_MS
-from baton.runtime.service import Service
+from baton.runtime.requests.service import Service
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.world import World

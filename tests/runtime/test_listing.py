@@ -14,9 +14,9 @@ from baton.adapters.memory.log import MemoryLog
 from baton.core.limits import Limits
 from baton.errors import UserError
 from baton.ports import Head, Listed, Release, SagaRef
-from baton.runtime.invocation.store_retrier import StoreRetrier, inline
-from baton.runtime.reads.listing import Listing
-from baton.web.route import MAX_CURSOR
+from baton.runtime.invocation.context import StoreRetrier, inline
+from baton.runtime.requests.lists import Listing
+from baton.web.parameters import MAX_CURSOR
 
 NOON = 1_795_000_000_000
 ALL = Listing(tenant="acme")

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from baton import StepFailure
-from baton.adapters.memory.blobs import MemoryBlobs
-from baton.adapters.memory.budgets import MemoryBudgets
+from baton.adapters.memory.store import MemoryBlobs, MemoryBudgets
 from baton.core.limits import Limits
 from baton.core.log.events import StepSucceeded
 from baton.core.models.messages import Message, size_of

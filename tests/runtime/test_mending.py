@@ -13,7 +13,7 @@ from baton.core.log import events as ev
 from baton.core.log.events import CancelRequested
 from baton.ports import PARKED, SWEEP, Head, Message, SagaRef
 from baton.ports.outside import Entity
-from baton.runtime.invocation.store_retrier import inline
+from baton.runtime.invocation.context import inline
 from baton.runtime.mending import BUILDS_KEPT, ROLLING_MS, Deployment
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books

@@ -13,7 +13,7 @@ from baton.core.log import events as ev
 from baton.core.models.usage import Usage
 from baton.core.read.metrics import METRICS
 from baton.ports import StepFailure
-from baton.runtime.invocation.metrics import Metrics
+from baton.runtime.invocation.watch import Metrics
 from tests.core.build import T0
 from tests.core.test_metrics import attempt_failed, chosen, failure, step_failed, succeeded
 from tests.kit import emf

@@ -15,7 +15,7 @@ from baton.core.log.events import Parked, StepFailed, StepInterrupted
 from baton.core.log.folding.fold import fold
 from baton.core.log.state import State
 from baton.ports import Account, Sums
-from baton.ports.effects import COMPLETED, FREED
+from baton.ports.records import COMPLETED, FREED
 from tests.kit.toolbox import Books
 from tests.kit.virtual import VirtualClock
 from tests.kit.world import TENANT, USER, World

@@ -15,7 +15,7 @@ from baton.core.log.state import State
 from baton.core.money import micro_dollars
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Account, Answer, Change, Sums
-from baton.runtime.money.shared_holds import PREFIX
+from baton.runtime.money.holds import PREFIX
 from tests.kit.faults import Crash
 from tests.kit.toolbox import Books
 from tests.kit.world import TENANT, World

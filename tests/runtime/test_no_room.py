@@ -13,7 +13,7 @@ import pytest
 from baton.core.log.events import StepInterrupted, StepSucceeded
 from baton.ports import NoRoom, Performer, SagaRef, StepContext
 from baton.runtime.engine.parts import Engine
-from baton.tools.places import Places, whose
+from baton.tools.perform import Places, whose
 from tests.kit.corpus import start
 from tests.kit.documents import chain_of
 from tests.kit.process import Process

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from baton import tool
-from baton.adapters.memory.blobs import MemoryBlobs
-from baton.adapters.memory.notices import MemoryNotices
+from baton.adapters.memory.people import MemoryNotices
+from baton.adapters.memory.store import MemoryBlobs
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.core.limits import Limits
 from baton.core.log.codec import decode_entry
@@ -12,9 +12,8 @@ from baton.core.log.events import SagaEnded
 from baton.ports import Message, SagaRef
 from baton.runtime.engine.parts import Engine, Parts
 from baton.runtime.engine.request import Caller
-from baton.runtime.invocation.context import Invocation
-from baton.runtime.invocation.store_retrier import inline
-from baton.runtime.service import Service
+from baton.runtime.invocation.context import Invocation, inline
+from baton.runtime.requests.service import Service
 from baton.runtime.worker.runner import Runner
 from baton.tools.define import Registry
 from baton.tools.perform import ToolPerformer

@@ -15,7 +15,7 @@ from baton.core.effects.keys import Key, KeyRule
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable
 from baton.ports import StepFailure
-from baton.ports.effects import COMPLETED, IN_PROGRESS
+from baton.ports.records import COMPLETED, IN_PROGRESS
 from tests.runtime.restaurant import (
     DAY,
     DINNER,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from baton.core.effects.keys import Key
-from baton.core.log.answers import Answer
 from baton.core.log.events import AttemptFailed
+from baton.core.log.questions import Answer
 from tests.kit.process import Process
 from tests.kit.toolbox import Books
 from tests.kit.world import World

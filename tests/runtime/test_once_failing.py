@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.effects.keys import Key, KeyRule
-from baton.core.failures.doubts import leaves_doubt
+from baton.core.failures.codes import leaves_doubt
 from baton.core.log.events import Value
 from baton.ports import NoRoom, StepContext, StepFailure
-from baton.ports.effects import COMPLETED, FAILED, FREED, IN_PROGRESS
-from baton.runtime.steps.claims import OfClaim
+from baton.ports.records import COMPLETED, FAILED, FREED, IN_PROGRESS
+from baton.runtime.steps.effects import OfClaim
 from tests.runtime.restaurant import (
     DAY,
     SPEC,

@@ -15,7 +15,7 @@ import pytest
 
 from baton import Context, Key, tool
 from baton.core.effects.keys import KeyRule
-from baton.core.log.answers import Answer
+from baton.core.log.questions import Answer
 from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Plan
 from tests.kit.toolbox import Books

@@ -12,9 +12,9 @@ from pydantic import BaseModel
 
 from baton import Context, Key, StepFailure, tool
 from baton.core.effects.keys import KeyRule
-from baton.core.log.answers import Answer
 from baton.core.log.events import StrategyChosen
-from baton.ports.effects import IN_PROGRESS
+from baton.core.log.questions import Answer
+from baton.ports.records import IN_PROGRESS
 from tests.kit.faults import Crash
 from tests.kit.toolbox import Books
 from tests.kit.world import World

@@ -11,10 +11,10 @@ import pytest
 
 from baton import Context, Key, StepFailure, tool
 from baton.core.effects.keys import KeyRule
-from baton.core.log.answers import Answer, asked
 from baton.core.log.folding.fold import fold
+from baton.core.log.questions import Answer, asked
 from baton.core.log.state import State
-from baton.ports.effects import COMPLETED, IN_PROGRESS
+from baton.ports.records import COMPLETED, IN_PROGRESS
 from tests.kit.corpus import start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, Crash, Plan
 from tests.kit.toolbox import Books

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from baton.core.effects.keys import Key
 from baton.core.log.events import Value
 from baton.ports import NoRoom, StepContext, StepFailure
-from baton.ports.effects import COMPLETED, FAILED
+from baton.ports.records import COMPLETED, FAILED
 from tests.runtime.restaurant import SPEC, Killed, Place, failed, killed, play, raising, saying
 
 KEY = Key.request(keep="5s")

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from baton.adapters.memory.blobs import MemoryBlobs
+from baton.adapters.memory.store import MemoryBlobs
 from baton.core.limits import Limits
 from baton.core.log.events import SagaStarted, Value
 from baton.errors import CorruptLog

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from baton import tool
-from baton.core.effects.grants import Grants
+from baton.core.effects.toolspec import Grants
 from baton.core.log.events import CallsBegan, QuestionClosed
 from baton.errors import BatonError
 from baton.tools.standard import with_standard

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from baton.errors import NotFound, UserError
-from baton.runtime.reads import listing
+from baton.runtime.requests import lists
 from baton.runtime.starting import catalog
 from tests.kit.documents import chain_of
 from tests.kit.toolbox import Books
@@ -118,7 +118,7 @@ def test_a_list_can_be_of_one_workflow_and_since_a_moment(stage: Stage) -> None:
 def test_a_rare_workflow_is_found_behind_more_sagas_than_one_page_looks_at(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "LOOKED_AT", 2)
+    monkeypatch.setattr(lists, "LOOKED_AT", 2)
 
     async def story(world: World, books: Books) -> None:
         failed = await start(world, FAILS, {}, "fails")
@@ -134,7 +134,7 @@ def test_a_rare_workflow_is_found_behind_more_sagas_than_one_page_looks_at(
 def test_an_order_holds_across_shards_that_a_filter_lets_look_unequally_far(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "LOOKED_AT", 2)
+    monkeypatch.setattr(lists, "LOOKED_AT", 2)
 
     async def story(world: World, books: Books) -> None:
         for document in (FAILS, chain_of(1)):

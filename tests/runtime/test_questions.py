@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from baton.core.log.answers import Answer
 from baton.core.log.events import QuestionClosed, QuestionEscalated, SignalReceived
+from baton.core.log.questions import Answer
 from baton.errors import Forbidden, InvalidInput, KeyReused, NotAllowedNow, NotFound
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books

@@ -11,7 +11,7 @@ import pytest
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable, Throttled, TooManyRequests
 from baton.ports import SagaRef
-from baton.runtime.starting.quota import ASK_FOR_MS, FULL_FOR_MS, GOOD_FOR_MS
+from baton.runtime.starting.start import ASK_FOR_MS, FULL_FOR_MS, GOOD_FOR_MS
 from tests.kit.documents import chain_of
 from tests.kit.toolbox import Books
 from tests.kit.world import World

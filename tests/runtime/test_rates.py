@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baton.adapters.memory.definitions import MemoryRates
+from baton.adapters.memory.store import MemoryRates
 from baton.errors import StoreUnavailable, Throttled, TooManyRequests
-from baton.runtime.invocation.store_retrier import inline
-from baton.runtime.rates import RateLimiter
+from baton.runtime.invocation.context import inline
+from baton.runtime.requests.rates import RateLimiter
 
 NOON = 1_790_000_000_000  # the beginning of a window
 

@@ -9,8 +9,8 @@ import pytest
 
 from baton import Context, StepFailure, tool
 from baton.core.effects.risk import Risk
-from baton.core.log.answers import Answer
 from baton.core.log.events import AlternativeBegan, AttemptFailed, ReplanEnded, StepSucceeded
+from baton.core.log.questions import Answer
 from baton.ports.models import ModelAnswer, ModelRequest
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, in_turn, says

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from baton.errors import NotFound, UserError
-from baton.runtime.engine.cursors import write_cursor
-from baton.runtime.invocation.metrics import Metrics
+from baton.runtime.engine.request import write_cursor
+from baton.runtime.invocation.watch import Metrics
 from tests.kit import emf
 from tests.kit.toolbox import Books
 from tests.kit.world import World

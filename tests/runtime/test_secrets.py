@@ -11,8 +11,8 @@ import pytest
 
 from baton import StepFailure, tool
 from baton.adapters.discreet import Discreet, add_to
-from baton.core.log.answers import Answer
-from baton.runtime.invocation.metrics import Metrics
+from baton.core.log.questions import Answer
+from baton.runtime.invocation.watch import Metrics
 from tests.kit.corpus import start
 from tests.kit.leaks import LEAKS
 from tests.kit.secrets import SHAPED, X

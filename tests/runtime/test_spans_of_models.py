@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from baton.adapters.models.profiles import Profiles
-from baton.adapters.spans.traced import TracedModels, TracedPerformer, Tracer
+from baton.adapters.spans import TracedModels, TracedPerformer, Tracer
 from baton.core.tracing import Span
 from baton.runtime.engine.parts import Engine
 from baton.runtime.worker.worker import SPANS_MS

@@ -11,8 +11,7 @@ from baton import Context, tool
 from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Message, SagaRef, Wake
 from baton.runtime.engine.parts import Parts
-from baton.runtime.invocation.context import Invocation
-from baton.runtime.invocation.store_retrier import StoreRetrier
+from baton.runtime.invocation.context import Invocation, StoreRetrier
 from baton.runtime.relay import StreamItem
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books

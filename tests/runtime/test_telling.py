@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from baton import Context, StepFailure, tool
-from baton.adapters.memory.notices import MemoryNotices
+from baton.adapters.memory.people import MemoryNotices
 from baton.core.limits import Limits
-from baton.core.log.answers import Answer
 from baton.core.log.events import NoticesSent, SagaEnded, StepSucceeded
+from baton.core.log.questions import Answer
 from baton.errors import ChannelRefused, StoreUnavailable
 from baton.ports import Telling
 from tests.kit.corpus import start

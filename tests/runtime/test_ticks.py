@@ -11,10 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.limits import Limits
-from baton.core.schedules.record import ScheduleRecord
+from baton.core.schedules import ScheduleRecord
 from baton.errors import CorruptLog
 from baton.ports import Head, Message
-from baton.ports.schedules import ref_of
+from baton.ports.triggers import schedule_ref
 from tests.kit.documents import chain_of
 from tests.kit.toolbox import Books
 from tests.kit.virtual import EPOCH
@@ -44,7 +44,7 @@ async def register(world: World, text: str) -> None:
 
 
 async def look(world: World, name: str = "report") -> None:
-    assert await world.work([Message(str(ref_of(TENANT, name)))]) == []
+    assert await world.work([Message(str(schedule_ref(TENANT, name)))]) == []
 
 
 def test_a_tick_starts_one_saga_at_its_time_with_its_input(stage: Stage) -> None:

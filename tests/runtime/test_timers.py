@@ -10,7 +10,7 @@ from baton.adapters.memory.log import MemoryLog
 from baton.adapters.memory.queues import MemoryInvoker, MemoryQueue
 from baton.core.log.events import WaitClosed, WaitOpened
 from baton.ports import TIMER, Head, SagaRef
-from baton.runtime.invocation.store_retrier import inline
+from baton.runtime.invocation.context import inline
 from baton.runtime.reconcile import Reconciler
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books

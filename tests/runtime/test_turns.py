@@ -9,8 +9,7 @@ import pytest
 from baton.core.limits import Limits
 from baton.errors import StoreUnavailable
 from baton.ports import Message
-from baton.runtime.invocation.deadline import Deadline, Turn
-from baton.runtime.invocation.turns import CONFIRM_S, by_turns, end_in_turn
+from baton.runtime.invocation.context import CONFIRM_S, Deadline, Turn, by_turns, end_in_turn
 from tests.kit.virtual import run_virtual
 
 TURN_S = 10

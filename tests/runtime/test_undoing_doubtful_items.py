@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton import Context, StepFailure, tool
-from baton.core.log.answers import Answer
+from baton.core.log.questions import Answer
 from tests.kit.corpus import start
 from tests.kit.toolbox import Books
 from tests.kit.world import World

@@ -9,8 +9,8 @@ import pytest
 from msgspec import UNSET
 
 from baton import Context, StepFailure, tool
-from baton.core.log.answers import Answer
 from baton.core.log.events import CancelRequested
+from baton.core.log.questions import Answer
 from baton.errors import InvalidInput
 from tests.kit.corpus import start
 from tests.kit.scripted import Scripted, asks_for, by_turn, says

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from baton import Context, StepFailure, tool
-from baton.core.log.answers import Answer
+from baton.core.log.questions import Answer
 from baton.errors import NotAllowedNow, UserError
 from tests.kit.toolbox import Books
 from tests.kit.world import World

@@ -11,10 +11,10 @@ from baton import Context, tool
 from baton.core.decide.spending import day_of
 from baton.core.limits import Limits
 from baton.core.log.events import NoticeDue
-from baton.core.user_rules import NO_RULE, UserRule, blocking, limiting, unblocking
+from baton.core.money import NO_RULE, UserRule, blocking, limiting, unblocking
 from baton.errors import BudgetSpent, NotAllowedNow, UserBlocked, UserError
 from baton.ports import Account, Sums
-from baton.runtime.engine.cursors import write_cursor
+from baton.runtime.engine.request import write_cursor
 from baton.runtime.money.halting import Halted
 from tests.kit.toolbox import Books
 from tests.kit.virtual import VirtualClock

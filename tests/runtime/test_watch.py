@@ -11,12 +11,21 @@ import pytest
 from msgspec.structs import replace
 
 from baton import tool
-from baton.adapters.clock import SystemMeter
-from baton.adapters.pulse import thread_pulse
+from baton.adapters.clock import SystemMeter, thread_pulse
 from baton.core.log.events import AttemptFailed, StepFailed, StepSucceeded
 from baton.ports import StepContext
-from baton.runtime.invocation.metrics import Metrics
-from baton.runtime.invocation.watch import ASK, BLOCKED, WAIT, Call, Held, Rounds, Watch, because_of, to_log
+from baton.runtime.invocation.watch import (
+    ASK,
+    BLOCKED,
+    WAIT,
+    Call,
+    Held,
+    Metrics,
+    Rounds,
+    Watch,
+    because_of,
+    to_log,
+)
 from tests.kit import emf
 from tests.kit.corpus import start
 from tests.kit.holding import Holding

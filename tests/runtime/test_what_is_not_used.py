@@ -14,7 +14,7 @@ from baton.core.effects.toolspec import ToolSpec
 from baton.core.failures.alternatives import Alternative
 from baton.core.log.events import Failure, Value
 from baton.ports import StepContext
-from baton.runtime.attempts.values import Values
+from baton.runtime.invocation.attempt import Values
 from baton.runtime.steps.steps import Steps
 from baton.tools.define import Registry
 from tests.runtime.desk import Desk, run, state, step

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from baton import Context, StepFailure, tool
-from baton.core.log.answers import Answer
 from baton.core.log.events import AttemptFailed, StepFailed, StepSucceeded, StrategyChosen
+from baton.core.log.questions import Answer
 from tests.kit.corpus import start
 from tests.kit.faults import Plan
 from tests.kit.toolbox import Books

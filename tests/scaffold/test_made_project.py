@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from baton.cli.commands import main
-from baton.local.template.template import load
+from baton.local.template import load
 from baton.scaffold.make import Project, make_project
 from baton.shipping.contents import build_app
 from baton.shipping.sam_local import ENDPOINTS

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from baton.scaffold import make
-from baton.scaffold.make import CannotMakeError, make_project
-from baton.scaffold.sources import SHARED, SourceError, without_example
+from baton.scaffold.make import SHARED, CannotMakeError, SourceError, make_project, without_example
 
 ROOT = Path(__file__).parents[2]
 NEEDED = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from baton.scaffold.origin import requirement_of
+from baton.scaffold.make import requirement_of
 
 
 def installed(folder: Path, direct: Any = None) -> Distribution:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from baton.scaffold.make import Project
-from baton.scaffold.sources import SHARED
+from baton.scaffold.make import SHARED, Project
 from tests.kit.patience import PATIENCE_S
 from tests.scaffold.conftest import ROOT, Run
 

@@ -16,6 +16,8 @@ from baton.core.limits import (
     Effects,
     Estimates,
     Execution,
+    Failing,
+    LastResort,
     Lifetime,
     Limits,
     Liveness,
@@ -26,7 +28,6 @@ from baton.core.limits import (
     Tenants,
     Values,
 )
-from baton.core.limits_of_failures import Failing, LastResort
 from baton.core.log.events import NoticeDue, Parked, Revived, StepFailed
 from baton.errors import BudgetSpent, NotAllowedNow, TooManyRequests
 from baton.tools.define import Registry

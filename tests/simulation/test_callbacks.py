@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from baton.core.log.events import AttemptFailed, CallbackHeartbeat, SignalReceived, StepFailed, StepSucceeded
-from baton.core.log.folding.callbacks import Said
+from baton.core.log.folding.received import Said
 from baton.errors import CallbackOver, NotAllowedNow
 from tests.kit.corpus import start
 from tests.kit.faults import FREEZE, HANG, STALL

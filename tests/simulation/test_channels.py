@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.adapters.memory.notices import MemoryNotices
+from baton.adapters.memory.people import MemoryNotices
 from baton.core.log.events import NoticeDue, NoticesSent
-from baton.runtime.people import channels as telling
-from baton.runtime.people.channels import Channels
+from baton.runtime.people import notices as telling
+from baton.runtime.people.notices import Channels
 from tests.kit.corpus import start
 from tests.kit.faults import CLASSIC, EVERYTHING, HANG, LATE, NO_ANSWER, THROTTLE, Plan
 from tests.kit.process import HANGS, REFUSES, Outage

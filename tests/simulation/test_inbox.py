@@ -9,8 +9,8 @@ from contextlib import suppress
 import pytest
 
 from baton.core.limits import Limits
-from baton.core.log.answers import Answer, answer_key
 from baton.core.log.events import NoticeDue, SignalReceived
+from baton.core.log.questions import Answer, answer_key
 from baton.core.log.state import ANSWER
 from baton.errors import EngineFault, NotAllowedNow
 from baton.ports import SagaRef

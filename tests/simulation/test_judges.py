@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from baton.core.log import events as ev
-from baton.core.log.undo_events import UndoStepBegan
-from baton.core.log.undos import undo_item
+from baton.core.log.undos import UndoStepBegan, undo_item
 from tests.kit.again import left_standing, of_tries
 from tests.kit.lending import in_order
 from tests.kit.map_bugs import of_maps

@@ -18,7 +18,7 @@ from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.money import dollars
 from baton.errors import NotAllowedNow
-from baton.runtime.service import Service
+from baton.runtime.requests.service import Service
 from tests.kit.corpus import patiently
 from tests.kit.faults import EVERYTHING, Chaos, Plan
 from tests.kit.oracles import MONEY, of_world

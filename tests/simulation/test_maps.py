@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from baton.core.log.opened import Child
+from baton.core.log.records import Child
 from tests.kit.bugs import replaced
 from tests.kit.corpus import Scenario, patiently, start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, Chaos, Plan

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from baton.core.log.answers import Answer
 from baton.core.log.events import Event, QuestionClaimed, QuestionClosed, QuestionEscalated
+from baton.core.log.questions import Answer
 from baton.errors import Forbidden, NotAllowedNow, NotFound
-from baton.runtime.service import Service
+from baton.runtime.requests.service import Service
 from tests.kit.corpus import start
 from tests.kit.oracles import of_saga
 from tests.kit.toolbox import Books, make_registry

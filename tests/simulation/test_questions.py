@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
-from baton.core.log.answers import Answer
 from baton.core.log.events import QuestionClosed
+from baton.core.log.questions import Answer
 from baton.errors import NotAllowedNow, NotFound
 from tests.kit.corpus import Scenario, shown, start
 from tests.kit.faults import FREEZE, HANG, STALL, Plan

@@ -13,7 +13,7 @@ from functools import cache, partial
 import pytest
 
 from baton.core.log import events as ev
-from baton.runtime.service import Service
+from baton.runtime.requests.service import Service
 from tests.kit.corpus import Scenario, patiently, start
 from tests.kit.faults import CRASH_AFTER, CRASH_BEFORE, EVERYTHING, NO_ANSWER, Plan, scripted
 from tests.kit.taking_back import Undone, run

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from baton import Context, tool
-from baton.adapters.memory.budgets import MemoryBudgets
+from baton.adapters.memory.store import MemoryBudgets
 from baton.core.decide.spending import day_of
 from baton.core.limits import Limits
 from baton.core.money import dollars
 from baton.errors import NotAllowedNow
 from baton.ports import Account, Answer, Change, Sums
-from baton.runtime.service import Service
+from baton.runtime.requests.service import Service
 from tests.kit.corpus import patiently
 from tests.kit.faults import EVERYTHING, Chaos, Plan
 from tests.kit.oracles import MONEY, of_world

@@ -12,8 +12,8 @@ import pytest
 from baton import tool
 from baton.ports import StepContext
 from baton.runtime.invocation.watch import Call, Held
-from baton.testing import LoopBlocked, blocked, run
-from baton.testing.blocked import Blockers
+from baton.testing import LoopBlocked, loop, run
+from baton.testing.loop import Blockers
 from baton.tools.define import Registry
 
 TOLD = threading.Event()
@@ -28,7 +28,7 @@ class Telling(logging.Handler):
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocked, "LIMIT_MS", 20)
+    monkeypatch.setattr(loop, "LIMIT_MS", 20)
     TOLD.clear()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from baton import Context, StepFailure, tool
-from baton.runtime.steps import step_keys
+from baton.runtime.steps import steps
 from baton.testing import Result, run
 from baton.tools.define import Registry
 
@@ -68,7 +68,7 @@ def test_equal_items_are_two_effects_and_a_round_of_a_loop_is_another() -> None:
 
 def test_keys_that_do_not_know_the_item_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted bug: equal items would be one effect."""
-    monkeypatch.setattr(step_keys, "is_index", lambda item: False)
+    monkeypatch.setattr(steps, "is_index", lambda item: False)
     shop = Shop()
     shop.run('a: {map: {over: "${input.l}", concurrency: 1}, tool: once, with: {n: "${item}"}}', [5, 5, 5])
     assert len(shop.keys) == 1

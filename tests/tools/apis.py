@@ -12,7 +12,7 @@ from typing import Any
 
 from baton.adapters.clock import SystemClock
 from baton.adapters.credentials import Credentials
-from baton.tools.openapi.named import Apis
+from baton.tools.openapi.description import Apis
 from baton.tools.standard import Services
 from tests.tools.outside import THREADS, Outside, failure, perform, services
 

@@ -18,7 +18,7 @@ from baton.adapters.clock import SystemClock
 from baton.adapters.http_client import LazyHttpClient
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import Entities, HttpClient, Mailer, Objects
-from baton.runtime.invocation.store_retrier import Threads
+from baton.runtime.invocation.context import Threads
 from baton.testing.outside import HOSTS, SIGNING_KEY
 from baton.tools.perform import ToolPerformer
 from baton.tools.standard import Services, standard_tools

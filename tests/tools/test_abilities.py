@@ -16,7 +16,7 @@ from baton.core.effects.inverses import arguments_of
 from baton.core.effects.keys import Key, KeyRule
 from baton.core.effects.toolspec import ToolSpec
 from baton.tools.define import REGISTRY, Registry, ToolError, tool
-from baton.tools.standard.loading import load_app
+from baton.tools.standard import load_app
 
 
 def ask(messages: list[dict[str, Any]], model: Literal["m1", "m2", "m3"] = "m1", size: int = 1) -> str:

@@ -22,9 +22,9 @@ from baton import Context, StepFailure, builder
 from baton.core.conditions.schema import violations
 from baton.core.effects.toolspec import ToolSpec
 from baton.ports import StepContext
-from baton.tools.calls import bind, plain
 from baton.tools.define import REGISTRY, Registry, Tool, ToolError, tool
-from baton.tools.standard.loading import load_app
+from baton.tools.perform import bind, plain
+from baton.tools.standard import load_app
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core.failures.defects import ERRORS
+from baton.core.failures.codes import ERRORS
 from baton.ports import StepFailure
 from baton.tools.define import Registry, tool
 from baton.tools.perform import ToolPerformer

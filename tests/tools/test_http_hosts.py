@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from baton.adapters import httpx_exchange
-from baton.adapters.http_client import LazyHttpClient
-from baton.adapters.http_hosts import Hosts
+from baton.adapters.http_client import Hosts, LazyHttpClient
 from baton.adapters.httpx_exchange import AddressRefused, check
 from tests.tools.outside import Outside, failure, perform, services
 

@@ -8,14 +8,13 @@ import pytest
 from pydantic import BaseModel
 
 from baton import Workflow, tool
+from baton.cli.documents.app import Source
 from baton.cli.documents.check import problems_of
-from baton.cli.documents.sources import Source
 from baton.core.documents.compile import compile_document
 from baton.core.documents.nodes.own import OwnKind, Step
 from baton.errors import InvalidDefinition
 from baton.testing import run
-from baton.tools.define import Registry, ToolError
-from baton.tools.kinds import NODE_KINDS, node_kind
+from baton.tools.define import NODE_KINDS, Registry, ToolError, node_kind
 
 
 class Twice(BaseModel):

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from baton.adapters.memory.outside import MemoryEntities
-from baton.core.effects.grants import EVERYTHING, NAMED, Grants
+from baton.core.effects.toolspec import EVERYTHING, NAMED, Grants
 from baton.errors import StoreUnavailable
 from baton.ports import StepContext, StepFailure
 from baton.tools.define import Registry

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from baton.adapters.http_client import LazyHttpClient
-from baton.tools.openapi.named import Apis
+from baton.tools.openapi.description import Apis
 from tests.tools.apis import (
     WEATHER,
     changed,

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.tools.openapi.description import Description, Operation
-from baton.tools.openapi.named import NamedApi
+from baton.tools.openapi.description import Description, NamedApi, Operation
 from baton.tools.openapi.requests import problems, request
 
 API = NamedApi("shop", "https://shop.example/openapi.json", "0" * 64, "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.tools.places import WANTED_FOR_S, Places
+from baton.tools.perform import WANTED_FOR_S, Places
 
 A1, A2, B1 = ("acme", "s1"), ("acme", "s2"), ("globex", "s1")
 

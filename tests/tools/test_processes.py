@@ -22,10 +22,9 @@ import pytest
 
 from baton.core.effects.rows import Row
 from baton.ports import NoRoom, StepContext, StepFailure
-from baton.tools.calls import RaisedElsewhere
-from baton.tools.perform import ToolPerformer
+from baton.tools.perform import RaisedElsewhere, ToolPerformer
 from baton.tools.processes.pool import Helpers
-from baton.tools.standard.loading import load_app
+from baton.tools.standard import load_app
 
 T = TypeVar("T")
 APP = "tests.kit.app.plain"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.effects.grants import Grants
+from baton.core.effects.toolspec import Grants
 from baton.ports import StepContext
 from baton.tools.define import Registry, tool
 from baton.tools.perform import ToolPerformer

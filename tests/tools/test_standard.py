@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from baton.core.documents.compile import compile_document
-from baton.core.effects.grants import PREFIX, STANDARD, Grants, tools_for
+from baton.core.effects.toolspec import PREFIX, STANDARD, Grants, tools_for
 from baton.errors import InvalidDefinition
 from baton.ports import StepFailure
 from baton.tools.define import REGISTRY, Registry, ToolError, tool
 from baton.tools.perform import ToolPerformer
-from baton.tools.standard import standard_tools, with_standard
-from baton.tools.standard.loading import load_app
+from baton.tools.standard import load_app, standard_tools, with_standard
 from tests.tools.outside import context, services
 from tests.tools.test_performing import run
 

@@ -11,8 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from baton.adapters.http_client import LazyHttpClient
-from baton.adapters.http_hosts import Hosts
+from baton.adapters.http_client import Hosts, LazyHttpClient
 from baton.adapters.httpx_exchange import AddressRefused, HttpxClient, check
 from baton.ports import StepFailure
 from baton.ports.outside import HttpRequest

@@ -10,7 +10,7 @@ from baton.adapters.memory.outside import MemoryEntities, MemoryMailer, MemoryOb
 from baton.core.documents.compile import compile_document
 from baton.core.effects.inverses import arguments_of
 from baton.core.effects.keys import key_of
-from baton.core.failures.doubts import leaves_doubt
+from baton.core.failures.codes import leaves_doubt
 from baton.errors import Throttled
 from baton.tools.standard import Services, standard_tools
 from tests.kit.payments import DOWN, LOST, NO, SLOW, Payments, payment_service

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.effects.grants import Grants
+from baton.core.effects.toolspec import Grants
 from baton.ports import StepFailure
 from baton.tools.perform import ToolPerformer
 from baton.tools.standard import standard_tools, with_standard

@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     from baton.core.effects.toolspec import Merits
     from baton.ports import StepContext as Context
     from baton.ports import StepFailure
-    from baton.tools.define import tool
-    from baton.tools.kinds import node_kind
-    from baton.tools.promoted import pipeline
+    from baton.tools.define import node_kind, pipeline, tool
 
 __all__ = [
     "OUTPUT",
@@ -76,8 +74,8 @@ _HOMES = {
     "Merits": ("baton.core.effects.toolspec", "Merits"),
     "Risk": ("baton.core.effects.risk", "Risk"),
     "StepFailure": ("baton.ports", "StepFailure"),
-    "node_kind": ("baton.tools.kinds", "node_kind"),
-    "pipeline": ("baton.tools.promoted", "pipeline"),
+    "node_kind": ("baton.tools.define", "node_kind"),
+    "pipeline": ("baton.tools.define", "pipeline"),
     "tool": ("baton.tools.define", "tool"),
 }
 

@@ -2,7 +2,7 @@
 
 The only file besides the clock adapter that may look outside. A wrong or missing variable stops the function at its start
 and is named. A setting is the variable `BATON_` and its name in capitals. Groups of settings are declared in the core: core/limits.py and
-core/limits_of_failures.py have the engine's own numbers, core/reach.py, core/channels.py, core/sign_in.py and core/tracing.py what is outside.
+core/limits.py have the engine's own numbers, core/deployment.py, core/deployment.py, core/deployment.py and core/tracing.py what is outside.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from baton.core.channels import Channels
-from baton.core.effects import grants
+from baton.core.deployment import Channels, Models, Outside, SignIn
+from baton.core.effects import toolspec
 from baton.core.limits import (
     Code,
     Effects,
     Estimates,
     Execution,
+    Failing,
+    LastResort,
     Lifetime,
     Limits,
     Liveness,
@@ -32,9 +34,6 @@ from baton.core.limits import (
     Tenants,
     Values,
 )
-from baton.core.limits_of_failures import Failing, LastResort
-from baton.core.reach import Models, Outside
-from baton.core.sign_in import SignIn
 from baton.core.tracing import Tracing
 from baton.errors import BatonError
 
@@ -137,7 +136,7 @@ class Standard:
     standard_tools: Annotated[
         str,
         Meta(
-            pattern=grants.PATTERN,
+            pattern=toolspec.PATTERN,
             description="Standard tools that are switched on, separated by spaces; `std.*` is all of them but `std.named_pipeline`. Behind `=` the "
             "tenants that may use one, separated by commas: `std.http std.pay=acme,globex`.",
         ),

@@ -15,24 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 from baton import settings
 from baton.adapters.aws import Aws, later
-from baton.adapters.clock import SystemClock, SystemEntropy, SystemMeter
+from baton.adapters.clock import SystemClock, SystemEntropy, SystemMeter, thread_pulse
 from baton.adapters.discreet import add_to
-from baton.adapters.dynamo.images import image_wake
+from baton.adapters.dynamo.items import image_wake
 from baton.adapters.dynamo.store import DynamoStore
 from baton.adapters.http_client import LazyHttpClient
-from baton.adapters.lambda_invoker import LambdaInvoker
-from baton.adapters.pulse import thread_pulse
-from baton.adapters.s3_blobs import S3Blobs
-from baton.adapters.s3_objects import S3Objects
+from baton.adapters.queues import LambdaInvoker, SqsDeadLetters, SqsQueue
+from baton.adapters.s3 import S3Blobs, S3Objects
 from baton.adapters.ses_mailer import SesMailer
-from baton.adapters.sqs_queue import SqsDeadLetters, SqsQueue
-from baton.core import reach
-from baton.core.effects.grants import Grants
-from baton.core.effects.toolspec import ToolSpec
+from baton.core import deployment
+from baton.core.effects.toolspec import Grants, ToolSpec
 from baton.core.limits import Limits
 from baton.ports import Notices, Performer, Rates, StepContext, StepFailure
 from baton.ports.outside import HttpClient
-from baton.runtime.invocation.store_retrier import Threads
+from baton.runtime.invocation.context import Threads
 
 if TYPE_CHECKING:
     from baton.adapters.credentials import Credentials
@@ -101,7 +97,7 @@ def _channels(aws: Aws, config: settings.WorkerSettings) -> Sequence[Notices]:
 
     channels: list[Notices] = [SnsNotices(later(lambda: aws.sns), config.notices_topic)]
     if config.mail_from and (config.mail_to or config.group_mail_to):
-        from baton.adapters.channels.mail import MailNotices
+        from baton.adapters.channels.aws import MailNotices
 
         mailer = SesMailer(later(lambda: aws.sesv2))
         channels.append(MailNotices(mailer, config.mail_from, config.mail_to, config.group_mail_to))
@@ -117,7 +113,7 @@ def _channels(aws: Aws, config: settings.WorkerSettings) -> Sequence[Notices]:
             raise settings.SettingsError(f"{settings.variable_of('webhook_secret')}: {error}") from error
         channels.append(hook)
     if config.event_bus_name:
-        from baton.adapters.channels.eventbridge import EventNotices
+        from baton.adapters.channels.aws import EventNotices
 
         channels.append(EventNotices(later(lambda: aws.events), config.event_bus_name))
     return channels
@@ -126,8 +122,7 @@ def _channels(aws: Aws, config: settings.WorkerSettings) -> Sequence[Notices]:
 def _traced(engine: Engine, config: settings.WorkerSettings) -> Engine:
     """With spans of requests to models and of their calls. Only where they are sent somewhere."""
     from baton.adapters.models.profiles import Profiles
-    from baton.adapters.spans.otlp import OtlpSpans
-    from baton.adapters.spans.traced import TracedModels, TracedPerformer, Tracer
+    from baton.adapters.spans import OtlpSpans, TracedModels, TracedPerformer, Tracer
 
     assert engine.models is not None, "a worker has models"
     plain = config.plain_http_hosts.split()
@@ -139,7 +134,7 @@ def _traced(engine: Engine, config: settings.WorkerSettings) -> Engine:
     return replace(engine, spans=spans, models=models, performer=TracedPerformer(engine.performer, tracer))
 
 
-def _models(aws: Aws, config: reach.Models) -> Models:
+def _models(aws: Aws, config: deployment.Models) -> Models:
     """The models, of which nothing is imported before one is called, but what their setting says is checked at once."""
     from baton.adapters.models.profiles import Profiles
 
@@ -165,7 +160,7 @@ def _credentials(aws: Aws, prefix: str, kind: str, *, of: str) -> Credentials:
         partial(settings.local_key, kind), partial(settings.local_key_variable, kind)
     )
     if prefix:
-        from baton.adapters.aws_secrets import ManagerSecrets, ParameterSecrets
+        from baton.adapters.credentials import ManagerSecrets, ParameterSecrets
 
         if prefix.startswith("/"):
             secrets = ParameterSecrets(later(lambda: aws.ssm), prefix)
@@ -181,14 +176,14 @@ def _log_to_stdout(level: str) -> None:
 
 
 def _line_to_stdout(line: str) -> None:
-    """A whole line at once, past the logging of Lambda's runtime: see runtime/invocation/metrics.py."""
+    """A whole line at once, past the logging of Lambda's runtime: see runtime/invocation/watch.py."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()  # what blocks the loop may take the process with it
 
 
 def _standard(aws: Aws, store: DynamoStore, config: settings.WorkerSettings) -> Services:
     """The ports of the standard tools. None is imported, connected or created before one is called."""
-    from baton.tools.openapi.named import Apis
+    from baton.tools.openapi.description import Apis
     from baton.tools.standard import Services
 
     try:
@@ -219,13 +214,14 @@ def _standard(aws: Aws, store: DynamoStore, config: settings.WorkerSettings) -> 
 
 def make_worker() -> tuple[Worker, Engine]:
     """The worker, with the tools of the app module."""
-    from baton.runtime.invocation.metrics import Metrics
-    from baton.runtime.invocation.watch import Watch, to_log
+    from baton.runtime.invocation.watch import Metrics, Watch, to_log
     from baton.runtime.worker.worker import Worker
     from baton.tools.perform import ToolPerformer
     from baton.tools.processes.pool import Helpers
-    from baton.tools.standard import with_standard
-    from baton.tools.standard.loading import load_app  # the tools' pydantic is only for functions with tools
+    from baton.tools.standard import (
+        load_app,  # the tools' pydantic is only for functions with tools
+        with_standard,
+    )
 
     config = settings.read(settings.WorkerSettings)
     aws = Aws()
@@ -257,10 +253,9 @@ def make_api() -> tuple[Engine, settings.ApiSettings, Rates, HttpClient, Credent
 
     Client and credentials are for the console, which asks its issuer who has signed in. They cost nothing before.
     """
-    from baton.runtime.invocation.metrics import Metrics
-    from baton.tools.kinds import NODE_KINDS
-    from baton.tools.standard import with_standard
-    from baton.tools.standard.loading import load_app
+    from baton.runtime.invocation.watch import Metrics
+    from baton.tools.define import NODE_KINDS
+    from baton.tools.standard import load_app, with_standard
 
     config = settings.read(settings.ApiSettings)
     aws = Aws()
@@ -332,7 +327,7 @@ def make_reconciler() -> tuple[Reconciler, LetterCollector]:
 
 def _letter_figures(deployment: str) -> Callable[[int, int, int, int], None]:
     def tell(moved: int, pending: int, age: int, now: int) -> None:
-        from baton.runtime.invocation.metrics import Metrics  # only when something is dead
+        from baton.runtime.invocation.watch import Metrics  # only when something is dead
 
         Metrics(_line_to_stdout, deployment).dead_letters(moved, pending, age, now)
 

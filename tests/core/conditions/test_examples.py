@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.conditions.examples import example_of
+from baton.core.conditions.document import example_of
 
 
 @pytest.mark.parametrize(

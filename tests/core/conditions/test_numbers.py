@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from baton.core.conditions import cel, queries
+from baton.core.conditions import cel, jsonpath
 from baton.core.conditions.model import Cel
-from baton.core.pipelines.base import Broken, Work
-from baton.core.pipelines.patterns import Pattern
+from baton.core.pipelines.base import Broken, Pattern, Work
 
 EITHER = "`/` drops the fraction where both sides are whole numbers: 7 / 2 is 3"
 
@@ -68,13 +67,13 @@ LARGE = 9_007_199_254_740_993  # the first whole number that a float does not ha
 )
 def test_the_numbers_of_a_query_are_those_that_are_written(filter_: str, found: list[Any]) -> None:
     data = [LARGE - 1, LARGE, 2**60 + 1, -LARGE, 0.01, 1000, 5]
-    assert queries.run(queries.compile_query(f"$[?{filter_}]")[0], data) == found
+    assert jsonpath.run(jsonpath.compile_query(f"$[?{filter_}]")[0], data) == found
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "1.5e999"])
 def test_a_number_that_no_float_holds_is_refused(number: str) -> None:
-    with pytest.raises(queries.BadQuery, match="too large"):
-        queries.compile_query(f"$[?@ < {number}]")
+    with pytest.raises(jsonpath.BadQuery, match="too large"):
+        jsonpath.compile_query(f"$[?@ < {number}]")
 
 
 def test_each_group_of_a_pattern_is_paid_for() -> None:

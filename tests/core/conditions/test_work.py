@@ -9,8 +9,7 @@ import pytest
 
 from baton.core.conditions import ConditionError, Unanswered, judge
 from baton.core.conditions.cel import _broken
-from baton.core.conditions.celnames import Refused, find_names
-from baton.core.conditions.celtree import Call
+from baton.core.conditions.celnames import Call, Refused, find_names
 from baton.core.conditions.document import read_condition
 from baton.core.conditions.model import Cel, Condition, Python
 from tests.core.conditions.corpus import lookup_in

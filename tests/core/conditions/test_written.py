@@ -7,8 +7,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from baton.core.conditions.docschema import CONDITIONS
-from baton.core.conditions.document import FIELDS, read_condition
+from baton.core.conditions.document import CONDITIONS, FIELDS, read_condition
 from baton.core.conditions.model import Cel, Compare, JsonPath, Matches, Python
 from tests.core.conditions.broken import BROKEN
 from tests.core.conditions.corpus import REFUSED

@@ -19,7 +19,7 @@ from baton.core.failures.strategies.ladder import after_decision, after_step
 from baton.core.failures.strategies.registry import STRATEGIES
 from baton.core.log import events as ev
 from baton.core.nodes.registry import KINDS
-from baton.core.read.forecast import foretold
+from baton.core.read.definition_views import foretold
 from baton.core.read.metrics import Figures
 from tests.core.build import T0, TOOLS, Saga, problems_of, program, replay, task
 from tests.core.failing import answer, attempts, broken, chosen

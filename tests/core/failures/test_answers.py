@@ -9,7 +9,9 @@ import pytest
 
 from baton.core.failures.alternatives import Alternative
 from baton.core.graph.graph import Node
-from baton.core.log.answers import (
+from baton.core.log.events import Ask, Failure, Value
+from baton.core.log.folding.received import signal_key
+from baton.core.log.questions import (
     ACTIONS,
     Answer,
     answer_key,
@@ -22,8 +24,6 @@ from baton.core.log.answers import (
     refusal,
     tool_asked_about,
 )
-from baton.core.log.events import Ask, Failure, Value
-from baton.core.log.folding.signal_folds import signal_key
 from baton.core.log.state import ANSWER, Failing, Origin, Signal, State
 from tests.kit.sentences import Says
 

@@ -12,10 +12,18 @@ import httpx
 import pydantic
 import pytest
 
-from baton.core.failures.classes import RETRYABLE, Verdict, classify, code_of, code_of_status
 from baton.core.failures.codes import CODES
 from baton.core.failures.evidence import MOST_CAUSES, evidence_of
-from baton.core.failures.names import EXCEPTIONS, SERVICES, STATUSES
+from baton.core.failures.names import (
+    EXCEPTIONS,
+    RETRYABLE,
+    SERVICES,
+    STATUSES,
+    Verdict,
+    classify,
+    code_of,
+    code_of_status,
+)
 
 REQUEST = httpx.Request("GET", "http://x")
 

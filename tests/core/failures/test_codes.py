@@ -8,8 +8,8 @@ from pathlib import Path
 
 from baton import errors
 from baton.core.conditions import CODES as CONDITION_CODES
-from baton.core.failures.classes import code_of
 from baton.core.failures.codes import ALIASES, CLASSES, CODES, class_of, told
+from baton.core.failures.names import code_of
 from baton.core.log.folding import workflow_limits
 from tests.kit.sentences import Says
 

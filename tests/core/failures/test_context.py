@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.failures.context import combined, parts_of, shortened
+from baton.core.failures.alternatives import combined, parts_of, shortened
 
 
 def say(role: str, content: Any = "x") -> dict[str, Any]:

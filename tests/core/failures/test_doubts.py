@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.core.failures.codes import CODES
-from baton.core.failures.doubts import BY_CODE, leaves_doubt
+from baton.core.failures.codes import BY_CODE, CODES, leaves_doubt
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from baton.adapters.discreet import Discreet
 from baton.core.failures import quoted, sanitised
-from baton.core.log.approvals import shown as shown_to_a_person
+from baton.core.log.questions import shown as shown_to_a_person
 from baton.runtime.invocation.live import shown
-from baton.web.bodies.incident_requests import AcknowledgeBody
-from baton.web.bodies.reading import read_body
-from baton.web.bodies.requests import CancelBody
+from baton.web.bodies.requests import AcknowledgeBody, CancelBody, read_body
 
 NAMES = [
     "password", "db_password", "Password", "ldap_bind_pw", "root_pw", "hmac_key", "access_code", "apiKey", "X-Api-Key", "AWS_SECRET_ACCESS_KEY",

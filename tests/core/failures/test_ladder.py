@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.codes import CODES, class_of
-from baton.core.failures.policy import DOMAINS, FAIL, Change, PolicyEntry
-from baton.core.failures.retry import LONGEST_RETRY_AFTER_MS, PRESETS, RetryChange
+from baton.core.failures.policy import (
+    DOMAINS,
+    FAIL,
+    LONGEST_RETRY_AFTER_MS,
+    PRESETS,
+    Change,
+    PolicyEntry,
+    RetryChange,
+)
 from baton.core.failures.strategies.base import History, LadderStep, Situation
 from baton.core.failures.strategies.ladder import after_step, entry_of, merge, next_step
 from tests.kit.sentences import Says

@@ -9,20 +9,22 @@ import pytest
 
 from baton.core.decide.outcomes import Outcome
 from baton.core.failures.alternatives import Alternative
-from baton.core.failures.classes import classify, code_of
 from baton.core.failures.codes import CLASSES, CODES
 from baton.core.failures.matrix import DEFAULTS, GENERAL, MATRIX
+from baton.core.failures.names import classify, code_of
 from baton.core.failures.policy import (
+    BACKOFFS,
     DOMAINS,
     HINTS,
     HOOKS,
+    PRESETS,
     QUESTIONS,
     SEVERITIES,
     Change,
     PolicyEntry,
+    RetryChange,
     Rules,
 )
-from baton.core.failures.retry import BACKOFFS, PRESETS, RetryChange
 from baton.core.failures.strategies.base import History, Situation
 from baton.core.failures.strategies.ladder import entry_of, merge, next_step
 from baton.core.failures.strategies.registry import STRATEGIES

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.core.failures.classes import RETRYABLE
-from baton.core.failures.retry import (
+from baton.core.failures.names import RETRYABLE
+from baton.core.failures.policy import (
     BACKOFFS,
     LONGEST_RETRY_AFTER_MS,
     PRESETS,

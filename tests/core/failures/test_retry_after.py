@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.core.failures.retryafter import LONGEST_MS, parse_retry_after
+from baton.core.failures.evidence import LONGEST_MS, parse_retry_after
 from tests.core.build import PROPERTY
 
 NOW = 784_111_717_000  # Sun, 06 Nov 1994 08:48:37 GMT

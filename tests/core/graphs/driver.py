@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from baton.core.decide.bounds import DEFAULT
 from baton.core.decide.outcomes import Outcome
+from baton.core.decide.spending import DEFAULT
 from baton.core.log import events as ev
 from tests.core.graphs.facts import slot_name, slot_of
 from tests.core.graphs.pair import Pair, Told

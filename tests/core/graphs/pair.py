@@ -12,21 +12,21 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide import failing_children  # noqa: F401  # before tests that are not measured import it
-from baton.core.decide.bounds import DEFAULT, Bounds
+from baton.core.decide import failure_handling  # noqa: F401  # before tests that are not measured import it
 from baton.core.decide.builder import RunStep
 from baton.core.decide.commands import StartHandler, UndoChildren
 from baton.core.decide.context import Found
 from baton.core.decide.decide import advance, decide
 from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
+from baton.core.decide.spending import DEFAULT, Bounds
 from baton.core.decide.unknown_outcomes import doubt_notice
 from baton.core.documents.compile import compile_document
 from baton.core.effects.toolspec import ONCE, Merits
 from baton.core.log import codec
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply, fold
-from baton.core.log.opened import Child
+from baton.core.log.records import Child
 from baton.core.log.snapshots import decode_state, encode_state
 from baton.core.log.state import ANSWER, State
 from baton.core.nodes.registry import KINDS

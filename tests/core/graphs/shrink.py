@@ -15,8 +15,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from baton.core.decide.bounds import DEFAULT
 from baton.core.decide.outcomes import Outcome
+from baton.core.decide.spending import DEFAULT
 from baton.errors import InvalidDefinition
 from tests.core.graphs.cases import FAILS, code_in, interpret
 from tests.core.graphs.driver import Luck, carry_on

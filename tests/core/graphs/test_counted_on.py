@@ -12,7 +12,7 @@ import pytest
 
 from baton.core.documents.compile.analysis.available_outputs import Produced
 from baton.core.documents.compile.analysis.source import Source
-from baton.core.documents.definition import read_definition
+from baton.core.documents.read import read_definition
 from tests.core.graphs.driver import Luck, carry_on
 from tests.core.graphs.facts import Slot, owner_of, slot_name
 from tests.core.graphs.pair import TOOLS, Pair

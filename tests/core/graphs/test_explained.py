@@ -10,8 +10,7 @@ from baton.core.log.folding.fold import fold
 from baton.core.log.state import State
 from baton.core.read.explain import explain
 from baton.core.read.places import DROPPED, FAILED, PASSED, RAN, SKIPPED, WAITED
-from baton.core.read.reasons import JOINING, UNREACHED, Reasons
-from baton.core.read.story import Story, tell
+from baton.core.read.story import JOINING, UNREACHED, Reasons, Story, tell
 from tests.core.graphs.driver import Luck
 from tests.core.graphs.facts import slot_name
 from tests.core.graphs.pair import Pair

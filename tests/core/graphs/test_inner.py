@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.core.graph import inner
+from baton.core.graph import graph as inner
 
 
 def test_a_failure_handler_speaks_of_the_saga_that_has_failed() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide import context, late_items, program, readiness, scheduling, stopped_steps, transitions
+from baton.core.decide import context, program, scheduling, transitions, unknown_outcomes
 from baton.core.decide.context import EvaluationContext
-from baton.core.decide.settlement import Settlement
+from baton.core.decide.transitions import Settlement
 from baton.core.graph.graph import Graph, Node
 from baton.core.graph.index import GraphIndex
-from baton.core.log import lost
-from baton.core.log.folding import settled_folds
+from baton.core.log import state
+from baton.core.log.folding import whole_folds
 from baton.core.nodes.registry import KINDS
 from tests.core.graphs.driver import Luck
 from tests.core.graphs.pair import program_of
@@ -32,11 +32,9 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 def a_join_of_all_waits_for_one(patch: pytest.MonkeyPatch) -> None:
     def turn(node: Node, tails: Any, arrived: Mapping[str, bool], *given: Any) -> str:
-        found = readiness.turn_of(node, tails, arrived, *given)
+        found = program.turn_of(node, tails, arrived, *given)
         return (
-            readiness.FIRES
-            if found == readiness.WAITS and any(arrived.values()) and len(arrived) > 1
-            else found
+            program.FIRES if found == program.WAITS and any(arrived.values()) and len(arrived) > 1 else found
         )
 
     patch.setattr(program, "turn_of", turn)
@@ -46,18 +44,18 @@ def one_failure_too_many_is_tolerated(patch: pytest.MonkeyPatch) -> None:
     def turn(node: Node, tails: Any, arrived: Mapping[str, bool], *given: Any) -> str:
         if node.join is not None and node.join.tolerated >= 0:
             node = replace(node, join=replace(node.join, tolerated=node.join.tolerated + 1))
-        return readiness.turn_of(node, tails, arrived, *given)
+        return program.turn_of(node, tails, arrived, *given)
 
     patch.setattr(program, "turn_of", turn)
 
 
 def a_join_hears_what_comes_late(patch: pytest.MonkeyPatch) -> None:
-    plain = settled_folds.emit
+    plain = whole_folds.emit
 
     def emit(state: Any, *given: Any) -> dict[str, Any]:
         return {**plain(replace(state, closed={}), *given), "closed": state.closed}
 
-    patch.setattr(settled_folds, "emit", emit)
+    patch.setattr(whole_folds, "emit", emit)
 
 
 def a_join_stops_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -70,7 +68,9 @@ def a_round_that_ends_leaves_its_rest_at_work(patch: pytest.MonkeyPatch) -> None
 
 def steps_that_a_round_stops_are_not_told_of(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        late_items, "told", lambda at, *given: stopped_steps.told(at, *given) if "#" in at.slot else iter(())
+        unknown_outcomes,
+        "told",
+        lambda at, *given: unknown_outcomes.told(at, *given) if "#" in at.slot else iter(()),
     )  # late items are told of
 
 
@@ -135,7 +135,7 @@ def what_a_later_round_reads_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def _loses(patch: pytest.MonkeyPatch, change: Callable[..., Any]) -> None:
     """What counts as lost at a join is what `change` makes of the true function and its arguments."""
-    plain = lost.unrescued
+    plain = state.unrescued
     for module in (program, context):
         patch.setattr(module, "unrescued", lambda *given: change(plain, *given))
 
@@ -171,15 +171,15 @@ def every_handler_is_lost_but_the_chosen_ones(patch: pytest.MonkeyPatch) -> None
 
 
 def ways_out_of_a_loop_are_not_lost(patch: pytest.MonkeyPatch) -> None:
-    plain = lost.carriers
+    plain = state.carriers
     own = lambda event: {(src, dst) for src, dst in plain(event) if src == event.node}  # noqa: E731 - one line is its point
-    patch.setattr(settled_folds, "carriers", own)
+    patch.setattr(whole_folds, "carriers", own)
 
 
 def what_is_lost_is_not_chosen_where_failures_are_tolerated(patch: pytest.MonkeyPatch) -> None:
     def turn(node: Node, tails: Any, arrived: Any, failed: Any = (), lost: Any = ()) -> str:
         lost = () if node.join is not None and node.join.tolerated >= 0 else lost
-        return readiness.turn_of(node, tails, arrived, failed, lost)
+        return program.turn_of(node, tails, arrived, failed, lost)
 
     patch.setattr(program, "turn_of", turn)
 

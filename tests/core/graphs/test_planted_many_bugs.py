@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide import builder, decide, pauses, scheduling
+from baton.core.decide import builder, decide, scheduling, transitions
 from baton.core.decide.context import EvaluationContext
 from baton.core.graph.graph import Each, Graph, Loop
 from baton.core.log import events as ev
 from baton.core.log.folding import fold
-from baton.core.log.maps import NOT_BEGUN
-from baton.core.log.opened import Child
+from baton.core.log.records import Child
+from baton.core.log.scopes import NOT_BEGUN
 from baton.core.nodes import child
 from baton.core.nodes import map as maps
 from baton.core.nodes.base import Activation, Desk, Moved, Next, Opened
@@ -124,12 +124,12 @@ def a_child_fails_apart_from_what_is_done_about_it(patch: pytest.MonkeyPatch) ->
 
 
 def a_poll_asks_once_more(patch: pytest.MonkeyPatch) -> None:
-    plain = pauses.paused
+    plain = transitions.paused
 
     def paused(context: EvaluationContext, loop: Loop, now: int, began: int) -> Any:
         return plain(context, replace(loop, max_iterations=loop.max_iterations + 1), now, began)
 
-    patch.setattr(pauses, "paused", paused)
+    patch.setattr(transitions, "paused", paused)
 
 
 def a_round_does_not_wait_for_its_pause(patch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from baton.core.decide import handler
 from baton.core.decide.context import EvaluationContext
 from baton.core.decide.program import Program
-from baton.core.graph.inner import INPUT, OUTER
+from baton.core.graph.graph import INPUT, OUTER
 from baton.core.log import events as ev
 from baton.core.log.folding import fold, open_folds
 from baton.core.log.state import State

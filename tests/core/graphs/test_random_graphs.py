@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from baton.core.decide.bounds import DEFAULT
 from baton.core.decide.program import Program
+from baton.core.decide.spending import DEFAULT
 from baton.errors import InvalidDefinition
 from tests.core.graphs.driver import Luck, carry_on, carry_on_together, every_order
 from tests.core.graphs.pair import Pair, program_of

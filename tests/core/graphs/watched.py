@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from baton.core.decide.late_items import ROUND
-from baton.core.graph.inner import name_of, split
+from baton.core.decide.unknown_outcomes import ROUND
+from baton.core.graph.graph import name_of, split
 from baton.core.log import events as ev
-from baton.core.log.opened import Child
+from baton.core.log.records import Child
 from tests.core.graphs.facts import Breaks, Slot, slot_name, slot_of
 from tests.core.graphs.failing import CLASSES, class_of
 from tests.core.graphs.items import BEGIN, FAIL, OVER

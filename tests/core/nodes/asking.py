@@ -7,7 +7,7 @@ from typing import Any
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
-from baton.core.log.answers import open_questions
+from baton.core.log.questions import open_questions
 from baton.core.log.state import ANSWER
 from baton.core.nodes.registry import KINDS
 from tests.core.build import TOOLS, Saga

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from baton import tool
-from baton.cli.text.graph import Part, Shape, draw
-from baton.cli.text.mermaid import mermaid
-from baton.cli.text.shapes import boxes
+from baton.cli.text.graph import Part, Shape, boxes, draw, mermaid
 from baton.core.conditions.schema import violations
 from baton.core.documents.compile import compile_document
 from baton.core.documents.schema import document_schema, node_types
 from baton.core.documents.text import parse_document
 from baton.core.limits import Limits
 from baton.errors import InvalidDefinition
-from baton.runtime.queries import Queries
+from baton.runtime.requests.queries import Queries
 from baton.testing.deployment import Deployment
 from baton.testing.loop import VirtualLoop, run_virtual
 from baton.tools.define import Registry

@@ -10,7 +10,7 @@ from baton.core.decide.outcomes import Outcome
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
-from baton.core.log.folding.callbacks import CALLBACK, Said, callback_of
+from baton.core.log.folding.received import CALLBACK, Said, callback_of
 from baton.core.log.work import Callback
 from baton.core.nodes.registry import KINDS
 from tests.core.build import Saga, tool_spec

@@ -11,7 +11,7 @@ from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.effects.risk import Risk
 from baton.core.log import events as ev
-from baton.core.log.replans import Replanning
+from baton.core.log.scopes import Replanning
 from baton.core.nodes.registry import KINDS
 from tests.core.build import Saga, failed, tool_spec
 

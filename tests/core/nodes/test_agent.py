@@ -10,12 +10,11 @@ from msgspec.structs import replace
 from baton.core.decide.outcomes import APPROVAL, Outcome
 from baton.core.decide.spending import SpendingLimits
 from baton.core.documents.compile import compile_document
-from baton.core.effects.approvals import request_for
+from baton.core.effects.toolspec import request_for
 from baton.core.log import events as ev
-from baton.core.log.agents import Agent
 from baton.core.log.folding.fold import apply
-from baton.core.log.state import ANSWER
-from baton.core.log.status import status_of
+from baton.core.log.scopes import Agent
+from baton.core.log.state import ANSWER, status_of
 from baton.core.models.usage import Usage
 from baton.core.nodes.agent import EXHAUSTED, NOT_ALLOWED, TOO_MANY
 from baton.errors import InvalidDefinition

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from baton.core.decide.outcomes import STOPPED, Outcome
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
-from baton.core.log.folding.model_sums import UNANSWERED
+from baton.core.log.folding.workflow_limits import UNANSWERED
 from baton.core.money import Assumed, assumed_in, micro_dollars
-from baton.core.read.model_costs import ModelCosts
+from baton.core.read.costs import ModelCosts
 from tests.core.build import T0, Saga, failed
 from tests.core.nodes.thinking import answered, at_work, call, thinking
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
-from baton.core.log.folding.model_sums import UNANSWERED
+from baton.core.log.folding.workflow_limits import UNANSWERED
 from baton.core.models.usage import Usage
 from tests.core.build import T0
 from tests.core.nodes.thinking import answered, at_work, call, thinking

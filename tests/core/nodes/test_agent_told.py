@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.log.agents import Called, calls_words, item_words
 from baton.core.log.events import failed_with
-from baton.core.read.attempt_history import SHOWN
+from baton.core.log.scopes import Called, calls_words, item_words
+from baton.core.read.costs import ModelCosts
 from baton.core.read.explain import STATES, explain, way
-from baton.core.read.model_costs import ModelCosts
+from baton.core.read.places import SHOWN
 from baton.core.read.views import saga_view
 from tests.core.build import Saga, failed
 from tests.core.nodes.thinking import answered, call, outcome, thinking

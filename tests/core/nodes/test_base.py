@@ -8,7 +8,7 @@ import pytest
 
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.log.opened import Child
+from baton.core.log.records import Child
 from baton.core.log.work import Wait
 from baton.core.nodes.base import Activation, Kind
 

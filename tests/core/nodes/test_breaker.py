@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from baton.core.decide.outcomes import Outcome
 from baton.core.log import events as ev
-from baton.core.log.folding.corrections import MOST, WINDOW_MS, breaker_of
+from baton.core.log.folding.received import MOST, WINDOW_MS, breaker_of
 from baton.core.log.state import ANSWER, State
 from tests.core.asked import steps_of
 from tests.core.build import T0, Saga, failed, ready, replay

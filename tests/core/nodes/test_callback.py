@@ -9,9 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
-from baton.core.log.folding.callbacks import Said, callback_of, completed_with, why_over
-from baton.core.log.folding.signal_folds import fingerprint
-from baton.core.log.status import status_of
+from baton.core.log.folding.received import Said, callback_of, completed_with, fingerprint, why_over
+from baton.core.log.state import status_of
 from baton.core.log.work import Callback
 from baton.core.read.metrics import Figures
 from tests.core.build import ready

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from baton.core.log import events as ev
-from baton.core.log.folding.callbacks import callback_of, completed_with, ended_with, why_over
+from baton.core.log.folding.received import callback_of, completed_with, ended_with, why_over
 from baton.core.log.state import KEYS_REMEMBERED
 from tests.core.build import Saga, ready
 from tests.core.nodes.handing import (

@@ -14,8 +14,7 @@ from baton.core.effects.toolspec import ToolSpec
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
-from baton.core.log.state import UNKNOWN_OUTCOME
-from baton.core.log.status import status_of
+from baton.core.log.state import UNKNOWN_OUTCOME, status_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.explain import explain
 from baton.core.read.story import tell

@@ -11,7 +11,7 @@ from baton.core.documents.compile import compile_document
 from baton.core.documents.nodes.node_model import kind_named
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.log.status import status_of
+from baton.core.log.state import status_of
 from baton.core.nodes.registry import KINDS
 from tests.core.build import Saga, child, done, failed, program, ready, task
 from tests.core.compiling import TOOLS, compiled, document, reads, told

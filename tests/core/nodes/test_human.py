@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 from baton.core.log import events as ev
-from baton.core.log.answers import open_questions
+from baton.core.log.questions import open_questions
 from baton.core.log.records import Option, Takeover
-from baton.core.log.state import ANSWER
-from baton.core.log.status import status_of
+from baton.core.log.state import ANSWER, status_of
 from baton.core.read.definition_views import graph_view
 from baton.core.read.explain import explain
 from baton.core.read.views import saga_view
-from baton.core.times import iso
+from baton.core.sizes import iso
 from tests.core.asked import notices_of, steps_of
 from tests.core.build import T0, problems_of, ready
 from tests.core.nodes.asking import (

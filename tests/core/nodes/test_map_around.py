@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from baton.core.decide.handled import takes_failure
+from baton.core.decide.handler import takes_failure
 from baton.core.failures.policy import ANY, Change
 from baton.core.graph.graph import Graph, Node, Undo
 from baton.core.log import events as ev
-from baton.core.log.maps import ERRORS_KEPT, Map, is_index
-from baton.core.log.state import State
-from baton.core.log.status import status_of
+from baton.core.log.scopes import ERRORS_KEPT, Map, is_index
+from baton.core.log.state import State, status_of
 from tests.core.asked import steps_of
 from tests.core.build import done, failed, ready
 from tests.core.nodes.maps import DO, map_of

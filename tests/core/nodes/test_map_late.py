@@ -10,10 +10,10 @@ from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
-from baton.core.log.status import status_of
+from baton.core.log.state import status_of
 from baton.core.nodes.registry import KINDS
 from baton.core.read.views import entry_view, saga_view
-from baton.words.map_words import WORDS
+from baton.words.event_words import WORDS
 from tests.core.asked import steps_of
 from tests.core.build import T0, Saga, done, failed, ready, replay
 from tests.core.compiling import TOOLS, told

@@ -6,7 +6,7 @@ from typing import Any
 
 from baton.core.decide.program import Program
 from baton.core.documents.compile import compile_document
-from baton.core.log.folding.corrections import breaker_of
+from baton.core.log.folding.received import breaker_of
 from baton.core.nodes.registry import KINDS
 from tests.core.build import T0, Saga, done, replay
 from tests.core.nodes.test_breaker import wrong

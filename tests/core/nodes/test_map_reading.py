@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from baton.core.decide.bounds import Bounds
 from baton.core.decide.decide import advance
 from baton.core.decide.program import Program
+from baton.core.decide.spending import Bounds
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
 from baton.core.nodes.registry import KINDS

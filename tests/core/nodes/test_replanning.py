@@ -10,10 +10,9 @@ from msgspec.structs import replace
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
-from baton.core.log.replans import MADE_REMEMBERED, act_digest
-from baton.core.log.state import ANSWER
-from baton.core.log.status import status_of
-from baton.core.models.references import filled, is_reference
+from baton.core.log.scopes import MADE_REMEMBERED, act_digest
+from baton.core.log.state import ANSWER, status_of
+from baton.core.models.messages import filled, is_reference
 from tests.core.asked import steps_of
 from tests.core.build import Saga, failed, ready, replay
 from tests.core.nodes.replans import (

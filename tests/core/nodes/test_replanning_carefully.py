@@ -7,9 +7,8 @@ import pytest
 from baton.core.documents.compile import compile_document
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
-from baton.core.log.replans import label_of
-from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME
-from baton.core.log.status import status_of
+from baton.core.log.scopes import label_of
+from baton.core.log.state import ANSWER, UNKNOWN_OUTCOME, status_of
 from baton.core.read.explain import explain
 from baton.core.read.views import saga_view
 from tests.core.asked import steps_of

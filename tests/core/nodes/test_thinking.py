@@ -10,10 +10,8 @@ from baton.core.log.events import CallbackOpened
 from baton.core.log.records import Response
 from baton.core.log.work import Callback
 from baton.core.models.usage import Usage
-from baton.core.nodes.elsewhere import in_words
 from baton.core.nodes.registry import KINDS
-from baton.core.nodes.task import TaskKind
-from baton.core.nodes.thinking import FIRST_MS, next_look
+from baton.core.nodes.task import FIRST_MS, TaskKind, in_words, next_look
 from baton.core.read.metrics import Figures
 from tests.core.build import Saga, ready
 from tests.core.nodes.handing import HOUR, TOOLS, handed, last, say, work

@@ -9,7 +9,7 @@ import pytest
 from baton.core.conditions.model import Cel
 from baton.core.graph.graph import Cap, Catch, Join, Loop, Node
 from baton.core.log import events as ev
-from baton.core.log.status import status_of
+from baton.core.log.state import status_of
 from baton.core.read.definition_views import graph_view
 from baton.core.read.explain import explain, way
 from baton.core.read.views import saga_view

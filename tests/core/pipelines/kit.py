@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.pipelines import (
-    jmes,  # noqa: F401  # before tests that are not measured import it
-    pipeline,
-)
+from baton.core.pipelines import pipeline
 from baton.core.pipelines.base import PipelineFailed
 
 MOST = 5_242_880

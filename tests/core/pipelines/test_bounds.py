@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from baton.core.pipelines import jmes, limits, pipeline
-from baton.core.pipelines.base import Broken, PipelineFailed, Work, key_of
-from baton.core.pipelines.patterns import Pattern
+from baton.core.pipelines import base, pipeline, texts
+from baton.core.pipelines.base import Broken, Pattern, PipelineFailed, Work, key_of
 from tests.core.pipelines.kit import MOST, broken, result, run
 
 TOO_LARGE = "pipeline_too_large"
@@ -19,7 +18,7 @@ def table(rows: int, **columns: Any) -> list[dict[str, Any]]:
 
 
 def test_a_table_has_so_many_rows() -> None:
-    rows = table(limits.ROWS)
+    rows = table(base.ROWS)
     assert result(rows, {"op": "top_k", "k": 1}).row_count == 1
     code, message = broken([*rows, {}], {"op": "top_k", "k": 1})
     assert (code, message) == (TOO_LARGE, "/0: its input has 50,001 rows, and a table at most 50,000")
@@ -48,7 +47,7 @@ def test_a_wide_table_has_fewer_rows() -> None:
 @pytest.mark.no_cover  # the tracer would take ten times as long as what it traces
 def test_steps_share_one_account_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
     # A twentieth of the work that there is: what is counted is the same.
-    monkeypatch.setattr(pipeline, "Work", lambda: Work(limits.WORK // 20))
+    monkeypatch.setattr(pipeline, "Work", lambda: Work(base.WORK // 20))
     rows = table(500, **dict.fromkeys("abcdefghijklmnopqrstuvw", 0))
     step = {"op": "table_select", "fields": [*rows[0]]}
     assert result(rows, *[step] * 9).row_count == 500
@@ -95,7 +94,7 @@ def test_an_expression_that_doubles_what_it_has_ends_soon(
     expression: str, value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A twentieth of the work that there is: what is counted is the same.
-    monkeypatch.setattr(pipeline, "Work", lambda: Work(limits.WORK // 20))
+    monkeypatch.setattr(pipeline, "Work", lambda: Work(base.WORK // 20))
     code, _ = broken(value, {"op": "transform", "expression": expression})
     assert code in {TOO_LARGE, "pipeline_data"}
 
@@ -166,9 +165,9 @@ def test_what_is_in_a_value_is_weighed() -> None:
 
 def test_what_a_list_is_made_of_is_paid_for_before_it_is_flattened() -> None:
     value = {"a": [0] * 1_000}
-    jmes.Expression("[a,a]").of(value, Work(5_000))
+    texts.Expression("[a,a]").of(value, Work(5_000))
     with pytest.raises(Broken, match="units of work"):
-        jmes.Expression("[a,a]").of(value, Work(3_000))
+        texts.Expression("[a,a]").of(value, Work(3_000))
 
 
 def test_a_pattern_is_paid_for_before_it_is_held_against_texts() -> None:
@@ -179,7 +178,7 @@ def test_a_pattern_is_paid_for_before_it_is_held_against_texts() -> None:
 
 
 def test_dates_are_paid_for_by_their_formats() -> None:
-    rows = table(limits.ROWS, at="21")
+    rows = table(base.ROWS, at="21")
     step = {"op": "parse_date", "field": "at", "format": ["%d.%m.%Y"] * 16, "strict": False}
     assert "units of work" in broken(rows, step)[1]
 

@@ -14,7 +14,7 @@ from baton.core.conditions.schema import violations
 from baton.core.conditions.values import equal, type_of
 from baton.core.pipelines import pipeline
 from baton.core.pipelines.base import PipelineFailed
-from baton.core.pipelines.registry import PRIMITIVES
+from baton.core.pipelines.pipeline import PRIMITIVES
 from tests.core.build import MORE, PROPERTY
 from tests.core.pipelines.kit import MOST, run
 

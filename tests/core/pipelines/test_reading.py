@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from baton.core.conditions.schema import violations
-from baton.core.pipelines import limits, pipeline
+from baton.core.pipelines import base, pipeline
 from baton.core.pipelines.base import INVALID, PipelineFailed
-from baton.core.pipelines.registry import PRIMITIVES
+from baton.core.pipelines.pipeline import PRIMITIVES
 from baton.errors import Problem
 from tests.core.pipelines.kit import problems
 from tests.kit.sentences import Says
@@ -158,7 +158,7 @@ def test_a_mistake_is_told_with_its_place_and_what_would_be_right(step: Any, sai
 def test_conditions_are_so_many_and_so_deep_and_no_more(says: Says) -> None:
     one = {"field": "a", "op": "exists"}
     deep: dict[str, Any] = one
-    for _ in range(limits.NESTING + 1):
+    for _ in range(base.NESTING + 1):
         deep = {"not": deep}
     "/0/where" + "/not" * 9
     says(problems({"op": "table_filter", "where": deep}))
@@ -168,7 +168,7 @@ def test_conditions_are_so_many_and_so_deep_and_no_more(says: Says) -> None:
 def test_a_request_needs_no_input_and_its_parameters_are_plain(says: Says) -> None:
     request = {"op": "http_request", "url": "https://x"}
     says(problems(request | {"input": "t", "query": {"a": [1]}, "headers": {"b": 1}}, requests=True))
-    some = [request | {"as": f"r{number}"} for number in range(limits.REQUESTS + 1)]
+    some = [request | {"as": f"r{number}"} for number in range(base.REQUESTS + 1)]
     found = problems(*some, {"op": "join", "with": "r0", "on": "a"}, requests=True)
     says(found)
 

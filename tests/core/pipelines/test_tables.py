@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.core.pipelines import limits, pipeline
+from baton.core.pipelines import base, pipeline
 from tests.core.pipelines.kit import broken, result, run
 
 FLIGHTS = [
@@ -311,7 +311,7 @@ def test_what_is_no_table_is_shown_by_its_beginning() -> None:
     }
     made = result(value, {"op": "transform", "expression": "@"})
     assert made.row_count is None
-    assert len(made.preview) == limits.PREVIEW_ITEMS
+    assert len(made.preview) == base.PREVIEW_ITEMS
     assert made.preview["wide"] == [*range(20)]
     assert made.preview["deep"] == {"a": {"b": {"c": 1, "d": []}, "e": {}}}
     assert result([[[[[1], []]]]], {"op": "transform", "expression": "@"}).preview == [[[["…", []]]]]

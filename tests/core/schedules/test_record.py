@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from baton.core.graph.schedule import ALLOW, QUEUE, SKIP, Schedule
-from baton.core.schedules.record import (
+from baton.core.graph.graph import ALLOW, QUEUE, SKIP, Schedule
+from baton.core.schedules import (
     AGAIN_MS,
     AT_ONCE,
     FAILED,

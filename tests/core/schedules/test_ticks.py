@@ -7,8 +7,8 @@ from itertools import islice
 
 import pytest
 
-from baton.core.graph.schedule import Schedule
-from baton.core.schedules.ticks import next_tick, read_cron, read_rate, ticks, zone, zone_names
+from baton.core.graph.graph import Schedule
+from baton.core.schedules import next_tick, read_cron, read_rate, ticks, zone, zone_names
 
 BERLIN = "Europe/Berlin"
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import random
 import secrets
+import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 
 _NS_PER_MS = 1_000_000
 
@@ -39,3 +42,16 @@ class SystemEntropy:
 
     def uniform(self) -> float:
         return random.random()
+
+
+def thread_pulse(look: Callable[[], None], every_ms: int) -> Callable[[], None]:
+    over = threading.Event()
+
+    def run() -> None:
+        with suppress(RuntimeError):  # the loop that it looks at is closed
+            while not over.wait(every_ms / 1_000):
+                look()
+
+    with suppress(RuntimeError):  # the process has as many threads as it may have
+        threading.Thread(target=run, name="watchdog", daemon=True).start()
+    return over.set

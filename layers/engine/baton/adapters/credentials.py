@@ -1,15 +1,15 @@
-"""Credentials by name, of a profile of models or of an API: out of a secret store or the environment, read when needed.
-
-No credential is in an argument, a message or the representation of an object. They are sent by models/openai_exchange.py
-and by tools/standard/openapi.py.
-"""
+"""Credentials of models and APIs by name: from the environment, the SSM Parameter Store or Secrets Manager."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
 
+from botocore.exceptions import ClientError
+
+from baton.adapters.aws import translated
+from baton.errors import StoreUnavailable, Throttled
 from baton.ports import Clock, Offload, StepFailure
 
 KEPT_MS: Final = 300_000
@@ -86,3 +86,64 @@ class Credentials:
         if self._loop is not loop:
             self._loop, self._reading = loop, {}
         return self._reading.setdefault(name, asyncio.Lock())
+
+
+_MISSING: Final = frozenset({"ParameterNotFound", "ResourceNotFoundException"})
+
+
+class SSMClient(Protocol):
+    """What is used of the client."""
+
+    def get_parameter(self, *, Name: str, WithDecryption: bool) -> Mapping[str, Any]: ...  # noqa: N803  # boto3's names
+
+
+class SecretsManagerClient(Protocol):
+    """What is used of the client."""
+
+    def get_secret_value(self, *, SecretId: str) -> Mapping[str, Any]: ...  # noqa: N803  # boto3's name
+
+
+class ParameterSecrets:
+    """Parameters, as a rule of the type SecureString."""
+
+    def __init__(self, client: SSMClient, prefix: str) -> None:
+        self._client, self._prefix = client, prefix
+
+    def read(self, name: str) -> str:
+        return _read(self.where(name), lambda: self._value(self._prefix + name))
+
+    def where(self, name: str) -> str:
+        return f"the parameter `{self._prefix}{name}`"
+
+    def _value(self, name: str) -> str:
+        return str(self._client.get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"])
+
+
+class ManagerSecrets:
+    """Secrets that are text."""
+
+    def __init__(self, client: SecretsManagerClient, prefix: str) -> None:
+        self._client, self._prefix = client, prefix
+
+    def read(self, name: str) -> str:
+        return _read(self.where(name), lambda: self._value(self._prefix + name))
+
+    def where(self, name: str) -> str:
+        return f"the secret `{self._prefix}{name}`"
+
+    def _value(self, name: str) -> str:
+        return str(self._client.get_secret_value(SecretId=name).get("SecretString", ""))
+
+
+def _read(where: str, read: Callable[[], str]) -> str:
+    """Empty where there is none. Raises `StepFailure`."""
+    try:
+        with translated():
+            return read()
+    except (Throttled, StoreUnavailable) as error:
+        raise StepFailure("service_unavailable", f"{where} cannot be read at the moment") from error
+    except ClientError as error:
+        code = error.response["Error"]["Code"]
+        if code in _MISSING:
+            return ""
+        raise StepFailure("missing_credentials", f"{where} cannot be read: {code}") from error

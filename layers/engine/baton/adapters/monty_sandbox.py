@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
-from baton.core.conditions.questions import Answer, Question
+from baton.core.conditions.model import Answer, Question
 from baton.errors import SandboxUnavailable
 from baton.ports import Offload
 

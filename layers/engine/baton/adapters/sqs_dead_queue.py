@@ -1,4 +1,4 @@
-"""A dead-letter queue on SQS as the reconciler sees it: counting, receiving and deleting. Sending is in sqs_queue.py."""
+"""A dead-letter queue on SQS as the reconciler sees it: counting, receiving and deleting. Sending is in queues.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from baton.adapters.aws import translated
-from baton.adapters.sqs_queue import visible
+from baton.adapters.queues import visible
 from baton.core.letters import WAKES, DeadMessage
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 
-from baton.builder.conditions import Holds, condition
-from baton.builder.parts import Part, given, list_of, only
+from baton.builder.conditions import Holds, Part, condition, given, list_of, only
 from baton.builder.references import Node, Reference
 from baton.builder.values import Collector, Duration, Nodes
 from baton.core.expressions import escape

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal, TypedDict
 
-from baton.builder.conditions import Holds, condition
-from baton.builder.parts import Part, Writer, given, list_of, written
+from baton.builder.conditions import Holds, Part, Writer, condition, given, list_of, written
 from baton.builder.references import Node
 from baton.builder.values import Collector, Duration, Nodes
 

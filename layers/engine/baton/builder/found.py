@@ -9,7 +9,7 @@ import importlib
 from types import ModuleType
 
 from baton.builder.workflow import Workflow
-from baton.core.expressions.spelling import hinted, nearest
+from baton.core.expressions import hinted, nearest
 from baton.errors import InvalidDefinition, NotFound
 from baton.tools.define import modules_of
 

@@ -12,26 +12,35 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack, cast
 
-from baton.builder.control import Guardrails, Limits
-from baton.builder.control import tools as tools_of
-from baton.builder.failing import Compensation, Policies, Reactions, Replan, Retries, said
-from baton.builder.fields import (
-    FIELDS,
-    HEAD,
-    OF_MODEL,
-    Asking,
-    ChildFields,
-    NodeFields,
-    Summaries,
-    check_said,
-    of_child,
+from baton.builder.conditions import (
+    Holds,
+    Writer,
+    any_schema,
+    condition,
+    finished,
+    given,
+    only,
+    raise_if,
+    schema_by_name,
 )
-from baton.builder.graphs import graphs_of
-from baton.builder.parts import Writer, finished, given, raise_if
+from baton.builder.control import Branch, Guardrails, Join, Limits, Loop, Poll, guardrails, join_or_short
+from baton.builder.control import tools as tools_of
+from baton.builder.failing import (
+    Catch,
+    Compensation,
+    Policies,
+    Reactions,
+    Replan,
+    Retries,
+    by_code,
+    catch,
+    compensation,
+    said,
+)
 from baton.builder.references import Node, Origin, Reference, Roots
-from baton.builder.values import Collector, Duration
+from baton.builder.values import Collector, Duration, Nodes
 from baton.core.expressions import escape
 from baton.errors import InvalidDefinition, MalformedDocument
 
@@ -39,6 +48,164 @@ if TYPE_CHECKING:
     from baton.core.effects.toolspec import ToolSpec
     from baton.core.graph.graph import Graph
     from baton.tools.define import Registry
+
+
+class Named(Protocol):
+    """A workflow, as far as it is a graph of another one."""
+
+    name: str
+    graphs: Any
+    """Those that it starts, by name."""
+
+
+N = TypeVar("N", bound=Named)
+
+
+def graphs_of(
+    made: Collector, graphs: Mapping[str, N], build: Callable[[N], tuple[Collector, dict[str, Any]]]
+) -> dict[str, Any]:
+    """The graphs of a document by name, and those that they start themselves. What is wrong with them is noted where they stand."""
+    found: dict[str, Any] = {}
+    todo = list(graphs.values())
+    while todo:
+        graph = todo.pop(0)
+        if graph.name in found:
+            continue
+        own, value = build(graph)
+        place = f"/graphs/{graph.name}"
+        made.problems += [replace(one, path=place + one.path) for one in own.problems]
+        made.stand_ins |= {place + one for one in own.stand_ins}
+        found[graph.name] = {key: item for key, item in value.items() if key != "name"}
+        todo += graph.graphs.values()
+    return found
+
+
+class NodeFields(TypedDict, total=False):
+    """What a node of any kind can have. None is the same as leaving it out."""
+
+    after: Nodes | None
+    when: Holds | None
+    branch: Branch | None
+    loop: Loop | None
+    poll: Poll | None
+    join: Join | Literal["all", "any"] | int | None
+    map: Any
+    catch: Catch | None
+    output_schema: object
+    limits: Limits | None
+    description: str | None
+
+
+class ChildFields(NodeFields, total=False):
+    """What can be said of a child workflow, and of any node. `input`: all of its input, in place of `with_`; `cancel_on`: the name of a
+    signal that cancels it."""
+
+    input: object
+    cancel_on: str | None
+    timeout: Duration | None
+    retry: Retries | None
+    on_failure: Reactions | None
+    compensate: str | None
+
+
+OF_CHILD = ("input", "cancel_on", "timeout", "retry", "on_failure", "compensate")
+
+
+def of_child(
+    more: ChildFields, with_: Mapping[str, Any] | None
+) -> tuple[NodeFields, Mapping[str, Any] | None, dict[str, Any]]:
+    """What any node has of it, the input, and the rest."""
+    said: dict[str, Any] = {**more}
+    own = {name: said.pop(name) for name in OF_CHILD if name in said}
+    return cast("NodeFields", said), with_, own
+
+
+FIELDS: Mapping[str, Writer] = {
+    "with": Collector.value,
+    "input": Collector.value,
+    "cancel_on": Collector.value,
+    "after": Collector.nodes,
+    "when": condition,
+    "timeout": Collector.duration,
+    "branch": only(Branch, "a branch", "write branch(rule(condition, node), …) or choose(value, among)"),
+    "loop": only(Loop, "a loop", "write loop(condition, …)"),
+    "poll": only(Poll, "a poll", "write poll(condition, every)"),
+    "join": join_or_short,
+    "map": Collector.value,
+    "retry": said,
+    "on_failure": by_code,
+    "failover": said,
+    "breaker": said,
+    "replan": said,
+    "compensate": compensation,
+    "requires_approval": said,
+    "catch": catch,
+    "output_schema": any_schema,
+    "limits": Collector.measures,
+    "description": Collector.value,
+}
+
+HEAD: Mapping[str, Writer] = {
+    "input": any_schema,
+    "schemas": schema_by_name,
+    "timeout": Collector.duration,
+    "limits": Collector.measures,
+    "guardrails": guardrails,
+    "retry": said,
+    "on_failure": by_code,
+    "failover": said,
+    "replan": said,
+    "compensate": Collector.value,
+    "risk": Collector.value,
+    "failure_handler": said,
+}
+
+
+class Prices(TypedDict, total=False):
+    """What a million tokens cost, in dollars."""
+
+    input: float
+    output: float
+    cached: float
+
+
+class Summaries(TypedDict, total=False):
+    """Which model summarises what does not fit into a request of an agent, and in how many tokens."""
+
+    model: str
+    max_output: int
+
+
+class Asking(NodeFields, total=False):
+    """What can be said of the model that a node asks, and of any node. None is the same as leaving it out."""
+
+    instructions: Any
+    fallbacks: Sequence[str] | None
+    max_output: int | None
+    temperature: float | None
+    corrections: int | None
+    price: Prices | None
+    background: bool | None
+    timeout: Duration | None
+    retry: Retries | None
+    on_failure: Reactions | None
+    failover: Policies | None
+    breaker: str | None
+
+
+OF_MODEL = frozenset(
+    {"instructions", "fallbacks", "max_output", "temperature", "corrections", "price", "background"}
+)
+"""Of these, what stands with the model; the rest stands with the node."""
+
+
+def check_said(said: Mapping[str, Any], known: type) -> None:
+    """Raises `TypeError` for a keyword that a node of this kind has not."""
+    for key in said.keys() - known.__annotations__.keys():
+        from baton.core.expressions import nearest
+
+        hint = nearest(key, known.__annotations__)
+        raise TypeError(f"`{key}` cannot be said of this node{hint and f'; {hint}'}")
 
 
 class Workflow(Roots):
@@ -364,7 +531,7 @@ class Workflow(Roots):
         from baton.core.documents.compile import compile_document, refusal_of
         from baton.core.documents.yaml_text import write_yaml
         from baton.tools import define
-        from baton.tools.kinds import NODE_KINDS
+        from baton.tools.define import NODE_KINDS
         from baton.tools.standard import with_standard
 
         tools = with_standard(define.REGISTRY) if tools is None else tools

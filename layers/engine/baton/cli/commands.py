@@ -12,25 +12,17 @@ from typing import Any
 
 import click
 
-from baton.cli.deployment.breakers import breakers, error_budget
-from baton.cli.deployment.catalog import node_types, tools
+from baton.cli.deployment.catalog import node_types, pipelines, tools
 from baton.cli.deployment.letters import dlq
-from baton.cli.deployment.money import budget, cost
-from baton.cli.deployment.outside import send_events
+from baton.cli.deployment.operations import breakers, budget, cost, error_budget, schedule, users
 from baton.cli.deployment.people import acknowledge, answer, claim, inbox, incidents, remind, resolve
-from baton.cli.deployment.pipelines import pipelines
-from baton.cli.deployment.sagas import events, explain, intend, list_sagas, live, show, start
-from baton.cli.deployment.schedules import schedule
-from baton.cli.deployment.steering import cancel, fork, resume, rollback, signal
-from baton.cli.deployment.stored import value
-from baton.cli.deployment.users import users
+from baton.cli.deployment.sagas import events, explain, intend, list_sagas, live, show, start, value
+from baton.cli.deployment.steering import cancel, fork, resume, rollback, send_events, signal
 from baton.cli.documents.check import check
 from baton.cli.documents.workflows import deploy_workflow, workflows
-from baton.cli.machine.local import demo, failover, token, up
-from baton.cli.machine.new import new
+from baton.cli.machine.local import demo, failover, new, token, up
 from baton.cli.terminal.completion import completion
-from baton.cli.terminal.shared import Shared
-from baton.cli.terminal.streams import drop_output, is_full, open_streams
+from baton.cli.terminal.shared import Shared, drop_output, is_full, open_streams
 from baton.client import exits
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {

@@ -1,19 +1,391 @@
-"""The routes of the HTTP API as Python calls, for the commands and the demo: one class of all families.
-
-A call stands in the file of its family.
-"""
+"""The routes of the HTTP API as Python calls."""
 
 from __future__ import annotations
 
-from baton.client.breakers import BreakerCalls
-from baton.client.costs import CostCalls
-from baton.client.letters import LetterCalls
-from baton.client.outside import EventCalls
-from baton.client.people import PeopleCalls
-from baton.client.sagas import SagaCalls
-from baton.client.schedules import ScheduleCalls
-from baton.client.users import UserCalls
-from baton.client.workflows import WorkflowCalls
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from baton.client.transport import PAGE, Calls, Pages, new_key, path_of
+
+
+class BreakerCalls(Calls):
+    """What an `Api` can do with circuit breakers."""
+
+    def breakers(self) -> Pages:
+        """`GET /breakers`, all pages."""
+        return self._pages("/breakers", "breakers", {}, None, None)
+
+    async def breaker(self, name: str) -> dict[str, Any]:
+        """`GET /breakers/{name}`."""
+        return await self._get(path_of("breakers", name), has="state")
+
+    async def set_breaker(self, name: str, do: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """`POST /breakers/{name}/open` or `/reset`."""
+        answer = await self._transport.ask("POST", path_of("breakers", name, do), body=body)
+        return self._shaped(answer.document or {}, "state")
+
+
+_SUMMED = ("sagas", "input", "output", "usd")
+
+
+class CostCalls(Calls):
+    """What an `Api` can ask about what sagas cost, and what may be spent or fail."""
+
+    async def cost(self, saga: str) -> dict[str, Any]:
+        """`GET /sagas/{id}/cost`."""
+        return await self._get_of(saga, "cost", has="usd")
+
+    async def costs(self, by: str, day: str | None, of: str = "") -> dict[str, Any]:
+        """`GET /costs`, its pages added up."""
+        query = {"by": by, **({"day": day} if day else {}), **({"of": of} if of else {})}
+        page = await self._get("/costs", query, has="costs")
+        sums, left_out = {row["key"]: row for row in page["costs"]}, list(page.get("left_out") or ())
+        while page["next"] is not None:
+            page = await self._get(
+                "/costs", {**query, "day": page["day"], "cursor": page["next"]}, has="costs"
+            )
+            left_out += page.get("left_out") or ()
+            for row in page["costs"]:
+                before = sums.setdefault(row["key"], {**row, **dict.fromkeys(_SUMMED, 0)})
+                before.update({name: before[name] + row[name] for name in _SUMMED})
+        costs = sorted(sums.values(), key=lambda row: (-row["usd"], row["key"]))
+        return {"day": page["day"], "by": by, "costs": costs, **({"left_out": left_out} if of else {})}
+
+    async def budget(self) -> dict[str, Any]:
+        """`GET /budget`."""
+        return await self._get("/budget", has="spent_usd")
+
+    async def error_budgets(self, day: str | None = None) -> list[dict[str, Any]]:
+        """`GET /error-budgets`, its pages."""
+        pages: list[dict[str, Any]] = []
+        query = {"day": day} if day else {}
+        while not pages or pages[-1]["next"] is not None:
+            pages.append(await self._get("/error-budgets", query, has="workflows"))
+            query = {"day": pages[0]["day"], "cursor": pages[-1]["next"]}
+        return pages
+
+
+_NAME = "dead-letters"
+
+
+class LetterCalls(Calls):
+    """What an `Api` can ask about dead letters."""
+
+    async def dead_letters(self, filters: Mapping[str, str], limit: int | None, cursor: str | None) -> Pages:
+        """`GET /dead-letters` page by page, as `sagas`."""
+        async for page in self._pages(path_of(_NAME), "dead_letters", filters, limit, cursor):
+            yield page
+
+    async def dead_letter(self, letter: str) -> dict[str, Any]:
+        """`GET /dead-letters/{id}`."""
+        return await self._letter("GET", path_of(_NAME, letter), None)
+
+    async def redrive(self, letter: str, *, force: bool = False) -> dict[str, Any]:
+        """`POST /dead-letters/{id}/redrive`; repeating it changes nothing until the letter dies again."""
+        return await self._letter("POST", path_of(_NAME, letter, "redrive"), {"force": force})
+
+    async def redrive_all(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """`POST /dead-letters/redrive`, once: `next` of the answer continues it."""
+        return await self._letter("POST", path_of(_NAME, "redrive"), wanted, "matched")
+
+    async def discard_all(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """`POST /dead-letters/discard`, once: `next` of the answer continues it."""
+        return await self._letter("POST", path_of(_NAME, "discard"), wanted, "matched")
+
+    async def discard(self, letter: str, reason: str) -> dict[str, Any]:
+        """`POST /dead-letters/{id}/discard`; repeating it changes nothing."""
+        return await self._letter("POST", path_of(_NAME, letter, "discard"), {"reason": reason})
+
+    async def _letter(
+        self, method: str, path: str, body: Mapping[str, Any] | None, has: str = "redrives"
+    ) -> dict[str, Any]:
+        return self._shaped((await self._transport.ask(method, path, body=body)).document or {}, has)
+
+
+_ONE, _MANY = "application/cloudevents+json", "application/cloudevents-batch+json"
+
+
+class EventCalls(Calls):
+    """What an `Api` can do with events from outside."""
+
+    async def send_events(self, events: Any) -> dict[str, Any]:
+        """`POST /events` with an event or a list of events; what a repetition has done already is not done twice."""
+        kind = _MANY if isinstance(events, list) else _ONE
+        text = json.dumps(events, ensure_ascii=False)
+        answer = await self._transport.ask("POST", "/events", text=text, content_type=kind)
+        return self._shaped(answer.document or {}, "events")
+
+
+class PeopleCalls(Calls):
+    """What an `Api` can do with questions and incidents."""
+
+    async def questions(self, limit: int | None, cursor: str | None) -> Pages:
+        """`GET /questions` page by page, as `sagas`."""
+        async for page in self._pages("/questions", "questions", {}, limit, cursor):
+            yield page
+
+    async def questions_of(self, saga: str, limit: int) -> list[dict[str, Any]]:
+        """`GET /questions?saga=`."""
+        query = {"limit": str(min(limit, PAGE))}
+        answer = await self._named(
+            saga, lambda known: self._transport.ask("GET", "/questions", query={"saga": known, **query})
+        )
+        return list(self._shaped(answer.document or {}, "questions")["questions"])
+
+    async def answer(self, saga: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
+        """`POST /sagas/{id}/answer`; without a key the same answer to a question still counts once."""
+        return await self._send_to(saga, "answer", body=body, key=key)
+
+    async def claim(self, saga: str, ask: str, *, release: bool = False) -> dict[str, Any]:
+        """`POST /sagas/{id}/claim`; with `release`, the question is for all of its audience again."""
+        return await self._send_to(saga, "claim", body={"ask": ask, "release": release})
+
+    async def remind(self, saga: str, ask: str) -> dict[str, Any]:
+        """`POST /sagas/{id}/remind`."""
+        return await self._send_to(saga, "remind", body={"ask": ask})
+
+    async def incidents(self, filters: Mapping[str, str], limit: int | None, cursor: str | None) -> Pages:
+        """`GET /incidents` page by page, as `sagas`."""
+        async for page in self._pages("/incidents", "incidents", filters, limit, cursor):
+            yield page
+
+    async def incident(self, incident: str) -> dict[str, Any]:
+        """`GET /incidents/{id}`"""
+        return await self._get(path_of("incidents", incident), has="status")
+
+    async def set_incident(self, incident: str, do: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """`POST /incidents/{id}/acknowledge` and `resolve`; repeating it changes nothing."""
+        return await self._send(path_of("incidents", incident, do), body)
+
+
+EVENTS = 500
+WAY = 1_000  # the whole log is read for every page
+
+
+class SagaCalls(Calls):
+    """What an `Api` can do with sagas."""
+
+    async def start(
+        self,
+        workflow: str,
+        given: Any,
+        key: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        correlation_key: str = "",
+    ) -> dict[str, Any]:
+        """`POST /sagas`. With a `correlation_key` there is one saga, whatever the other key is: it takes none."""
+        body = {"workflow": workflow, "input": given, **({"labels": dict(labels)} if labels else {})}
+        if correlation_key:
+            return await self._send("/sagas", {**body, "correlation_key": correlation_key}, key=key or "")
+        return await self._send("/sagas", body, key=key or new_key())
+
+    async def intend(self, words: str, given: Any, key: str | None = None) -> dict[str, Any]:
+        """`POST /intentions`."""
+        return await self._send("/intentions", {"words": words, "input": given}, key=key or new_key())
+
+    async def show(self, saga: str) -> dict[str, Any]:
+        """`GET /sagas/{id}`."""
+        return await self._get_of(saga, has="status")
+
+    async def show_changed(self, saga: str, etag: str) -> tuple[dict[str, Any] | None, str]:
+        """`GET /sagas/{id}` if it is another than that of `etag` (else None), with the ETag to ask with next."""
+        answer = await self._of(saga, "GET", etag=etag)
+        return answer.document and self._shaped(answer.document, "status"), answer.etag
+
+    async def events(
+        self, saga: str, after: int | None = None, limit: int | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """The entries of a saga in order, at most `limit` of them, page by page."""
+        left = limit
+        while left is None or left > 0:
+            query = {"limit": str(min(EVENTS, left or EVENTS))}
+            if after is not None:
+                query["after"] = str(after)
+            page = await self._get_of(saga, "events", query=query, has="entries")
+            for entry in page["entries"]:
+                yield entry
+            if left is not None:
+                left -= len(page["entries"])
+            after = page.get("next")
+            if after is None:
+                return
+
+    async def events_changed(
+        self, saga: str, after: int, etag: str
+    ) -> tuple[list[dict[str, Any]], str, bool]:
+        """One page after a version: its entries, its ETag, and whether there is more. Unchanged: no entries."""
+        query = {"limit": str(EVENTS), "after": str(after)}
+        answer = await self._of(saga, "GET", "events", query=query, etag=etag)
+        page = {"entries": []} if answer.document is None else self._shaped(answer.document, "entries")
+        return page["entries"], answer.etag, page.get("next") is not None
+
+    async def sagas(self, filters: Mapping[str, str], limit: int | None, cursor: str | None) -> Pages:
+        """`GET /sagas` page by page, at most `limit` sagas, each page with the cursor of what comes after."""
+        async for page in self._pages("/sagas", "sagas", filters, limit, cursor):
+            yield page
+
+    async def value(self, saga: str, digest: str) -> Any:
+        """`GET /sagas/{id}/values/{digest}`, its parts put together."""
+        page = await self._get_of(saga, "values", digest, has="ref")
+        if page["part"] is None:
+            return page["value"]
+        parts = [page["part"]]
+        while page["next"] is not None:
+            query = {"after": str(page["next"])}
+            page = await self._get_of(saga, "values", digest, query=query, has="ref")
+            parts.append(page["part"])
+        return json.loads("".join(parts))
+
+    async def live(self, saga: str) -> dict[str, Any]:
+        """`GET /sagas/{id}/live`."""
+        return await self._get_of(saga, "live", has="texts")
+
+    async def way(
+        self, saga: str, after: int | None = None, limit: int | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Which way a saga went, page by page, about `limit` steps."""
+        left = limit
+        while True:
+            query = {"limit": str(WAY if left is None else min(WAY, left))}
+            if after is not None:
+                query["after"] = str(after)
+            page = await self._get_of(saga, "explain", query=query, has="steps")
+            yield page
+            after = page.get("next")
+            if left is not None:
+                left -= len(page["steps"])
+            if after is None or (left is not None and left <= 0):
+                return
+
+    async def explain(self, saga: str, node: str) -> dict[str, Any]:
+        """`GET /sagas/{id}/explain/{node}`."""
+        return await self._get_of(saga, "explain", node, has="iterations")
+
+    async def signal(
+        self,
+        saga: str,
+        name: str,
+        payload: Any,
+        key: str | None = None,
+        failure: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """`POST /sagas/{id}/signals/{name}`: a payload, or a failure (`code`, `message`) in its place."""
+        body = {"payload": payload} if failure is None else {"failure": dict(failure)}
+        return await self._send_to(saga, "signals", name, body=body, key=key or new_key())
+
+    async def cancel(
+        self, saga: str, reason: str, mode: str, grace_s: float | None = None, *, undo: bool = False
+    ) -> dict[str, Any]:
+        """`POST /sagas/{id}/cancel`; repeating it changes nothing."""
+        body: dict[str, Any] = {"reason": reason, "mode": mode}
+        if grace_s is not None:
+            body["grace_s"] = grace_s
+        if undo:
+            body["undo"] = True
+        return await self._send_to(saga, "cancel", body=body, key=new_key())
+
+    async def fork(self, saga: str, version: int, reason: str, key: str | None = None) -> dict[str, Any]:
+        """`POST /sagas/{id}/forks`."""
+        body = {"version": version, "reason": reason}
+        return await self._send_to(saga, "forks", body=body, key=key or new_key())
+
+    async def rollback(self, saga: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
+        """`POST /sagas/{id}/rollback`."""
+        return await self._send_to(saga, "rollback", body=dict(body), key=key or new_key())
+
+    async def resume(self, saga: str, budget_usd: str | None = None) -> dict[str, Any]:
+        """`POST /sagas/{id}/resume`, of a parked saga."""
+        body = {} if budget_usd is None else {"budget_usd": budget_usd}
+        return await self._send_to(saga, "resume", body=body)
+
+
+_SCHEDULE_NAME = "schedules"
+
+
+class ScheduleCalls(Calls):
+    """What an `Api` can ask about schedules."""
+
+    def schedules(self) -> Pages:
+        """`GET /schedules`, all pages."""
+        return self._pages(path_of(_SCHEDULE_NAME), "schedules", {}, None, None)
+
+    async def schedule(self, name: str) -> dict[str, Any]:
+        """`GET /schedules/{name}`."""
+        answer = await self._transport.ask("GET", path_of(_SCHEDULE_NAME, name))
+        return self._shaped(answer.document or {}, "state")
+
+    async def set_schedule(self, name: str, do: str) -> dict[str, Any]:
+        """`POST /schedules/{name}/pause` or `/resume`."""
+        answer = await self._transport.ask("POST", path_of(_SCHEDULE_NAME, name, do), body={})
+        return self._shaped(answer.document or {}, "state")
+
+    async def trigger(self, name: str, key: str) -> dict[str, Any]:
+        """`POST /schedules/{name}/trigger`."""
+        answer = await self._transport.ask("POST", path_of(_SCHEDULE_NAME, name, "trigger"), body={}, key=key)
+        return self._shaped(answer.document or {}, "id")
+
+
+_CREATED = 201
+
+
+class WorkflowCalls(Calls):
+    """What an `Api` can ask about workflows, tools and kinds of nodes, and the deployment."""
+
+    async def register(self, text: str, *, is_json: bool = False) -> dict[str, Any]:
+        """`POST /workflows` with a document as it was written; registering it again changes nothing.
+
+        The answer, and in `new` whether this made a new version.
+        """
+        kind = "application/json" if is_json else "application/yaml"
+        answer = await self._transport.ask("POST", "/workflows", text=text, content_type=kind)
+        return {**self._shaped(answer.document or {}, "name"), "new": answer.status == _CREATED}
+
+    async def workflows(self, limit: int | None, cursor: str | None) -> Pages:
+        """`GET /workflows` page by page, as `sagas`."""
+        async for page in self._pages("/workflows", "workflows", {}, limit, cursor):
+            yield page
+
+    async def workflow(self, name: str, version: str | None = None) -> dict[str, Any]:
+        """`GET /workflows/{name}`, or one of its versions."""
+        return await self._get(
+            path_of("workflows", name, *([] if version is None else [version])), has="nodes"
+        )
+
+    async def tools(self) -> dict[str, Any]:
+        """`GET /tools`."""
+        return await self._get("/tools", has="tools")
+
+    async def node_types(self) -> dict[str, Any]:
+        """`GET /node-types`."""
+        return await self._get("/node-types", has="node_types")
+
+    async def health(self) -> dict[str, Any]:
+        """`GET /health`."""
+        return await self._get("/health", has="status")
+
+
+class UserCalls(Calls):
+    """The routes about users, as calls of `Api`."""
+
+    async def users(self) -> dict[str, Any]:
+        """`GET /users`, its pages put together: each user once, by what was spent."""
+        page = await self._get("/users", has="users")
+        found, day = {row["user"]: row for row in page["users"]}, page["day"]
+        while page["next"] is not None:
+            page = await self._get("/users", {"cursor": page["next"]}, has="users")
+            found |= {row["user"]: row for row in page["users"]}
+        return {"day": day, "users": sorted(found.values(), key=lambda row: (-row["spent_usd"], row["user"]))}
+
+    async def user(self, name: str) -> dict[str, Any]:
+        """`GET /users?user=…`: also a user of whom nothing is known."""
+        page = await self._get("/users", {"user": name}, has="users")
+        return self._shaped(page["users"][0] if page["users"] else {}, "state")
+
+    async def set_user(self, do: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """`POST /users/block`, `/unblock` or `/limit`."""
+        answer = await self._transport.ask("POST", f"/users/{do}", body=body)
+        return self._shaped(answer.document or {}, "state")
 
 
 class Api(

@@ -6,21 +6,26 @@ Which paths there are is in the files of the families, which api.py names.
 from __future__ import annotations
 
 import asyncio
+import json
 import random
+import re
 import threading
-from collections.abc import AsyncGenerator, Callable, Mapping
+import uuid
+from base64 import urlsafe_b64decode
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from itertools import chain
 from time import time
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 
-from baton.client.connection import Connection
+from baton.client.connection import Connection, typed
 from baton.client.exits import DENIED, UNREACHABLE, USAGE, Busy, Failed, refused
-from baton.client.program import typed
 from baton.errors import Unauthenticated
+from baton.words.text import plain
 
 TOTAL_S = 20.0
 TRIES = 4
@@ -222,3 +227,204 @@ def _document(answer: httpx.Response) -> dict[str, Any]:
             UNREACHABLE, f"{answer.request.url} did not answer with a JSON object: is this a Baton API?"
         )
     return {"title": answer.reason_phrase or "Error", "detail": answer.text[:300]}
+
+
+class Reader:
+    """Reads and replaces documents; shows no token."""
+
+    def __init__(self) -> None:
+        self._http = httpx.AsyncClient(
+            timeout=TOTAL_S, limits=httpx.Limits(keepalive_expiry=2), trust_env=False
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.aclose()
+
+    async def get(self, url: str) -> Any:
+        """One document. Raises `Failed`."""
+        return (await self._answer("GET", url)).json()
+
+    async def put(self, url: str, document: Any) -> None:
+        """Replace a document. Raises `Failed`."""
+        await self._answer("PUT", url, document)
+
+    async def _answer(self, method: str, url: str, document: Any = None) -> httpx.Response:
+        try:
+            async with asyncio.timeout(TOTAL_S):
+                answer = await self._http.request(method, url, json=document)
+            return answer.raise_for_status()
+        except (TimeoutError, httpx.HTTPError) as error:
+            raise Failed(UNREACHABLE, f"{url}: {error}") from error
+
+
+SHORTEST = 4
+RECENT = 1_000  # sagas, the latest change first, among which a beginning is looked up
+_NAMED = 10
+
+
+def whole(given: str, sagas: Iterable[Mapping[str, Any]]) -> str | None:
+    """The only id that `given` can mean; None where none begins so. Raises `Failed` with those that do.
+
+    `ke86` means a saga and not its children, whose ids go on with a dot; `ke86.0.send` is a child of it.
+    """
+    root, dot, rest = given.partition(".")
+    found: dict[str, str] = {}
+    for saga in sagas:
+        own, _, below = str(saga["id"]).partition(".")
+        if own.startswith(root) and (not dot or below.startswith(rest)):
+            name = f"{own}.{below}" if dot else own
+            told = (
+                f"{saga['workflow']}, {saga['status']}" if name == saga["id"] else "its children are listed"
+            )
+            found[name] = told if name == saga["id"] else found.get(name, told)
+    exact = [name for name in found if dot and name.partition(".")[2] == rest]
+    if len(exact) == 1 or len(found) == 1:
+        return (exact or list(found))[0]
+    if not found:
+        return None
+    lines = [plain(f"{name}  {told}") for name, told in list(found.items())[:_NAMED]]
+    if len(found) > _NAMED:
+        lines.append(f"and {len(found) - _NAMED} more")
+    raise Failed(
+        USAGE, f"`{given}` is the beginning of {len(found)} ids: write more of the one you mean", *lines
+    )
+
+
+PAGE = 100
+Pages = AsyncIterator[tuple[list[dict[str, Any]], str | None]]
+"""Lists page by page, each with the cursor of what comes after."""
+_TOO_SHORT = f"The beginning of an id names a saga if it has at least {SHORTEST} characters."
+
+
+class Calls:
+    """One API for one caller. Every call raises `Failed`, which says how the command ends."""
+
+    def __init__(self, connection: Connection, *, connections: int = 16) -> None:
+        self._url = connection.url
+        self._transport = Transport(connection, connections)
+        self._whole: dict[str, str] = {}  # ids by the beginnings that were given for them
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._transport.close()
+
+    async def _of(self, saga: str, method: str, *more: str, **said: Any) -> Answer:
+        """What the API answers about a saga, which may be named by the beginning of its id."""
+        return await self._named(
+            saga, lambda known: self._transport.ask(method, path_of("sagas", known, *more), **said)
+        )
+
+    async def _named(self, saga: str, ask: Callable[[str], Awaitable[Answer]]) -> Answer:
+        """The answer to what is asked with the whole id of a saga, of which the beginning may be given."""
+        known = self._whole.get(saga, saga)
+        try:
+            return await ask(known)
+        except Failed as refusal:
+            if known != saga or refusal.problem.get("detail") != f"there is no saga `{saga}`":
+                raise
+            if len(saga) < SHORTEST:
+                raise refusal.hinting(_TOO_SHORT) from refusal
+            if (found := await self._begun_with(saga)) in (None, saga):
+                raise
+        self._whole[saga] = str(found)
+        return await self._named(saga, ask)
+
+    async def _begun_with(self, beginning: str) -> str | None:
+        """The id that begins so among those of the latest sagas. Raises `Failed` where several do."""
+        try:
+            pages = [page async for page, _ in self._pages("/sagas", "sagas", {}, RECENT, None)]
+        except Failed:
+            return None  # a caller who may not list sagas has to write whole ids
+        return whole(beginning, chain.from_iterable(pages))
+
+    async def _get_of(
+        self, saga: str, *more: str, query: Mapping[str, str] | None = None, has: str
+    ) -> dict[str, Any]:
+        return self._shaped((await self._of(saga, "GET", *more, query=query)).document or {}, has)
+
+    async def _send_to(
+        self, saga: str, *more: str, body: Mapping[str, Any], key: str | None = None
+    ) -> dict[str, Any]:
+        return self._shaped((await self._of(saga, "POST", *more, body=body, key=key)).document or {}, "id")
+
+    async def _get(self, path: str, query: Mapping[str, str] | None = None, *, has: str) -> dict[str, Any]:
+        return self._shaped((await self._transport.ask("GET", path, query=query)).document or {}, has)
+
+    async def _send(self, path: str, body: Mapping[str, Any], key: str | None = None) -> dict[str, Any]:
+        return self._shaped(
+            (await self._transport.ask("POST", path, body=body, key=key)).document or {}, "id"
+        )
+
+    def _shaped(self, document: dict[str, Any], has: str) -> dict[str, Any]:
+        """The document, if it has the field by which an answer of a Baton API is known."""
+        if document.get(has) is None:
+            raise Failed(UNREACHABLE, f"{self._url} answers, but not as a Baton API does: `{has}` is missing")
+        return document
+
+    async def _pages(
+        self, path: str, name: str, filters: Mapping[str, str], limit: int | None, cursor: str | None
+    ) -> Pages:
+        left = limit
+        while left is None or left > 0:
+            query = {**filters, "limit": str(min(PAGE, left or PAGE))}
+            if cursor:
+                query["cursor"] = cursor
+            page = await self._get(path, query, has=name)
+            before, cursor = cursor, page.get("next")
+            yield page[name], cursor
+            if left is not None:
+                left -= len(page[name])
+            if not cursor:
+                return
+            if cursor == before:
+                raise Failed(UNREACHABLE, f"{path} answers every page with the same cursor")
+
+
+def path_of(*segments: str) -> str:
+    """The path of these names. Raises `Failed` for what is none."""
+    for segment in segments:
+        # Every program on the way takes these for another path.
+        if segment in ("", ".", ".."):
+            raise Failed(USAGE, f"`{segment}` is no name")
+    return "".join("/" + quote(segment, safe="") for segment in segments)
+
+
+def new_key() -> str:
+    """An idempotency key that no request has used."""
+    return str(uuid.uuid4())
+
+
+_HERE = re.compile(r"http://127\.0\.0\.1:[0-9]{1,5}")
+
+
+async def token_for(connection: Connection, user: str, groups: Sequence[str], roles: Sequence[str]) -> str:
+    """A token for another user of the same tenant. Raises `Failed`."""
+    transport = Transport(Connection(_issuer_of(connection), connection.token), connections=1)
+    try:
+        body = {"user": user, "groups": list(groups), "roles": list(roles)}
+        answer = await transport.ask("POST", "/token", body=body)
+    finally:
+        await transport.close()
+    return str((answer.document or {}).get("token", ""))
+
+
+def _issuer_of(connection: Connection) -> str:
+    """The address of the local run that has signed the token at hand. Raises `Failed`."""
+    try:
+        body = connection.token.split(".")[1]
+        issuer = json.loads(urlsafe_b64decode(body + "=" * (-len(body) % 4)))["iss"]
+    except (IndexError, KeyError, TypeError, ValueError):
+        issuer = None
+    if connection.aws or not isinstance(issuer, str) or not _HERE.fullmatch(issuer):
+        raise Failed(
+            DENIED,
+            f"only `baton up` signs tokens, and the one at hand for {connection.url} is not one of its own",
+            "Without BATON_URL and BATON_TOKEN the commands use that of the run in this directory. A token for any other API",
+            "is signed by the issuer of that API; show it with --token or BATON_TOKEN.",
+        )
+    return issuer

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from baton.console.deeds import asked, paged
+from baton.console.acting import asked, paged
 from baton.console.drawing import draw
 from baton.console.overview import MOST_COUNTED, counted
-from baton.console.rendering import part
-from baton.console.shell import commands
+from baton.console.rendering import commands, part
 from baton.console.visits import Html, Visit
-from baton.core.expressions.spelling import hinted, nearest
-from baton.core.graph.inner import inner_name, name_of, starter_of
+from baton.core.expressions import hinted, nearest
+from baton.core.graph.graph import inner_name, name_of, starter_of
 from baton.errors import NotFound
 
 _COUNTED: Final = {

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from baton.console.forms import data_of, fields_of, places
-from baton.console.shell import commands
+from baton.console.rendering import commands
 from baton.console.visits import Answer, Html, Redirect, Visit, tag_of
 from baton.errors import InvalidInput, NotAllowedNow, NotFound, Problem
 

@@ -1,16 +1,177 @@
-"""The list of sagas: filters, pages, and what can be done about many of them."""
+"""The list of sagas, and actions on many of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import shlex
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
-from baton.console.bulk import FILTERS, MANY
-from baton.console.shell import commands
-from baton.console.visits import Html, Visit, tag_of
-from baton.core.log.status import LISTS
+from baton.console.acting import ACTIONS, ENDED, Action
+from baton.console.rendering import commands
+from baton.console.visits import Answer, Html, Visit, tag_of
+from baton.core.log.state import LISTS
+from baton.errors import EngineFault, Forbidden, UserError
+
+MOST: Final = 50
+FILTERS: Final = ("status", "workflow", "label", "since")
+_COUNT_PAGES, _COUNT_PAGE = 5, "100"
+_SIDE_BY_SIDE: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """An action on a saga, for many. fits: whether a row of the list can take it; unfit: why another cannot."""
+
+    action: Action
+    status: str
+    fits: Callable[[Mapping[str, Any]], bool]
+    unfit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one saga. is_done: the API has done it, or had before."""
+
+    saga: str
+    said: str
+    is_done: bool
+
+
+_BY_NAME: Final = {one.name: one for one in ACTIONS}
+MANY: Final = (
+    Many(_BY_NAME["cancel"], "open", lambda row: row["status"] not in ENDED, "it has ended"),
+    Many(_BY_NAME["resume"], "parked", lambda row: row["status"] == "parked", "it is not parked"),
+)
+
+
+def asks(many: Many) -> Callable[[Visit], Awaitable[Answer]]:
+    """The page that counts them and says what will be done."""
+
+    async def page(visit: Visit) -> Answer:
+        return await _page(many, visit)
+
+    return page
+
+
+def does(many: Many) -> Callable[[Visit], Awaitable[Answer]]:
+    """The page that does it, and says what became of each."""
+
+    async def page(visit: Visit) -> Answer:
+        _need(many, visit)
+        sagas = list(dict.fromkeys(visit.form.get("saga", ())))
+        if not 0 < len(sagas) <= MOST:
+            raise UserError(
+                f"1 to {MOST} sagas can be named in one request; {len(sagas)} are. Nothing was done."
+            )
+        body, slots = many.action.body(visit), asyncio.Semaphore(_SIDE_BY_SIDE)
+        outcomes = await asyncio.gather(*(_one(many.action, visit, saga, body, slots) for saga in sagas))
+        data = {
+            "many": many,
+            "outcomes": outcomes,
+            "done": sum(one.is_done for one in outcomes),
+            "next": visit.said("next") if visit.said("next").startswith("/console/bulk/") else "",
+        }
+        return Html(template="bulk-done.html", title=f"{many.action.title} many sagas", data=data)
+
+    return page
+
+
+async def _one(
+    action: Action, visit: Visit, saga: str, body: Mapping[str, Any], slots: asyncio.Semaphore
+) -> Outcome:
+    async with slots:
+        try:
+            found = await visit.call(action.route, {"saga": saga}, body=body)
+        except UserError as error:
+            return Outcome(saga, f"Not done: {error.detail}", is_done=False)
+        except EngineFault:
+            return Outcome(saga, "Not known: the store did not answer in time. Look at it.", is_done=False)
+    said = action.done if found.get("changed", True) else "It was so before. Nothing was changed."
+    return Outcome(saga, said, is_done=True)
+
+
+async def _page(many: Many, visit: Visit) -> Html:
+    _need(many, visit)
+    selected = [one for one in visit.query.get("saga", "").split(",") if one]
+    if selected:
+        rows, total, is_more, next_page = await _selected(visit, selected), len(selected), False, ""
+    else:
+        rows, total, is_more, next_page = await _matching(many, visit)
+    fitting = [row for row in rows if many.fits(row)]
+    data = {
+        "many": many,
+        "rows": rows,
+        "fitting": {row["id"] for row in fitting},
+        "total": f"{total:,}+" if is_more else f"{total:,}",
+        "wanted": {} if selected else _wanted(many, visit),
+        "next": next_page,
+        "most": MOST,
+        "is_first": not visit.query.get("cursor"),
+        "said": {one.name: one.initial for one in many.action.inputs},
+        "commands": _commands(many.action, visit.api, [str(row["id"]) for row in fitting]),
+    }
+    return Html(template="bulk.html", title=f"{many.action.title} many sagas", data=data)
+
+
+def _need(many: Many, visit: Visit) -> None:
+    if many.action.role not in visit.call.roles:
+        raise Forbidden(f"this needs the role `{many.action.role}`")
+
+
+def _wanted(many: Many, visit: Visit) -> dict[str, str]:
+    kept = {name: visit.query[name] for name in FILTERS if visit.query.get(name)}
+    return {"status": many.status} | kept
+
+
+async def _selected(visit: Visit, sagas: Sequence[str]) -> list[Any]:
+    """Those that a person has chosen, as they are now; one that is not there is not told of."""
+    if len(sagas) > MOST:
+        raise UserError(f"at most {MOST} sagas can be chosen at once; {len(sagas)} are")
+    slots = asyncio.Semaphore(_SIDE_BY_SIDE)
+
+    async def one(saga: str) -> Any:
+        async with slots:
+            view = await visit.call("showSaga", {"saga": saga})
+        return {name: view[name] for name in ("id", "status", "workflow", "user")}
+
+    return list(await asyncio.gather(*(one(saga) for saga in dict.fromkeys(sagas))))
+
+
+async def _matching(many: Many, visit: Visit) -> tuple[list[Any], int, bool, str]:
+    """The first that a filter finds, how many it finds as far as was counted, whether there are more, and where the next are."""
+    wanted = _wanted(many, visit)
+    cursor = {"cursor": visit.query["cursor"]} if visit.query.get("cursor") else {}
+    rows, after = list[Any](), None
+    for _ in range(_COUNT_PAGES):  # a page may be short, and not the last
+        page = await visit.call("listSagas", query=wanted | cursor | {"limit": str(MOST - len(rows))})
+        rows, after = rows + page["sagas"], page["next"]
+        if after is None or len(rows) == MOST:
+            break
+        cursor = {"cursor": after}
+    next_page = f"/console/bulk/{many.action.name}?{urlencode(wanted | {'cursor': after})}" if after else ""
+    total = len(rows)
+    for _ in range(_COUNT_PAGES):
+        if after is None:
+            break
+        page = await visit.call("listSagas", query=wanted | {"cursor": after, "limit": _COUNT_PAGE})
+        total, after = total + len(page["sagas"]), page["next"]
+    return rows, total, after is not None, next_page
+
+
+def _commands(action: Action, api: str, sagas: Sequence[str]) -> str:
+    """A line of a shell for each, which does the same."""
+    named = " ".join(sagas) or "SAGA"
+    words = ["baton", *action.baton("SAGA", {})]
+    baton = " ".join('"$saga"' if word == "SAGA" else shlex.quote(word) for word in words)
+    curl = (
+        f'curl -X POST "{api}/sagas/$saga{action.path}" -H "Authorization: Bearer $BATON_TOKEN" -d \'{{}}\''
+    )
+    return f"for saga in {named}; do {baton}; done\nfor saga in {named}; do {curl}; done"
+
 
 _PAGE: Final = "50"
 STATUSES: Final = tuple(LISTS)

@@ -1,13 +1,13 @@
-"""From a page's data to HTML: the one Jinja environment, with what templates may use. Everything is escaped by default.
-
-No handler and no header is here: see site.py.
-"""
+"""From a page's data to HTML: the Jinja environment, static files, and commands to copy."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,45 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from baton.console.assets import address
+from baton.console.visits import ROOT
+
+_HERE: Final = Path(__file__).parent / "static"
+_ICON: Final = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="4" fill="#0b57a4"/>'
+    '<path d="M4 12 12 4" stroke="#fff" stroke-width="3" stroke-linecap="round"/></svg>'
+)
+_KINDS: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+_FILES: Final = ("console.css", "console.js", "htmx.min.js")
+
+
+@dataclass(frozen=True)
+class Asset:
+    """version: the name of this very text."""
+
+    text: str
+    kind: str
+    version: str
+
+
+@cache
+def asset(name: str) -> Asset | None:
+    """None for a file that there is not."""
+    file = _HERE / name
+    if name == "icon.svg":
+        text = _ICON
+    elif name in _FILES and file.is_file():
+        text = file.read_text("utf-8")
+    else:
+        return None
+    kind = f"{_KINDS[name.rpartition('.')[2]]}; charset=utf-8"
+    return Asset(text, kind, hashlib.sha256(text.encode()).hexdigest()[:16])
+
+
+def address(name: str) -> str:
+    """Where a page finds the file; nothing where there is none."""
+    found = asset(name)
+    return f"{ROOT}/static/{name}?v={found.version}" if found else ""
+
 
 HERE: Final = Path(__file__).parent
 MOST_SHOWN: Final = 2_000  # characters of one text on a page
@@ -150,3 +188,35 @@ def moment(value: object, now: int) -> Markup:
     away = f"in {span(ms - now)}" if ms > now else f"{span(now - ms)} ago" if now - ms >= 1_000 else "now"
     html = Markup('<time datetime="{}">{} <span class="quiet">{}</span></time>')
     return html.format(at.isoformat(timespec="milliseconds"), away, f"{at:%Y-%m-%d %H:%M:%S} UTC")
+
+
+# What the reader's shell fills in.
+_AUTHORIZED = "Authorization: Bearer $BATON_TOKEN"
+_KEY = "Idempotency-Key: $(uuidgen)"
+
+
+def commands(
+    api: str, path: str, baton: Sequence[str], body: Mapping[str, Any] | None = None, *, has_key: bool = False
+) -> str:
+    """A line for each. The token is the reader's own, and each run of the command makes a new key of a request."""
+    curl = ["curl", f"{api}{path}", "-H", _AUTHORIZED]
+    if body is not None:
+        curl[1:1] = ["-X", "POST"]
+        curl += ["-H", "Content-Type: application/json"]
+        if has_key:
+            curl += ["-H", _KEY]
+        curl += ["-d", json.dumps(body, ensure_ascii=False)]
+    return f"{_line(['baton', *baton])}\n{_line(curl)}"
+
+
+def printing(api: str, saga: str, after: str = "0", limit: str = "") -> str:
+    """The commands that print the log of a saga, or entries of it."""
+    asked = {name: value for name, value in (("after", after), ("limit", limit)) if value not in ("", "0")}
+    path = f"/sagas/{quote(saga, safe='')}/events"
+    words = [word for name, value in asked.items() for word in (f"--{name}", value)]
+    return commands(api, f"{path}?{urlencode(asked)}" if asked else path, ["events", saga, *words])
+
+
+def _line(words: Sequence[str]) -> str:
+    """For a shell."""
+    return " ".join(f'"{word}"' if word in (_AUTHORIZED, _KEY) else shlex.quote(word) for word in words)

@@ -1,7 +1,4 @@
-"""Dispatch: from an event to a page, through session and CSRF token, to HTML with the headers that contain it.
-
-The pages are in pages.py; signing in is in signing.py.
-"""
+"""Dispatch: from an event to a page of the table, through session and CSRF token, to HTML."""
 
 from __future__ import annotations
 
@@ -9,14 +6,39 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 from urllib.parse import unquote
 
-from baton.console import assets, pages, rendering
-from baton.console.exchange import (
+from baton.console import (
+    acting,
+    catalog,
+    controls,
+    conversations,
+    inbox,
+    lists,
+    overview,
+    rendering,
+    saga,
+    starting,
+    timeline,
+    troubles,
+)
+from baton.console.acting import Kind, deed_page
+from baton.console.signing import Signing
+from baton.console.visits import (
     HEADERS,
     ROOT,
+    SESSION,
+    Answer,
+    Calls,
+    Download,
+    Html,
+    Redirect,
+    Session,
+    Unchanged,
+    Visit,
     address_of,
     answer,
     cookie_name,
@@ -25,11 +47,87 @@ from baton.console.exchange import (
     header,
     here,
 )
-from baton.console.sessions import SESSION, Session
-from baton.console.signing import Signing
-from baton.console.visits import Answer, Calls, Download, Html, Redirect, Unchanged, Visit
 from baton.errors import EngineFault, NotFound, UserError
 from baton.ports import Clock, Entropy
+
+
+@dataclass(frozen=True)
+class Page:
+    """A method and a path below `/console`; `{name}` is one part of the path."""
+
+    method: str
+    path: str
+    handler: Callable[[Visit], Awaitable[Answer]]
+
+
+_KINDS: Final = (troubles.INCIDENT, troubles.LETTER, controls.BREAKER, controls.SCHEDULE)
+
+
+def _of(kind: Kind) -> list[Page]:
+    """The page of one thing, and what its forms are sent to."""
+    path = f"{kind.at}/{{{kind.parameter}}}"
+    forms = [Page("POST", f"{path}/{deed.name}", deed_page(kind, deed)) for deed in kind.deeds]
+    return [Page("GET", path, lambda visit: kind.page(visit, None)), *forms]
+
+
+PAGES: Final = (
+    Page("GET", "", overview.overview),
+    Page("GET", "sagas", lists.sagas),
+    Page("GET", "sagas/{saga}", saga.show),
+    Page("GET", "sagas/{saga}/log", saga.log),
+    Page("GET", "sagas/{saga}/log.json", saga.download),
+    Page("GET", "sagas/{saga}/log/{version}", saga.entry),
+    Page("GET", "sagas/{saga}/cost", saga.cost),
+    Page("GET", "sagas/{saga}/time", timeline.timeline),
+    Page("GET", "sagas/{saga}/talk", conversations.conversations),
+    Page("GET", "sagas/{saga}/values/{digest}", conversations.value),
+    Page("GET", "sagas/{saga}/graph", saga.graph),
+    Page("GET", "sagas/{saga}/nodes/{node}", saga.node),
+    Page("GET", "inbox", inbox.inbox),
+    Page("GET", "sagas/{saga}/questions/{ask}", inbox.question),
+    Page("POST", "sagas/{saga}/questions/{ask}", inbox.answer),
+    Page("POST", "sagas/{saga}/questions/{ask}/claim", inbox.claim),
+    *(Page("GET", f"sagas/{{saga}}/{one.name}", acting.asks(one.name)) for one in acting.ACTIONS),
+    *(Page("POST", f"sagas/{{saga}}/{one.name}", acting.action_page(one.name)) for one in acting.ACTIONS),
+    *(Page("GET", f"bulk/{one.action.name}", lists.asks(one)) for one in lists.MANY),
+    *(Page("POST", f"bulk/{one.action.name}", lists.does(one)) for one in lists.MANY),
+    Page("GET", "incidents", troubles.incidents),
+    Page("GET", "dead-letters", troubles.letters),
+    # A word in a path comes before a name: no letter is called so.
+    Page("GET", "dead-letters/redrive", troubles.counted),
+    Page("POST", "dead-letters/redrive", troubles.redrive),
+    Page("GET", "breakers", controls.breakers),
+    Page("GET", "schedules", controls.schedules),
+    *(page for kind in _KINDS for page in _of(kind)),
+    Page("GET", "workflows", catalog.workflows),
+    Page("GET", "workflows/{name}", catalog.workflow),
+    # A word in a path comes before a name: versions are numbers.
+    Page("GET", "workflows/{name}/start", starting.form),
+    Page("POST", "workflows/{name}/start", starting.start),
+    Page("GET", "workflows/{name}/{version}", catalog.workflow),
+    Page("GET", "workflows/{name}/{version}/start", starting.form),
+    Page("POST", "workflows/{name}/{version}/start", starting.start),
+    Page("GET", "error-budgets", catalog.error_budgets),
+    Page("GET", "tools", catalog.tools),
+    Page("GET", "tools/{tool}", catalog.tool),
+    Page("GET", "node-types", catalog.node_types),
+    Page("GET", "node-types/{kind}", catalog.node_type),
+    Page("GET", "money", overview.money),
+)
+NAVIGATION: Final = (
+    ("", "Overview"),
+    ("/sagas", "Sagas"),
+    ("/inbox", "Inbox"),
+    ("/incidents", "Incidents"),
+    ("/dead-letters", "Dead letters"),
+    ("/breakers", "Breakers"),
+    ("/schedules", "Schedules"),
+    ("/workflows", "Workflows"),
+    ("/tools", "Tools"),
+    ("/money", "Money"),
+)
+"""Path below `/console` and words of what is on every page."""
+
 
 logger = logging.getLogger("baton.console")
 _MOST_ANSWERED: Final = 6_000_000  # bytes of a body as Lambda quotes it
@@ -85,7 +183,7 @@ class Site:
     def _open(self, path: str, event: Mapping[str, Any]) -> dict[str, Any] | None:
         """What needs no session: style sheet, scripts, icon."""
         name = path.removeprefix(f"{ROOT}/static/")
-        found = assets.asset(name) if name != path else None
+        found = rendering.asset(name) if name != path else None
         if found is None:
             return None
         asked = (event.get("queryStringParameters") or {}).get("v")
@@ -137,7 +235,7 @@ class Site:
             "now": self._clock.now(),
             "api": address_of(event) if event else "",
             "tenant": call.tenant if call else "",
-            "nav": pages.NAVIGATION if session else (),
+            "nav": NAVIGATION if session else (),
             "live": {"tag": page.tag, "every": page.every, "here": here(event)} if page.tag else None,
         }
         html = rendering.render(page.template, common | dict(page.data))
@@ -172,7 +270,7 @@ Handler = Callable[[Visit], Awaitable[Answer]]
 def _found(method: str, path: str) -> tuple[Handler, dict[str, str]]:
     """The page of a path, and the names in it. Raises `NotFound`."""
     parts = path.removeprefix(ROOT).strip("/").split("/")
-    for page in pages.PAGES:
+    for page in PAGES:
         wanted = page.path.strip("/").split("/")
         if page.method != method or len(wanted) != len(parts):
             continue

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from baton.console.forms import Form, data_of, fields_of, places, standing
-from baton.console.rendering import part
-from baton.console.shell import commands
+from baton.console.rendering import commands, part
 from baton.console.visits import Answer, Html, Redirect, Visit
-from baton.core.conditions.examples import example_of
+from baton.core.conditions.document import example_of
 from baton.core.conditions.schema import input_violations
-from baton.core.graph.inner import inner_name, name_of, starter_of
+from baton.core.graph.graph import inner_name, name_of, starter_of
 from baton.core.log.labels import label_problems, read_labels
 from baton.errors import Forbidden, KeyReused, NotFound, Problem, UserError
 

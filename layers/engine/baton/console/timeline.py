@@ -1,22 +1,302 @@
-"""The page of where the time of a saga went: the chart as SVG, the shares in words."""
+"""The time of a saga by node, read off its log, as a chart."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, get_args
 
 from markupsafe import Markup
 
 from baton.console.acting import ENDED, pace
-from baton.console.gantt import NAMES, Bar, Gantt, gantt, took
-from baton.console.rendering import span, words
-from baton.console.shell import printing
+from baton.console.rendering import milliseconds, printing, span, words
 from baton.console.visits import Answer, Html, Unchanged, Visit, tag_of
+from baton.core.log import work
+from baton.core.log.events import Closing, Opening
+
+PERSON, WAITS, ELSEWHERE = work.PERSON, work.SIGNAL, work.ELSEWHERE
+RUNS, BREAKER, PAUSES, OVER = "run", "breaker", "pause", "over"
+HANDS_OVER, STARTS, WRITES = "handover", "cold", "checkpoint"
+NAMES: Final = {
+    RUNS: "execution",
+    PERSON: "waiting for a person",
+    WAITS: "waiting for a signal or a timer",
+    ELSEWHERE: "work elsewhere",
+    BREAKER: "waiting for a circuit breaker",
+    PAUSES: "pause before a retry",
+    OVER: "over, until a person had it go on",
+    HANDS_OVER: "hand-over to another invocation",
+    STARTS: "cold start",
+    WRITES: "checkpoint",
+}
+# Of what goes on at the same time, the first one is what the saga did.
+_ORDER: Final = (RUNS, ELSEWHERE, PERSON, WAITS, BREAKER, PAUSES, OVER)
+_IDLE: Final = (PAUSES, HANDS_OVER, STARTS, WRITES)
+_SMALLEST: Final = 0.005  # of the whole: idle time that is drawn
+IDLE_MOST: Final = 20
+_OPENS: Final = {
+    **{str(event.__struct_config__.tag): event.awaits for event in get_args(Opening) if event.awaits},
+    "step_held": BREAKER,
+}
+_PARKED: Final = "parked"
+_CLOSES: Final = frozenset(
+    {
+        *(str(event.__struct_config__.tag) for event in get_args(Closing)),
+        *("question_closed", "attempt_failed", "step_failed", "node_skipped"),
+    }
+)
+_TAKES_UP: Final = frozenset({"signal_received", "cancel_requested", "forked", "undo_began"})
+"""Events by which a saga that was over goes on."""
+_HELP: Final = {
+    RUNS: "Steps themselves took most of the time: make the longest one faster, or let it run beside others.",
+    PERSON: "People took most of the time: remind them earlier, ask more of them at once, or let a question decide itself (`escalate`).",
+    WAITS: "Signals and timers took most of the time: the workflow asked for it.",
+    ELSEWHERE: "Work elsewhere, or child sagas, took most of the time: look at what they did.",
+    BREAKER: "A target was down for most of the time: let the step go another way (`failover`).",
+    PAUSES: "Pauses before retries took most of the time: look at why attempts failed, and at `retry`.",
+    OVER: "Most of the time the saga was over, before it was rolled back or forked.",
+    HANDS_OVER: "Most of the time the saga waited in the queue for a worker: look at the number of workers and `WorkerConcurrency`.",
+    STARTS: "Cold starts took most of the time: keep workers provisioned, or let the saga do more in one invocation.",
+    WRITES: "Writing checkpoints took most of the time: let small steps be one, or have them run beside each other.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Something that went on from one moment to another (epoch ms). version: of the entry that ended it, 0: it still goes on."""
+
+    lane: str
+    kind: str
+    begin: int
+    end: int
+    version: int
+    words: str
+    critical: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """So much of the whole time was this."""
+
+    kind: str
+    ms: int
+    percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Gantt:
+    """lanes: by their first bar. critical: by the times alone, what held each other up, the first one first."""
+
+    begin: int
+    end: int
+    lanes: Mapping[str, Sequence[Bar]]
+    shares: Sequence[Share]
+    critical: Sequence[Bar]
+    cold: int
+    invocations: int
+    longest: str
+    help: str
+
+    @property
+    def is_idle(self) -> bool:
+        return self.idle > IDLE_MOST
+
+    @property
+    def idle(self) -> float:
+        """Per cent of the time in which nothing ran and nothing was waited for."""
+        return sum(one.percent for one in self.shares if one.kind in _IDLE)
+
+
+def gantt(entries: Sequence[Mapping[str, Any]], now: int, *, is_over: bool) -> Gantt | None:
+    """None for a log of which nothing can be said."""
+    times = [at for one in entries if (at := milliseconds(one["at"]))]
+    if not times:
+        return None
+    bars = _bars(entries, now, is_over=is_over)
+    begin = min([times[0], *(bar.begin for bar in bars)])
+    end = max([times[-1] if is_over else now, *(bar.end for bar in bars if bar.version)], default=now)
+    critical = _critical(bars, begin, end)
+    parts = list(_parts(bars, entries, begin, end))
+    least = max((end - begin) * _SMALLEST, 1)
+    idle = [
+        Bar("", part.kind, part.begin, part.end, part.version, "no step ran")
+        for part in parts
+        if part.kind in _IDLE and part.kind != PAUSES and part.end - part.begin >= least
+    ]
+    lanes: dict[str, list[Bar]] = {}
+    for bar in sorted([*bars, *idle], key=lambda bar: (bar.begin, bar.end)):
+        is_critical = bar in critical
+        shown = Bar(bar.lane, bar.kind, bar.begin, bar.end, bar.version, bar.words, is_critical)
+        lanes.setdefault(bar.lane, []).append(shown)
+    shares = _shares(parts, begin, end)
+    most = max(shares, key=lambda one: one.ms, default=None)
+    by_lane: dict[str, int] = {}
+    for bar in critical:
+        by_lane[bar.lane] = by_lane.get(bar.lane, 0) + bar.end - bar.begin
+    return Gantt(
+        begin=begin,
+        end=end,
+        lanes=lanes,
+        shares=shares,
+        critical=critical,
+        cold=len({one["invocation"] for one in entries if one["cold"] and one["epoch"]}),
+        invocations=len({one["invocation"] for one in entries if one["epoch"]}),
+        longest=max(by_lane, key=lambda lane: by_lane[lane], default=""),
+        help=_HELP[most.kind] if most else "",
+    )
+
+
+def _bars(entries: Sequence[Mapping[str, Any]], now: int, *, is_over: bool) -> list[Bar]:
+    bars, last = _Bars(), 0
+    ends = (milliseconds(entries[-1]["at"]) or now) if is_over else now
+    for entry in entries:
+        bars.at, bars.version = milliseconds(entry["at"]) or last, int(entry["version"])
+        last = bars.at
+        for event in entry["events"]:
+            bars.hear(event, ends)
+    if not is_over:
+        bars.found += [
+            Bar(lane, waits, since, max(since, now), 0, f"{words}, still open")
+            for (lane, waits), (since, words) in bars.opened.items()
+        ]
+    return bars.found
+
+
+class _Bars:
+    """The bars of a log, event by event; each is of the entry `version`, written `at`. `opened`: by lane and kind, since when and in which words."""
+
+    def __init__(self) -> None:
+        self.found: list[Bar] = []
+        self.opened: dict[tuple[str, str], tuple[int, str]] = {}
+        self.at = self.version = 0
+
+    def hear(self, event: Mapping[str, Any], ends: int) -> None:
+        """`ends`: when the last bar ends at the latest."""
+        kind, lane = str(event["kind"]), _lane(event)
+        if (opens := _opened(event, kind)) is not None:
+            self.opened.setdefault((lane, opens), (self.at, _words(kind)))
+            if "started_at" not in event:
+                return
+        begin, end = milliseconds(event.get("started_at")), milliseconds(event.get("ended_at"))
+        if begin and end:
+            # Clocks differ: a bar does not end before it begins, nor behind the entry that tells of it by much.
+            words = f"attempt {event.get('attempt', 1)}: {kind.replace('_', ' ')}"
+            self.found.append(Bar(lane, RUNS, begin, max(begin, end), self.version, words))
+        if kind in ("saga_ended", "forked"):
+            self._close([*self.opened])
+            if kind == "saga_ended":
+                self.opened["", OVER] = (self.at, "over")
+            return
+        # A retry: it is due at a moment that the entry names.
+        if (due := milliseconds(event.get("due_at"))) and due > self.at:
+            until = max(min(due, ends), self.at)
+            self.found.append(Bar(lane, PAUSES, self.at, until, self.version, "until the next attempt"))
+        self._close([place for place in self.opened if self._is_closed(place, kind, lane)])
+
+    def _is_closed(self, place: tuple[str, str], kind: str, lane: str) -> bool:
+        there, waits = place
+        if waits == OVER:
+            return kind in _TAKES_UP
+        if kind == "resumed":
+            return self.opened[place][1] == _PARKED
+        return there == lane and kind not in _OPENS and _closes(kind, waits)
+
+    def _close(self, places: Sequence[tuple[str, str]]) -> None:
+        for lane, waits in places:
+            since, words = self.opened.pop((lane, waits))
+            self.found.append(Bar(lane, waits, since, max(since, self.at), self.version, words))
+
+
+def _opened(event: Mapping[str, Any], kind: str) -> str | None:
+    """The wait that this event begins; None for no new one."""
+    is_asked = kind == _PARKED or (kind == "strategy_chosen" and event.get("ask"))
+    return PERSON if is_asked else _OPENS.get(kind)
+
+
+def _words(kind: str) -> str:
+    return "a question about its failure" if kind == "strategy_chosen" else kind.replace("_", " ")
+
+
+def _closes(kind: str, waits: str) -> bool:
+    """Whether an event about a node ends what the node waited for."""
+    return kind in _CLOSES or (waits == BREAKER and kind == "node_began")
+
+
+def _lane(event: Mapping[str, Any]) -> str:
+    node, rounds = str(event.get("node") or ""), event.get("iteration") or ()
+    return f"{node}@{'.'.join(map(str, rounds))}" if rounds else node
+
+
+def _critical(bars: Sequence[Bar], begin: int, end: int) -> list[Bar]:
+    """Backwards from the end: what ended last before it, what ended last before that one began, and so on."""
+    chain: list[Bar] = []
+    until = end
+    left = sorted(bars, key=lambda bar: (bar.end, bar.begin))
+    while left:
+        bar = left.pop()
+        if bar.end <= until and bar.begin < until:
+            chain.append(bar)
+            until = bar.begin
+        if until <= begin:
+            break
+    return chain[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What the saga as a whole did from one moment to another. version: of the entry that ended idle time."""
+
+    kind: str
+    begin: int
+    end: int
+    version: int = 0
+
+
+def _parts(bars: Sequence[Bar], entries: Sequence[Mapping[str, Any]], begin: int, end: int) -> Iterator[Part]:
+    """Each moment belongs to one kind of what went on."""
+    changes = sorted(
+        (moment, step, bar.kind)
+        for bar in bars
+        for moment, step in ((max(bar.begin, begin), 1), (min(max(bar.end, bar.begin), end), -1))
+    )
+    going, before = dict.fromkeys(_ORDER, 0), begin
+    written = [(milliseconds(one["at"]) or begin, one) for one in entries if one["epoch"]]
+    for moment, step, kind in [*changes, (end, 0, RUNS)]:
+        if moment > before:
+            does = next((one for one in _ORDER if going[one] > 0), "")
+            yield Part(does, before, moment) if does else _idle(written, before, moment)
+        before = max(moment, before)
+        going[kind] += step
+
+
+def _idle(written: Sequence[tuple[int, Mapping[str, Any]]], begin: int, end: int) -> Part:
+    """Of which kind idle time was: by the entry that a worker wrote before it, and by the next one."""
+    last = next((one for at, one in reversed(written) if at <= begin), None)
+    after = next((one for at, one in written if at >= end), None)
+    if after is None:
+        return Part(HANDS_OVER, begin, end)
+    if last is not None and last["invocation"] == after["invocation"]:
+        return Part(WRITES, begin, end, int(after["version"]))
+    return Part(STARTS if after["cold"] else HANDS_OVER, begin, end, int(after["version"]))
+
+
+def _shares(parts: Sequence[Part], begin: int, end: int) -> list[Share]:
+    whole, sums = max(end - begin, 1), dict.fromkeys(NAMES, 0)
+    for part in parts:
+        sums[part.kind] += part.end - part.begin
+    found = [Share(kind, ms, 100 * ms / whole) for kind, ms in sums.items() if ms]
+    return sorted(found, key=lambda one: -one.ms)
+
+
+def took(bar: Bar) -> str:
+    return span(bar.end - bar.begin)
+
 
 _ENTRIES: Final = "1000"
 MOST_LANES: Final = 100
 MOST_BARS: Final = 600
 _TICKS: Final = 4
-_SMALLEST: Final = 0.3  # percent: narrower bars are not seen
+_SMALLEST_SHARE: Final = 0.3  # percent: narrower bars are not seen
 _GROWS: Final = 10_000  # ms
 
 
@@ -82,7 +362,7 @@ def chart(found: Gantt, there: str) -> Markup:
 
 def _bar(bar: Bar, begin: float, end: float, there: str) -> Markup:
     said = f"{words(bar.lane or 'the saga', 128)}: {NAMES[bar.kind]}, {took(bar)}, {bar.words}"
-    wide = max(round(end - begin, 2), _SMALLEST)
+    wide = max(round(end - begin, 2), _SMALLEST_SHARE)
     rect = Markup(
         '<rect class="bar {}" x="{}%" y="1" width="{}%" height="16" rx="2"><title>{}</title></rect>'
     ).format(f"{bar.kind} critical" if bar.critical else bar.kind, min(begin, 100 - wide), wide, said)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from baton.console.acting import Input, possible
-from baton.console.deeds import Deed, Kind, asked, done, offered, paged
-from baton.console.shell import commands
+from baton.console.acting import Deed, Input, Kind, asked, deed_done, offered, paged, possible
+from baton.console.rendering import commands
 from baton.console.visits import Html, Visit, tag_of
 from baton.errors import NotFound, UserError
 
@@ -79,7 +78,7 @@ async def incident(visit: Visit, error: UserError | None = None) -> Html:
         else [],
         "actions": possible(saga, visit.call.roles) if saga else [],
         "error": error,
-        "done": done(INCIDENT_DEEDS, visit),
+        "done": deed_done(INCIDENT_DEEDS, visit),
         "offered": offered(INCIDENT_DEEDS, "incidents", name, found, visit),
         "commands": commands(visit.api, f"/incidents/{name}", ["incidents", name]),
         "key": "",
@@ -158,7 +157,7 @@ async def letter(visit: Visit, error: UserError | None = None) -> Html:
     data = {
         "letter": found,
         "error": error,
-        "done": done(LETTER_DEEDS, visit),
+        "done": deed_done(LETTER_DEEDS, visit),
         "offered": offered(LETTER_DEEDS, "dead-letters", name, found, visit),
         "commands": commands(visit.api, f"/dead-letters/{name}", ["dlq", "show", name]),
         "key": "",

@@ -1,14 +1,84 @@
-"""One request for a page, and what a page answers with. Values, and the port by which pages ask the API."""
+"""One request for a page and its answer, with the session and the cookies of the browser."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
+import hmac
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
+from urllib.parse import parse_qs, quote
 
-from baton.console.sessions import Session
+from baton.errors import UserError
+
+SESSION_MS: Final = 8 * 3_600_000
+SIGNING_IN_MS: Final = 600_000
+MOST_COOKIE: Final = 3_800  # bytes; browsers keep 4,096 with the name and the attributes
+SESSION, SIGNING_IN = "session", "signing-in"
+
+
+class Seal:
+    """Signs values with a secret. Each purpose has a key of its own: a value for one is none for another."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret.encode()
+
+    def close(self, purpose: str, value: Mapping[str, Any], until: int) -> str:
+        """The value with its end (epoch ms), as text for a cookie."""
+        body = _encoded(json.dumps([until, value], separators=(",", ":")).encode())
+        return f"{body}.{_encoded(self._mac(purpose, body))}"
+
+    def open(self, purpose: str, text: str, now: int) -> dict[str, Any] | None:
+        """The value; None for one that has ended, or that was not signed here for this purpose."""
+        body, _, mac = text.partition(".")
+        if not hmac.compare_digest(_encoded(self._mac(purpose, body)).encode(), mac.encode()):
+            return None
+        try:
+            until, value = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+        except (ValueError, binascii.Error):
+            return None
+        return value if isinstance(value, dict) and now < until else None
+
+    def _mac(self, purpose: str, body: str) -> bytes:
+        key = hmac.digest(self._secret, f"baton console {purpose}".encode(), "sha256")
+        return hmac.digest(key, body.encode(), "sha256")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Who has signed in: the claims of the issuer that say so, and what a form must show to be one of ours."""
+
+    claims: Mapping[str, Any]
+    csrf: str
+
+    @property
+    def user(self) -> str:
+        return str(self.claims.get("sub", ""))
+
+    def close(self, seal: Seal, now: int) -> str:
+        return seal.close(SESSION, {"claims": dict(self.claims), "csrf": self.csrf}, now + SESSION_MS)
+
+    @classmethod
+    def open(cls, seal: Seal, text: str, now: int) -> Session | None:
+        found = seal.open(SESSION, text, now) if text else None
+        return None if found is None else cls(found["claims"], found["csrf"])
+
+    def admits(self, shown: str) -> bool:
+        """Whether a form was made for this session."""
+        return hmac.compare_digest(self.csrf.encode(), shown.encode())
+
+
+def challenge_of(verifier: str) -> str:
+    """What stands for a verifier in the request for a code (RFC 7636, S256)."""
+    return _encoded(hashlib.sha256(verifier.encode()).digest())
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
 
 OFTEN: Final = 2_000
 SELDOM: Final = 30_000
@@ -104,3 +174,69 @@ def tag_of(*parts: object) -> str:
     """A tag for what a page shows of these."""
     text = json.dumps(parts, default=str, sort_keys=True)
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:16]}"'
+
+
+ROOT: Final = "/console"
+MOST_FORM: Final = 262_144
+_POLICY: Final = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+def form_of(event: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The fields of a form, each with its values. Raises `UserError`."""
+    body = str(event.get("body") or "")
+    try:
+        raw = base64.b64decode(body, validate=True).decode() if event.get("isBase64Encoded") else body
+        if len(raw) > MOST_FORM:
+            raise UserError(f"a form has at most {MOST_FORM:,} characters")
+        return parse_qs(raw, keep_blank_values=True, strict_parsing=bool(raw), max_num_fields=2_000)
+    except ValueError as error:
+        raise UserError("what was sent is no form") from error
+
+
+def cookies(event: Mapping[str, Any]) -> dict[str, str]:
+    """Those of a request, by name."""
+    pairs = (str(cookie).partition("=") for cookie in event.get("cookies") or ())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def header(event: Mapping[str, Any], name: str) -> str:
+    """A header of the request, or nothing."""
+    return str((event.get("headers") or {}).get(name, ""))
+
+
+def here(event: Mapping[str, Any]) -> str:
+    """The address of the page that was asked for, on this host."""
+    query = str(event.get("rawQueryString") or "")
+    return f"{quote(str(event['rawPath']))}{'?' if query else ''}{query}"
+
+
+def is_secure(event: Mapping[str, Any]) -> bool:
+    """Whether the browser speaks TLS with us; it does with API Gateway, and not with a local run."""
+    return header(event, "x-forwarded-proto") != "http"
+
+
+def cookie_name(event: Mapping[str, Any], purpose: str) -> str:
+    """The prefix has the browser refuse such a cookie from anywhere but this very host over TLS."""
+    return f"__Host-baton-{purpose}" if is_secure(event) else f"baton-{purpose}"
+
+
+def address_of(event: Mapping[str, Any]) -> str:
+    """The address under which this deployment was asked."""
+    scheme = "https" if is_secure(event) else "http"
+    return f"{scheme}://{event['requestContext'].get('domainName', 'localhost')}"
+
+
+def answer(
+    status: int, body: str, headers: Mapping[str, str], kept: list[str] | None = None
+) -> dict[str, Any]:
+    return {"statusCode": status, "headers": dict(headers), "cookies": kept or [], "body": body}

@@ -1,7 +1,7 @@
 """What becomes of a dead letter: when messages die, when it is redriven, when it is discarded. Pure rules over one record.
 
 A letter is of a saga: all its wakes that died say the same, that it cannot be brought on. A message that names no saga has one
-of its own. Where letters are kept is ports/letters.py, and who changes them runtime/dead_letters.py and runtime/desks/letter_desk.py.
+of its own. Where letters are kept is ports/operators.py, and who changes them runtime/dead_letters.py and runtime/requests/operators.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 PENDING, REDRIVEN, DISCARDED = "pending", "redriven", "discarded"
-STATUSES = (PENDING, REDRIVEN, DISCARDED)
+LETTER_STATUSES = (PENDING, REDRIVEN, DISCARDED)
 WAKES, RELAY = "wakes", "relay"
 SOURCES = (WAKES, RELAY)
 REDRIVES = 3

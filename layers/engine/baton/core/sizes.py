@@ -6,6 +6,7 @@ saga, or leave an entry that no worker can read.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -43,3 +44,9 @@ def excess_of(value: Any, most_bytes: int) -> str:
             return f"it is larger than {most_bytes} bytes" if len(_encode(value)) > most_bytes else ""
         level = inner
     return f"it is more than {MOST_LEVELS} levels deep"
+
+
+def iso(milliseconds: int) -> str:
+    """`2026-11-21T10:00:00.123Z`."""
+    moment = datetime.fromtimestamp(milliseconds / 1_000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

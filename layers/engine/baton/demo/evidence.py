@@ -10,16 +10,89 @@ import asyncio
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baton.client.api import Api
-from baton.demo.books import Books
-from baton.demo.table import count_items
-from baton.local.aws.aws import Aws
-from baton.local.processes.records import InvocationRecord
+from baton.client.transport import Reader
+from baton.local.aws import Aws
+from baton.local.processes import InvocationRecord
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+class Books:
+    """The books of all services of a run."""
+
+    def __init__(self, reader: Reader, services: Sequence[str]) -> None:
+        self._reader = reader
+        self._services = services
+
+    async def all(self) -> list[dict[str, Any]]:
+        """Every book, whole."""
+        return list(await asyncio.gather(*(self._reader.get(f"{url}/books") for url in self._services)))
+
+    async def unanswered(self) -> list[dict[str, Any]]:
+        """The effects that were carried out and whose callers have not heard of it, at this moment."""
+        pages = (self._reader.get(f"{url}/books/unanswered") for url in self._services)
+        return [effect for page in await asyncio.gather(*pages) for effect in page["effects"]]
+
+    async def switch(self, place: str, faults: Sequence[Any]) -> None:
+        """What is wrong at a place from now on, with each service that knows the operations."""
+        await asyncio.gather(*(self._reader.put(f"{url}/faults/{place}", faults) for url in self._services))
+
+
+WRITE_UNIT_BYTES = 1024
+_KINDS = {"HEAD": "head", "LOG": "entry", "SNAP": "snapshot", "V": "definition", "EFFECT": "effect"}
+
+
+def count_items(client: DynamoDBClient, table: str) -> tuple[dict[str, int], dict[str, int], int]:
+    """Items by kind, the write units each kind cost when put once, and the sum of all heads' epochs.
+
+    An epoch is raised by each take and by nothing else, so that sum is the number of takes.
+    """
+    counts: Counter[str] = Counter()
+    units: Counter[str] = Counter()
+    takes = 0
+    for page in client.get_paginator("scan").paginate(TableName=table, ConsistentRead=True):
+        for item in page["Items"]:
+            kind = kind_of(str(item.get("sk", {}).get("S", "")))
+            counts[kind] += 1
+            units[kind] += -(-size_of(item) // WRITE_UNIT_BYTES)
+            if kind == "head":
+                takes += int(item.get("epoch", {}).get("N", "0"))
+    return dict(counts), dict(units), takes
+
+
+def owner_of(client: DynamoDBClient, table: str, tenant: str, saga: str) -> str:
+    """Under which name a worker holds a saga's lease; empty: none does. The log tells it only of the worker that wrote last."""
+    key = {"pk": {"S": f"T#{tenant}#SAGA#{saga}"}, "sk": {"S": "HEAD"}}
+    head = client.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item", {})
+    return head.get("owner", {}).get("S", "")
+
+
+def kind_of(sort_key: str) -> str:
+    """The kind of item a sort key belongs to."""
+    return _KINDS.get(sort_key.partition("#")[0], "other")
+
+
+def size_of(item: Mapping[str, Any]) -> int:
+    """Bytes of an item as DynamoDB counts them, for the types that are used here: S, N, B, BOOL."""
+    return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
+
+
+def _value_size(value: Mapping[str, Any]) -> int:
+    (kind, content), *_ = value.items()
+    if kind == "S":
+        return len(content.encode())
+    if kind == "N":
+        # Two digits to a byte, and a byte for the exponent.
+        return (len(content.lstrip("-").replace(".", "")) + 1) // 2 + 1
+    return len(content) if kind == "B" else 1
+
 
 Json = dict[str, Any]
 

@@ -14,11 +14,16 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
 from baton.client.api import Api
-from baton.client.reader import Reader
-from baton.core.log.status import FINISHED
+from baton.client.transport import Reader
+from baton.core.log.state import FINISHED
 from baton.demo.figures import ROLLED_BACK, events_of
-from baton.words.text import epoch_ms
+from baton.words.text import counted, epoch_ms, span
 
 Json = Mapping[str, Any]
 
@@ -206,3 +211,55 @@ def _problems(case: Case, saga: Json, log: Sequence[Json], books: Sequence[Json]
 
 def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items())) or "nothing"
+
+
+def show(console: Console, outcomes: Sequence[Outcome]) -> None:
+    """Print the table, then what is wrong in words."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("table-stack …", min_width=14)
+    table.add_column("", no_wrap=True)
+    table.add_column("way taken", min_width=10)
+    table.add_column("time", no_wrap=True, justify="right")
+    table.add_column("attempts", no_wrap=True, justify="right")
+    table.add_column("saga", no_wrap=True)
+    for one in outcomes:
+        passed = Text("failed", style="red") if one.problems else Text("passed", style="green")
+        time = span(one.took_ms) if one.took_ms else "not ended"
+        table.add_row(one.case.fault, passed, one.way, time, str(one.attempts), one.saga)
+    console.print(table)
+    for one in outcomes:
+        for problem in one.problems:
+            console.print(Text(f"table-stack {one.case.fault}: {problem}", style="red"))
+    failed = sum(bool(one.problems) for one in outcomes)
+    if failed:
+        console.print(
+            Text(
+                f"{failed} of {counted(len(outcomes), 'dinner')} did not go the way that the document says.",
+                style="red",
+            )
+        )
+    else:
+        said = f"All {counted(len(outcomes), 'dinner')} went the way that the document says, and the services' books are right."
+        console.print(Text(said, style="green"))
+
+
+def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The same for programs, as JSON."""
+    return {
+        "passed": not any(one.problems for one in outcomes),
+        "cases": [
+            {
+                "fault": one.case.fault,
+                "passed": not one.problems,
+                "expected": one.case.way,
+                "way": one.way,
+                "status": one.status,
+                "took_ms": one.took_ms,
+                "attempts": one.attempts,
+                "saga": one.saga,
+                "trace": one.trace,
+                "problems": one.problems,
+            }
+            for one in outcomes
+        ],
+    }

@@ -11,14 +11,65 @@ from itertools import pairwise
 from typing import Any
 
 from baton.core.failures.strategies.registry import of
-from baton.core.log.answers import APPROVE
+from baton.core.log.questions import APPROVE
 from baton.core.log.undos import UNDO
-from baton.core.models.tool import MODEL
+from baton.core.models.usage import MODEL
 from baton.core.money import MICRO
-from baton.core.read.costs import Charge, per_million_steps
-from baton.demo.bill import WRITES_PER_EFFECT, Work, bill
+from baton.core.read import costs
+from baton.core.read.costs import REQUESTS_PER_MESSAGE, Charge, Price, per_million_steps
 from baton.demo.evidence import Course, Evidence, Kill, request_of, tally
 from baton.words.text import epoch_ms
+
+# Write units of one update of the head: the item itself, and the index entries that move with it
+# (a changed index key is a delete and a put). Entries are apart: they are counted by their size.
+START_UNITS = 3
+TAKE_UNITS = 1
+YIELD_UNITS = 3
+FINISH_UNITS = 4
+# Read units of one take: the head, the newest snapshot, the tail of the log, all strongly consistent.
+TAKE_READS = 3
+# An effect that happens once is claimed before it, and its result is recorded after it.
+WRITES_PER_EFFECT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What was done, as counted. `log_units`: write units of entries and snapshots, by their size; `effect_units`: of effects."""
+
+    steps: int
+    log_units: int
+    starts: int
+    takes: int
+    yields: int
+    finishes: int
+    messages: int
+    invocations: int
+    gb_seconds: float
+    effect_units: int = 0
+
+
+def bill(work: Work) -> list[Charge]:
+    """The charges for `work`."""
+    head = (
+        work.starts * START_UNITS
+        + work.takes * TAKE_UNITS
+        + work.yields * YIELD_UNITS
+        + work.finishes * FINISH_UNITS
+    )
+    return [
+        _charge("DynamoDB writes, log", costs.WRITE_UNIT, work.log_units),
+        _charge("DynamoDB writes, heads", costs.WRITE_UNIT, head),
+        _charge("DynamoDB writes, effects", costs.WRITE_UNIT, work.effect_units),
+        _charge("DynamoDB reads", costs.READ_UNIT, work.takes * TAKE_READS),
+        _charge("Lambda GB-seconds", costs.GB_SECOND, work.gb_seconds),
+        _charge("Lambda requests", costs.LAMBDA_REQUEST, work.invocations),
+        _charge("SQS requests", costs.SQS_REQUEST, work.messages * REQUESTS_PER_MESSAGE),
+    ]
+
+
+def _charge(what: str, price: Price, quantity: float) -> Charge:
+    return Charge(what, quantity, price.unit, price.usd(quantity))
+
 
 WORKER = "WorkerFunction"
 PAYMENT, LOOKED_UP = "deposit", "find_deposit"

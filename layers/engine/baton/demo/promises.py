@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from baton.core.log.state import slot_of
-from baton.core.models.tool import MODEL
+from baton.core.models.usage import MODEL
 from baton.demo.evidence import Evidence
 from baton.demo.figures import LOOKED_UP, PAYMENT, ROLLED_BACK, Figures, events_of
 from baton.words.text import counted, epoch_ms

@@ -1,7 +1,4 @@
-"""What happens in the demo, in order: start the sagas, one of them from a guest's words, kill workers at work, cancel one, approve one, wait.
-
-How processes start is in run, what is shown in progress, what is measured in evidence.
-"""
+"""The scenario of the demo: the sagas that it starts, and the people who answer them."""
 
 from __future__ import annotations
 
@@ -14,13 +11,96 @@ from typing import Any, Protocol
 
 from baton.client.api import Api
 from baton.client.exits import Failed
-from baton.core.log.status import FINISHED
-from baton.demo.approver import Approver
-from baton.demo.books import Books
-from baton.demo.evidence import Course, Kill, request_of
-from baton.demo.guest import WORDS, Guest
-from baton.local.processes.records import ProcessInfo
+from baton.core.log.state import FINISHED
+from baton.demo.evidence import Books, Course, Kill, request_of
+from baton.local.processes import ProcessInfo
 from baton.words.text import span
+
+
+class Approver:
+    """Approves the first question, `thinks_s` after it was seen: one sees its saga wait.
+
+    `api` is that of another person than the one who started the sagas.
+    """
+
+    def __init__(self, api: Api, say: Callable[[str], None], course: Course, thinks_s: float) -> None:
+        self._api = api
+        self._say = say
+        self._course = course
+        self._thinks_s = thinks_s
+        self._seen_at = 0.0
+
+    async def look(self, sagas: Mapping[str, Mapping[str, Any]]) -> None:
+        """Look into the inbox; answer what was found there once it has been left alone. `sagas`: as last seen."""
+        if not self._course.asking or self._course.approved_ms:
+            return
+        async for page, _ in self._api.questions(limit=1, cursor=None):
+            for asked in page:
+                await self._consider(asked, sagas)
+
+    async def _consider(self, asked: Mapping[str, Any], sagas: Mapping[str, Mapping[str, Any]]) -> None:
+        saga = asked["saga"]
+        if not self._seen_at:
+            self._seen_at = time.monotonic()
+            self._say(f"saga {saga} asks: {asked['title']} {asked['message']}")
+        elif (waited_s := time.monotonic() - self._seen_at) >= self._thinks_s:
+            self._course.approved_ms = time.time_ns() // 1_000_000
+            await self._api.answer(saga, {"ask": asked["id"], "action": "approve"})
+            status, waited = sagas[saga]["status"], span(round(waited_s * 1000))
+            self._say(f"approved by another person, over the API; the saga was {status} for {waited}")
+
+
+WORDS = "Dinner for four in Vienna tonight, something Thai."
+CHANGE = "We are more: for six, not four."
+ASK = "ask"
+# The step of the child saga after which the guest has the other wish.
+SIGN = "hold"
+
+
+class Guest:
+    """`api` is that of the person who has started the saga."""
+
+    def __init__(self, api: Api, say: Callable[[str], None], course: Course) -> None:
+        self._api = api
+        self._say = say
+        self._course = course
+        self._answered: set[str] = set()
+        self._child = ""
+
+    async def look(self, saga: Mapping[str, Any]) -> None:
+        """Confirm what the saga asks. `saga`: as last seen."""
+        for asked in saga.get("questions") or ():
+            if asked["node"] != ASK or asked["id"] in self._answered:
+                continue
+            self._answered.add(asked["id"])
+            understood = asked["details"]["understood"]
+            self._say(f"the agent has understood: {understood}. {asked['message']} The guest confirms that")
+            await self._api.answer(saga["id"], {"ask": asked["id"], "action": "confirm"})
+
+    async def change(self, saga: Mapping[str, Any]) -> None:
+        """Once a table is held: say that it is to be another one."""
+        if self._course.changed_ms or not self._answered:
+            return
+        if not self._child:
+            opened = await self._events(saga["id"], "child_opened")
+            self._child = opened[0]["child"] if opened else ""
+        if self._child and any(
+            one["node"] == SIGN for one in await self._events(self._child, "step_succeeded")
+        ):
+            try:
+                await self._api.signal(saga["id"], "follow_up", CHANGE)
+            except Failed:  # too late, which promises tells of
+                return
+            self._course.changed_ms = time.time_ns() // 1_000_000
+            self._say(f"the table is held, and the guest says: {CHANGE}")
+
+    async def _events(self, saga: str, kind: str) -> list[Mapping[str, Any]]:
+        try:
+            entries = [entry async for entry in self._api.events(saga)]
+        except Failed:  # recorded, and not yet there
+            return []
+        return [event for entry in entries for event in entry["events"] if event["kind"] == kind]
+
 
 FIRST_EVENING = datetime(2026, 12, 1, 19, 30, tzinfo=UTC)
 CITIES = ("Lisbon", "Porto", "Bergen", "Graz", "Ghent")

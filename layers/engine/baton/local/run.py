@@ -21,35 +21,28 @@ from typing import Any
 
 from starlette.applications import Starlette
 
-from baton.local.aws.aws import Aws
-from baton.local.aws.keeping import keeping
-from baton.local.aws.ministack import MiniStack
-from baton.local.functions import lambda_api
-from baton.local.functions.environment import aws_environment
-from baton.local.functions.lambdas import Lambdas
-from baton.local.functions.local_key import local_key
-from baton.local.http.gateway import Gateway
-from baton.local.http.sign_in import CLIENT_SECRET, SignIn
-from baton.local.http.tokens import AUDIENCE, LIFETIME_S, TokenIssuer
-from baton.local.processes import servers
-from baton.local.processes.problems import LocalRunError
-from baton.local.processes.process import Children
-from baton.local.processes.records import InvocationRecord, ProcessInfo
-from baton.local.processes.servers import HttpServer
-from baton.local.processes.tasks import Tasks, settled
-from baton.local.processes.visitors import guarded
-from baton.local.sources.destination import failure_queue
-from baton.local.sources.event_bus import buses_of
-from baton.local.sources.schedule import machine_starter, run_schedule, starter_of
-from baton.local.sources.sqs_poller import SqsPoller
-from baton.local.sources.stream_batch import BatchRunner
-from baton.local.sources.stream_poller import StreamPoller
-from baton.local.template.http_api import read_http_api
-from baton.local.template.parameters import check_rules, effective
-from baton.local.template.provision import provision, verify_sender
-from baton.local.template.resolve import Resolver
-from baton.local.template.stack import Stack
-from baton.local.template.template import Template, load
+from baton.local import functions
+from baton.local import processes as servers
+from baton.local.aws import Aws, MiniStack, keeping
+from baton.local.functions import Lambdas, aws_environment, local_key
+from baton.local.gateway import Gateway
+from baton.local.processes import (
+    Children,
+    HttpServer,
+    InvocationRecord,
+    LocalRunError,
+    ProcessInfo,
+    Tasks,
+    guarded,
+    settled,
+)
+from baton.local.provision import provision, verify_sender
+from baton.local.queues import SqsPoller
+from baton.local.sign_in import AUDIENCE, CLIENT_SECRET, LIFETIME_S, SignIn, TokenIssuer
+from baton.local.stack import Stack, read_http_api
+from baton.local.streams import BatchRunner, StreamPoller, failure_queue
+from baton.local.template import Resolver, Template, check_rules, effective, load
+from baton.local.triggers import buses_of, machine_starter, run_schedule, starter_of
 from baton.settings import ROLES, local_key_variable
 
 log = logging.getLogger("baton.local")
@@ -240,7 +233,7 @@ class LocalRun:
             retry_delays_s=self._retry_delays_s,
         )
         stack.push_async_callback(self._lambdas.close)
-        routes = [*lambda_api.routes(self._lambdas, key), *self._issuer.pages(), *self._sign_in.pages()]
+        routes = [*functions.routes(self._lambdas, key), *self._issuer.pages(), *self._sign_in.pages()]
         await self._serve(stack, control, Starlette(routes=routes))
         if http_api is not None:
             await self._serve(stack, api, Gateway(http_api, _API_ID, self._lambdas))

@@ -7,13 +7,7 @@ again after a pause) or `StoreUnavailable` (it may have happened).
 
 from __future__ import annotations
 
-from baton.ports.blobs import Blobs
 from baton.ports.budgets import Account, Answer, Budgets, Change, Drawn, Reservation, Sums
-from baton.ports.definitions import Definition, Definitions, Rates
-from baton.ports.effects import Effect, Effects
-from baton.ports.inbox import Inbox, Report
-from baton.ports.limits import StoreLimits
-from baton.ports.live import Live, LiveTexts
 from baton.ports.log import (
     LANES,
     PARKED,
@@ -21,33 +15,54 @@ from baton.ports.log import (
     TIMER,
     WORK,
     Appended,
+    Blobs,
     Due,
     Head,
+    Inbox,
     Listed,
+    Live,
+    LiveTexts,
     Log,
     Place,
     Record,
     Release,
+    Report,
     SagaRef,
+    StoreLimits,
     Wake,
 )
-from baton.ports.messages import UNKNOWN, Cause, DeadLetters, Invoker, Message, Queue, tenant_of
-from baton.ports.notices import Incident, Incidents, NoticeRecord, Notices, Telling
+from baton.ports.people import (
+    Incident,
+    Incidents,
+    NoticeRecord,
+    Notices,
+    QuestionRow,
+    Questions,
+    Spot,
+    Telling,
+)
 from baton.ports.process import (
+    UNKNOWN,
     Blocked,
+    Cause,
     Clock,
+    DeadLetters,
     Entropy,
+    Invoker,
+    Message,
     Meter,
     NoRoom,
     Offload,
     Performer,
     Pulse,
+    Queue,
     Sandbox,
     StepContext,
     StepFailure,
     Watch,
+    tenant_of,
 )
-from baton.ports.questions import QuestionRow, Questions, Spot
+from baton.ports.records import Definition, Definitions, Effect, Effects, Rates
 from baton.ports.store import Store
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from baton.core.user_rules import NO_RULE, UserRule
+from baton.core.money import NO_RULE, UserRule
 
 
 class Account(msgspec.Struct, frozen=True):

@@ -1,10 +1,8 @@
-"""What is stored of a saga, and the port to it: heads, entries, snapshots, and the two indexes.
-
-All times are UTC epoch milliseconds.
-"""
+"""The log of a saga and the records beside it: heads, entries, snapshots, blobs, inboxes."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -12,8 +10,22 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from baton.core.effects.rows import Row
-from baton.ports.limits import StoreLimits
+from baton.core.effects.rows import Row, RowRoom
+from baton.core.limits import DAY_MS
+
+
+class StoreLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Sizes are in bytes, names and keys included.
+
+    item: the largest entry, snapshot or effect. rows: of tools' own rows, beside the entry that they are written with.
+    due_shards, status_shards: partitions that the due index, and the lists of each tenant, are spread over.
+    """
+
+    item_bytes: int
+    rows: RowRoom
+    due_shards: int
+    status_shards: int
+
 
 SCHEDULE = "~"
 """How an id begins by which the due index and messages call a schedule. No saga's id has one."""
@@ -313,4 +325,103 @@ class Log(Protocol):
         still have more to look at. Those with equal `changed` come in an order of the store's own, always
         the same. Eventually consistent.
         """
+        ...
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The child with the id `child` has ended, for which `parent` waits at `slot`."""
+
+    parent: SagaRef
+    window: int
+    slot: str
+    child: str
+
+
+class Inbox(Protocol):
+    """The inbox of a parent has windows, so that no query and no partition has all of it."""
+
+    def leave(self, reports: Sequence[Report], until: int) -> None:
+        """Put reports, of any parents; the store may delete them after `until`. Can be repeated."""
+        ...
+
+    def announce(self, parent: SagaRef) -> bool:
+        """Count one more piece of news on the head. True when its lease is free, so that the saga is to be woken.
+
+        False when a worker holds it: its release is refused. Also, with nothing written, for a saga that is in no due
+        index, because it has ended, and for one that does not exist.
+        """
+        ...
+
+    def read(self, parent: SagaRef, window: int) -> Sequence[Report]:
+        """What stands in a window, whether or not it was taken in, strongly consistent."""
+        ...
+
+
+CAS = "cas://sha256/"
+_SHORTEST_DAYS = 8
+
+
+def period_of(now: int, until: int) -> str:
+    """Where bytes go that are needed until then (0: for ever, the empty text): `<days>d<number>`.
+
+    They are deleted `days`, a power of two, after they were last put. A period is as long as that, and `number` counts
+    the periods since 1970: what is put again is put again in its first days, or at another place. So no put comes
+    at the moment at which what it would renew is being deleted.
+    """
+    if not until:
+        return ""
+    days = _SHORTEST_DAYS
+    while days * DAY_MS < until - now:
+        days *= 2
+    return f"{days}d{now // (days * DAY_MS)}"
+
+
+def reference_of(data: bytes, period: str = "") -> str:
+    """The reference under which `Blobs` keep these bytes, whether or not they are stored yet."""
+    ref = CAS + hashlib.sha256(data).hexdigest()
+    return f"{ref}@{period}" if period else ref
+
+
+class Blobs(Protocol):
+    """Content-addressed bytes, per tenant. A reference is `cas://sha256/<hex>`, with `@<period>` where they are not kept for ever."""
+
+    def put(self, tenant: str, data: bytes, period: str = "") -> str:
+        """Store and return the reference; storing the same bytes again in a period renews their age, and no more."""
+        ...
+
+    def get(self, tenant: str, ref: str) -> bytes:
+        """Raises `CorruptLog` when it is not there or its content does not match its name."""
+        ...
+
+
+class LiveTexts(msgspec.Struct, frozen=True):
+    """`data`, as the worker of this `epoch` of the lease wrote it `at` that time; viewers watch `until`."""
+
+    until: int
+    epoch: int = 0
+    at: int = 0
+    data: bytes = b""
+
+
+class Live(Protocol):
+    """The items of viewers and of what they are shown."""
+
+    def watch(self, ref: SagaRef, now: int, until: int, unless: int) -> bool:
+        """Say that a viewer watches until then. False, and nothing written, where one has said so until `unless` or later."""
+        ...
+
+    def leave_word(self, head: Head, now: int, until: int) -> bool:
+        """Leave word of a viewer where the worker of this saga finds it without asking: its next take, or its next append.
+
+        False, and nothing written, where a write came in between. It changes nothing that is in a log or in an index,
+        and sets nothing going.
+        """
+        ...
+
+    def put_texts(self, ref: SagaRef, epoch: int, now: int, data: bytes) -> bool:
+        """Replace what is shown. False, and nothing written, where no viewer watches now, or a later write was there first."""
+        ...
+
+    def read(self, ref: SagaRef) -> LiveTexts | None:
+        """What is there, eventually consistent."""
         ...

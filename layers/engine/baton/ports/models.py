@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from baton.core.models.usage import Price, Usage
+from baton.core.tracing import Span
 from baton.ports.process import StepFailure
 
 STOP, CALLS, LENGTH = "stop", "calls", "length"
@@ -139,4 +140,14 @@ class Models(Protocol):
 
     def price(self, model: str) -> Price | None:
         """What a token of this model costs; None where none is known."""
+        ...
+
+
+class Spans(Protocol):
+    """Keeps spans until they are sent. No step is worse off if they cannot be."""
+
+    def note(self, span: Span) -> None: ...
+
+    async def flush(self, within_ms: int) -> None:
+        """Sends what there is; what the receiver does not take in this time is lost. Raises nothing."""
         ...

@@ -9,21 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from baton.ports.budgets import Budgets
-from baton.ports.definitions import Definitions, Rates
-from baton.ports.effects import Effects
-from baton.ports.inbox import Inbox
-from baton.ports.limits import StoreLimits
-from baton.ports.live import Live
-from baton.ports.log import Log
-from baton.ports.notices import NoticeRecord
+from baton.ports.log import Inbox, Live, Log, StoreLimits
 from baton.ports.outside import Entities
-from baton.ports.questions import Questions
+from baton.ports.people import NoticeRecord, Questions
+from baton.ports.records import Definitions, Effects, Rates
 
 if TYPE_CHECKING:
-    from baton.ports.breakers import Breakers
-    from baton.ports.letters import Letters
-    from baton.ports.schedules import Schedules
-    from baton.ports.subscriptions import Subscriptions
+    from baton.ports.operators import Breakers, Letters
+    from baton.ports.triggers import Schedules, Subscriptions
 
 
 class Store(Protocol):

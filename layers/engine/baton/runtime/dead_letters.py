@@ -1,7 +1,7 @@
 """From the dead-letter queues to the record of dead letters: each run of the reconciler moves what it finds.
 
 A letter is written before its messages are deleted. A run that dies in between finds them again, and the letter knows them.
-What becomes of a letter is in core/letters.py; who reads and redrives them in desks/letter_desk.py.
+What becomes of a letter is in core/letters.py; who reads and redrives them in requests/operators.py.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from baton.core.letters import (
 )
 from baton.errors import EngineFault, PoisonMessage, StoreUnavailable
 from baton.ports import Clock, Offload, SagaRef
-from baton.ports.letters import MOST_COUNTED, DeadQueue, Letters, Outstanding
-from baton.runtime.invocation.wakes import read_message
+from baton.ports.operators import MOST_COUNTED, DeadQueue, Letters, Outstanding
+from baton.runtime.invocation.context import read_message
 
 logger = logging.getLogger("baton.reconciler")
 

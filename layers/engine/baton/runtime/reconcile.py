@@ -15,7 +15,7 @@ from typing import TypeAlias
 from baton.core.limits import Limits
 from baton.errors import EngineFault, StoreUnavailable
 from baton.ports import LANES, PARKED, TIMER, Clock, Due, Invoker, Log, Message, Offload, Queue
-from baton.runtime.invocation.turns import by_turns
+from baton.runtime.invocation.context import by_turns
 from baton.runtime.mending import Deployment
 
 logger = logging.getLogger("baton.reconciler")

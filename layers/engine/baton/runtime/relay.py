@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from baton.core.limits import Limits
 from baton.errors import EngineFault
 from baton.ports import Clock, Entropy, Inbox, Message, Offload, Queue, Report, SagaRef, Wake
-from baton.runtime.invocation.store_retrier import StoreRetrier
-from baton.runtime.invocation.turns import by_turns
+from baton.runtime.invocation.context import StoreRetrier, by_turns
 
 logger = logging.getLogger("baton.relay")
 

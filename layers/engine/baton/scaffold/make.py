@@ -1,21 +1,134 @@
 """Makes a project: checks its name and its place, and puts all of it there or nothing.
 
-What stands in the files is in sources.py.
+What stands in the files is in make.py.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 import shutil
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from baton.errors import BatonError
-from baton.scaffold.origin import requirement
-from baton.scaffold.sources import project_files
+
+DISTRIBUTION = "baton"
+
+
+def requirement(*extras: str) -> str:
+    """The line for the Baton that is running."""
+    try:
+        found = distribution(DISTRIBUTION)
+    except PackageNotFoundError:  # on the path without being installed: a checkout
+        return _editable(Path(__file__).parents[4], extras)
+    return requirement_of(found, *extras)
+
+
+def requirement_of(found: Distribution, *extras: str) -> str:
+    """The line for an installed distribution.
+
+    A folder, an archive or a repository is named as it was for the installer; without any of these it came from
+    an index, by its version.
+    """
+    name = f"{DISTRIBUTION}[{','.join(extras)}]"
+    text = found.read_text("direct_url.json")
+    if not text:
+        return f"{name}=={found.version}"
+    direct: Mapping[str, Any] = json.loads(text)
+    url = str(direct["url"])
+    if direct.get("dir_info", {}).get("editable"):
+        return _editable(Path(unquote(urlsplit(url).path)), extras)
+    if "vcs_info" in direct:
+        url = f"{direct['vcs_info']['vcs']}+{url}@{direct['vcs_info']['commit_id']}"
+    if direct.get("subdirectory"):
+        url += f"#subdirectory={direct['subdirectory']}"
+    return f"{name} @ {url}"
+
+
+def _editable(folder: Path, extras: tuple[str, ...]) -> str:
+    text = f"{folder}[{','.join(extras)}]"
+    return "-e " + (shlex.quote(text) if " " in text else text)
+
+
+# What a project has in common with Baton's own repository. There it lies at its root; a wheel carries it
+# as `project` beside this file (hatch_build.py).
+SHARED = (
+    ".gitignore",
+    "docs/workflow.schema.json",
+    "env.json",
+    "events/api/health.json",
+    "events/reconciler/shard.json",
+    "functions/api/app.py",
+    "functions/reconciler/app.py",
+    "functions/relay/app.py",
+    "functions/worker/app.py",
+    "layers/app/Makefile",
+    "layers/engine/Makefile",
+    "samconfig.toml",
+    "statemachine/reconcile.asl.json",
+    "template.yaml",
+)
+HERE = Path(__file__).parent
+TEMPLATES = HERE / "files"
+SUFFIX = ".tmpl"
+BEGIN, END = "# example: begin", "# example: end"
+STACK = 'stack_name = "{}"'
+
+
+class SourceError(BatonError):
+    """This installation of Baton has not the files that a project is made of."""
+
+
+def shared_root() -> Path:
+    """The folder that holds `SHARED`. Raises `SourceError`."""
+    for root in (HERE / "project", *HERE.parents[3:4]):
+        if all((root / path).is_file() for path in SHARED):
+            return root
+    raise SourceError(
+        f"neither {HERE / 'project'} nor a checkout around it has template.yaml and what belongs to it;"
+        " install Baton from its wheel, or use it from its repository"
+    )
+
+
+def without_example(text: str) -> str:
+    """The text without the lines from each `# example: begin` to its `# example: end`."""
+    kept, is_example = [], False
+    for line in text.splitlines(keepends=True):
+        mark = line.strip()
+        if mark in (BEGIN, END):
+            if is_example == (mark == BEGIN):
+                raise SourceError(f"`{mark}` where none can be")
+            is_example = mark == BEGIN
+        elif not is_example:
+            kept.append(line)
+    if is_example:
+        raise SourceError(f"`{BEGIN}` without its `{END}`")
+    return "".join(kept)
+
+
+def project_files(values: Mapping[str, str], root: Path | None = None) -> dict[str, str]:
+    """Path and text of every file of a project. `values`: what `@NAME@` and the like stand for."""
+    root = root or shared_root()
+    files = {path: without_example((root / path).read_text("utf-8")) for path in SHARED}
+    stack = STACK.format("baton")
+    if files["samconfig.toml"].count(stack) != 1:
+        raise SourceError(f"samconfig.toml has not exactly one `{stack}`")
+    files["samconfig.toml"] = files["samconfig.toml"].replace(stack, STACK.format(values["NAME"]))
+    for template in sorted(TEMPLATES.rglob(f"*{SUFFIX}")):
+        text = template.read_text("utf-8")
+        for name, value in values.items():
+            text = text.replace(f"@{name}@", value)
+        files[template.relative_to(TEMPLATES).as_posix().removesuffix(SUFFIX)] = text
+    return dict(sorted(files.items()))
+
 
 # It becomes the name of the stack, and `<stack>-reconciler` is a function's name, which has 64 characters.
 LONGEST = 50

@@ -11,10 +11,9 @@ import sys
 from pathlib import Path
 
 import baton
-from baton.shipping import htmx
+from baton.shipping import contents
 from baton.shipping.bytecode import WAYS, Bytecode, compile_layer
-from baton.shipping.contents import build_app, build_engine
-from baton.shipping.programs import BuildFailed
+from baton.shipping.contents import BuildFailed, build_app, build_engine
 
 NO_BYTECODE = """\
 warning: no .pyc files in this layer, so every cold start compiles what it imports (boto3 alone: half a second).
@@ -30,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"say where the {given.layer} layer goes: FOLDER")
     try:
         if given.layer == "htmx":
-            htmx.put(given.folder or Path(baton.__file__).parent)
+            contents.put(given.folder or Path(baton.__file__).parent)
             return 0
         target: Path = given.folder / "python"
         if given.layer == "engine":

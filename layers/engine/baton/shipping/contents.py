@@ -1,19 +1,99 @@
-"""What goes into a layer: code of the engine or of an app, and the packages either needs, for Lambda's platform.
-
-No bytecode here (bytecode.py).
-"""
+"""The contents of a layer: code, packages for Lambda's platform, and the script of the console."""
 
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import baton
-from baton.shipping import LAMBDA, NOT_SHIPPED, htmx
-from baton.shipping.programs import BuildFailed, Failed, run, uv
+from baton.errors import BatonError
+from baton.shipping import LAMBDA, NOT_SHIPPED
+
+_TOLD: Final = 2_000  # characters of a program's last words
+
+
+class BuildFailed(BatonError):
+    """A layer cannot be built; the message says what is missing or wrong."""
+
+
+class Failed(BatonError):
+    """A program is not there, was too slow or said no; the message has its last words."""
+
+
+def run(command: Sequence[str | Path], seconds: float, folder: Path | None = None) -> str:
+    """The standard output of a program, stripped. Raises Failed."""
+    name = Path(command[0]).name
+    try:
+        done = subprocess.run(
+            list(map(str, command)),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Failed(f"{name} did not end within {seconds:.0f} s") from error
+    except OSError as error:
+        raise Failed(f"{name} cannot be started: {error.strerror}") from error
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip())[-_TOLD:]
+        raise Failed(f"{name} ended with status {done.returncode}: {said}")
+    return done.stdout.strip()
+
+
+def uv() -> Path:
+    """The uv of this environment, else one on the PATH. Raises Failed."""
+    own = Path(sys.executable).with_name("uv")
+    if own.is_file():
+        return own
+    found = shutil.which("uv")
+    if found is None:
+        raise Failed("uv is not installed: `pip install uv`")
+    return Path(found)
+
+
+def cache() -> Path:
+    """Where fetched tools are kept: in this virtual environment, so that removing it removes them."""
+    if sys.prefix != sys.base_prefix:
+        return Path(sys.prefix) / "share" / "baton-shipping"
+    return Path.home() / ".cache" / "baton-shipping"
+
+
+PACKAGE: Final = "django-htmx==1.29.0"
+_FILE: Final = "django_htmx/static/django_htmx/htmx-2.min.js"
+PLACE: Final = "console/static/htmx.min.js"  # in the package `baton`; git ignores it
+_LIMIT_S: Final = 120.0
+
+
+def put(package: Path) -> None:
+    """Write the file into the package `baton` at that place, unless it is there. Raises BuildFailed."""
+    place = package / PLACE
+    if place.exists():
+        return
+    with TemporaryDirectory() as folder:
+        try:
+            command: list[str | Path] = [
+                uv(),
+                "pip",
+                "install",
+                "--quiet",
+                "--python",
+                sys.executable,
+                "--no-deps",
+            ]
+            run([*command, "--only-binary", ":all:", "--target", folder, PACKAGE], _LIMIT_S)
+            shutil.copyfile(Path(folder) / _FILE, place)
+        except (Failed, OSError) as error:
+            raise BuildFailed(f"{PACKAGE}, which carries htmx, cannot be fetched: {error}") from error
+
 
 # The exact versions that the engine was tested with.
 PINS: Final = Path(__file__).with_name("requirements.txt")
@@ -41,14 +121,14 @@ def build_engine(target: Path) -> None:
         target / "baton",
         skip=lambda path: path.name == _PRICE_SOURCE or (path.parent == package and path.name in NOT_SHIPPED),
     )
-    htmx.put(target / "baton")
+    put(target / "baton")
     write_prices(target / "baton")
     _remove_refuse(target)
 
 
 def write_prices(package: Path) -> None:
     """What models cost, as a file: the library that knows it is not shipped. Raises BuildFailed."""
-    from baton.adapters.models.price_table import FILE, write
+    from baton.adapters.models.prices import FILE, write
 
     try:
         from baton.adapters.models.price_source import table

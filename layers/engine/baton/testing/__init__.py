@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from baton.ports.models import ModelAnswer, ModelRequest
-    from baton.testing.blocked import LoopBlocked
     from baton.testing.deployment import EngineDefect
-    from baton.testing.elsewhere import Elsewhere
+    from baton.testing.loop import LoopBlocked
     from baton.testing.models import call, every_tool_once
-    from baton.testing.result import Result, Step, Unanswered
+    from baton.testing.outside import Elsewhere
+    from baton.testing.result import Call, Result, Step, Turn, Unanswered
     from baton.testing.running import run
-    from baton.testing.turns import Call, Turn
 
 __all__ = [
     "Call",
@@ -36,15 +35,15 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Call": "testing.turns",
-    "Elsewhere": "testing.elsewhere",
+    "Call": "testing.result",
+    "Elsewhere": "testing.outside",
     "EngineDefect": "testing.deployment",
-    "LoopBlocked": "testing.blocked",
+    "LoopBlocked": "testing.loop",
     "ModelAnswer": "ports.models",
     "ModelRequest": "ports.models",
     "Result": "testing.result",
     "Step": "testing.result",
-    "Turn": "testing.turns",
+    "Turn": "testing.result",
     "Unanswered": "testing.result",
     "call": "testing.models",
     "every_tool_once": "testing.models",

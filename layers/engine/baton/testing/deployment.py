@@ -6,8 +6,9 @@ AWS does between them. Nothing is lost or late: what is to be done when it is, t
 
 from __future__ import annotations
 
+import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
@@ -15,46 +16,88 @@ from typing import Any
 
 import msgspec
 
-from baton.adapters.memory.blobs import MemoryBlobs
-from baton.adapters.memory.notices import MemoryNotices
+from baton.adapters.memory.people import MemoryNotices
 from baton.adapters.memory.queues import MemoryDeadLetters, MemoryInvoker, MemoryQueue
-from baton.adapters.memory.store import MemoryStore
+from baton.adapters.memory.store import MemoryBlobs, MemoryStore
 from baton.adapters.monty_sandbox import MontySandbox
 from baton.core.decide.program import Program
 from baton.core.limits import Limits
-from baton.core.log.answers import OPERATORS, Answer, asked, open_questions
 from baton.core.log.codec import decode_entry
-from baton.core.log.state import State, node_of
-from baton.core.log.status import status_of
+from baton.core.log.questions import OPERATORS, Answer, asked, open_questions
+from baton.core.log.state import State, node_of, status_of
 from baton.core.log.work import Callback
 from baton.core.read.story import tell
 from baton.core.read.views import entry_view, saga_view
 from baton.errors import CallbackOver, NotAllowedNow, UserError
-from baton.ports import Head, Message, Offload, StepContext, StepFailure, Watch
+from baton.ports import Head, Message, Offload, SagaRef, StepContext, StepFailure, Wake, Watch
 from baton.runtime.engine.parts import Engine
 from baton.runtime.engine.request import Caller, Request
-from baton.runtime.invocation.context import Invocation
-from baton.runtime.invocation.metrics import Metrics
-from baton.runtime.invocation.store_retrier import inline
-from baton.runtime.invocation.watch import to_log
-from baton.runtime.people.tokens import Holder, token_for
+from baton.runtime.invocation.context import Invocation, inline
+from baton.runtime.invocation.watch import Metrics, to_log
+from baton.runtime.people.links import Holder, token_for
 from baton.runtime.reconcile import Reconciler
 from baton.runtime.relay import Relay, StreamItem
-from baton.runtime.service import Service
+from baton.runtime.requests.service import Service
 from baton.runtime.worker.worker import Delivery, Worker
-from baton.testing.blocked import Blockers
-from baton.testing.elsewhere import Handovers, Plans
-from baton.testing.invocations import Invocations
 from baton.testing.killing import Kills, MortalPerformer
-from baton.testing.loop import CountedEntropy, LoopClock, VirtualLoop
+from baton.testing.loop import Blockers, CountedEntropy, LoopClock, VirtualLoop
 from baton.testing.models import ScriptedModels
-from baton.testing.outside import services
+from baton.testing.outside import Handovers, Plans, Post, TimedSignal, services
 from baton.testing.result import Result, make_result
-from baton.testing.sending import Post, TimedSignal
-from baton.tools.define import Registry
-from baton.tools.kinds import NODE_KINDS
+from baton.tools.define import NODE_KINDS, Registry
 from baton.tools.perform import ToolPerformer
 from baton.tools.standard import with_standard
+
+
+class Invocations:
+    """What runs, and the wakes that were left on the table's stream meanwhile."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[None]] = set()
+        self._stream: list[tuple[SagaRef, Wake]] = []
+        self._news = asyncio.Event()
+
+    def __bool__(self) -> bool:
+        """Whether there is something to pause for: what runs, or has left wakes that are not passed on yet."""
+        return bool(self._running or self._stream)
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        self._running.add(asyncio.create_task(work))
+
+    def note(self, ref: SagaRef, wake: Wake) -> None:
+        """A wake on the stream: it ends a pause."""
+        self._stream.append((ref, wake))
+        self._news.set()
+
+    def drain(self) -> list[tuple[SagaRef, Wake]]:
+        """The wakes since the last call, oldest first."""
+        stream, self._stream = self._stream, []
+        self._news.clear()
+        return stream
+
+    async def pause(self, seconds: float | None) -> None:
+        """Until so much time has passed, an invocation has ended or a wake is on the stream, whichever is first.
+
+        Raises what an invocation has ended with.
+        """
+        news = asyncio.create_task(self._news.wait())
+        done, _ = await asyncio.wait(
+            {*self._running, news}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        news.cancel()
+        self._take_out(done)
+
+    async def end(self) -> None:
+        """Until none is under way. Raises what one has ended with."""
+        while self._running:
+            done, _ = await asyncio.wait(self._running)
+            self._take_out(done)
+
+    def _take_out(self, done: Collection[asyncio.Future[Any]]) -> None:
+        for task in self._running.intersection(done):
+            self._running.remove(task)
+            task.result()
+
 
 BATCH = 10
 SHARDS = 1

@@ -1,6 +1,6 @@
 """Virtual time: an event loop whose clock jumps to the next timer instead of waiting for it.
 
-It waits for real only while a tool or a model waits for something real: a socket, a process, or a thread (threads.py). Clock
+It waits for real only while a tool or a model waits for something real: a socket, a process, or a thread (loop.py). Clock
 and randomness over it are the same in every run.
 """
 
@@ -8,14 +8,71 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import queue
 import selectors
+import sys
+import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, TypeVar, TypeVarTuple
 
-from baton.adapters.clock import SystemClock
-from baton.testing.threads import OtherThreads
+from baton.adapters.clock import SystemClock, SystemMeter, thread_pulse
+from baton.core.expressions import lasting
+from baton.runtime.invocation.watch import Held, Watch, own_ms
+
+_Place = tuple[tuple[object, int], ...]
+_POOL = "concurrent/futures/thread.py"
+_WATCHDOG = "watchdog"  # of the engine itself (adapters/clock.py)
+
+
+class OtherThreads:
+    """Tells whether a thread is at work.
+
+    One that stands where it stood when the run began is at rest, such as that of a debugger. So is one that waits
+    without a limit of time for another to wake it: an idle thread of a pool, or one that waits for the event loop.
+    """
+
+    def __init__(self) -> None:
+        self._here = threading.get_ident()
+        self._began = {name: _place(frame) for name, frame in sys._current_frames().items()}  # noqa: SLF001  # documented
+
+    def are_at_work(self) -> bool:
+        if threading.active_count() == 1:
+            return False
+        known = {thread.ident for thread in threading.enumerate() if thread.name != _WATCHDOG}
+        return any(
+            name in known and name != self._here and not self._is_at_rest(name, frame)
+            for name, frame in sys._current_frames().items()  # noqa: SLF001  # documented
+        )
+
+    def _is_at_rest(self, name: int, frame: FrameType) -> bool:
+        woken = _is_woken(frame)
+        return _place(frame) == self._began.get(name) if woken is None else not woken
+
+
+def _place(frame: FrameType | None) -> _Place:
+    """Its place in each function that it is in."""
+    found: list[tuple[object, int]] = []
+    while frame is not None:
+        found.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return tuple(found)
+
+
+def _is_woken(frame: FrameType) -> bool | None:
+    """Of a thread that waits for work, or without a limit for another thread: whether it is to go on. None for any other."""
+    name, file, names = frame.f_code.co_name, frame.f_code.co_filename.replace("\\", "/"), frame.f_locals
+    if name == "_worker" and file.endswith(_POOL):
+        return not names["work_queue"].empty()
+    is_waiting = frame.f_code is threading.Condition.wait.__code__ and names.get("timeout") is None
+    if not is_waiting:
+        return None
+    its = frame.f_back.f_locals.get("self") if frame.f_back is not None else None
+    has_work = isinstance(its, queue.Queue) and bool(its.queue)
+    return has_work or "waiter" not in names or not names["waiter"].locked()
+
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -171,3 +228,39 @@ class CountedEntropy:
 
     def uniform(self) -> float:
         return 0.5
+
+
+LIMIT_MS = 1_000  # by the machine's clock: a thousand times what a tool needs between two awaits, also on a slow machine
+SHOWN = 3
+_DEBUGGERS = ("bdb.py:", "pydevd")
+
+
+class LoopBlocked(Exception):
+    """An `async` tool held the event loop too long."""
+
+
+class Blockers:
+    """The watchdog of a run. Tools are watched; what plain functions and the engine do in the loop counts for nothing."""
+
+    def __init__(self, tell: Callable[[Held], None]) -> None:
+        self._tell = tell
+        self._found: list[Held] = []
+        self.watch = Watch(LIMIT_MS, SystemMeter(), thread_pulse, self.hear)
+
+    def hear(self, held: Held) -> None:
+        """What the watchdog tells, in its thread."""
+        is_stopped = any(name in line for line in held.stack for name in _DEBUGGERS)
+        if held.call is not None and not is_stopped:
+            self._found.append(held)
+            self._tell(held)  # at once: it may hold the loop for ever
+
+    def check(self) -> None:
+        """Raises `LoopBlocked` for the first of them."""
+        for call in (held.call for held in self._found if held.call is not None):
+            where = f"`{call.tool}` (node `{call.context.node}`)"
+            raise LoopBlocked(
+                f"{where} held the event loop for {lasting(own_ms(call.context.blocked))}. Deployed, every other saga of "
+                "the invocation stands still meanwhile, and no timeout stops it. Let it await instead of blocking, or make "
+                "it a plain `def`: that runs outside of the loop. It was at "
+                + "\n  ".join(["", *self._found[0].stack])
+            )

@@ -1,6 +1,6 @@
 """The models of a test: what each request is answered with, by a function, from a list, or by calling every tool once.
 
-No model of a provider is asked, and any model has a price. What a turn came to is in turns.py.
+No model of a provider is asked, and any model has a price. What a turn came to is in result.py.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.conditions.examples import example_of
-from baton.core.expressions.spelling import hinted, nearest
+from baton.core.conditions.document import example_of
+from baton.core.expressions import hinted, nearest
 from baton.core.log.state import node_of
 from baton.core.models.messages import size_of, wire_names
-from baton.core.models.tool import MODEL
-from baton.core.models.usage import Price, Usage
+from baton.core.models.usage import MODEL, Price, Usage
 from baton.ports import StepFailure
 from baton.ports.models import CALLS, ModelAnswer, ModelCall, ModelRequest, Over, ToolOffer
 from baton.testing.loop import VirtualLoop

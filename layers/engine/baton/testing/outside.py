@@ -1,15 +1,24 @@
-"""What the standard tools reach in a test of an application: stores in memory, mail that is not sent, real HTTP.
-
-A test that wants no HTTP gives a stand-in for `std.http`; one that does starts a server on loopback.
-"""
+"""The world around a saga under test: standard tools' stores, work elsewhere, and signals."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
 from baton.adapters.http_client import LazyHttpClient
 from baton.adapters.memory.outside import MemoryEntities, MemoryMailer, MemoryObjects
+from baton.core.expressions import LONGEST_MS, parse_duration
+from baton.core.failures.names import code_of
+from baton.core.log.folding.received import FAILURE, HEARTBEAT, SUCCESS, Said
+from baton.errors import UserError
 from baton.ports import Clock
 from baton.ports.outside import HttpAnswer, HttpClient, HttpRequest
-from baton.runtime.invocation.store_retrier import inline
+from baton.runtime.invocation.context import inline
 from baton.tools.standard import Services
 
 # Any host, and whatever a test starts on its own machine.
@@ -50,3 +59,172 @@ class _Http:
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elsewhere:
+    """What becomes of work that a step has handed over: `after` so long it succeeds with `output`, or fails with `code`.
+
+    heartbeat: so often it gives a sign of life until then. silent: nothing is ever said of it, but for heartbeats until
+    `after`.
+    """
+
+    output: Any = None
+    code: str = ""
+    message: str = ""
+    retryable: bool | None = None
+    after: str | float = 0
+    heartbeat: str | float = 0
+    silent: bool = False
+
+    def says(self) -> Iterator[tuple[int, Said]]:
+        """Milliseconds after the handover, and what is said then. Raises `ValueError`."""
+        end = parse_duration(self.after) if self.after else 0
+        every = parse_duration(self.heartbeat) if self.heartbeat else 0
+        for at in range(every, end, every) if every else ():
+            yield at, Said(status=HEARTBEAT)
+        if not self.silent:
+            status = FAILURE if self.code else SUCCESS
+            yield (
+                end,
+                Said(
+                    status=status,
+                    output=json.loads(json.dumps(self.output, allow_nan=False)),
+                    code=code_of(self.code) if self.code else "",
+                    message=self.message,
+                    retryable=self.retryable,
+                ),
+            )
+
+
+Plans = Mapping[str, Sequence[Elsewhere]]
+
+
+def plans_of(given: Mapping[str, Any]) -> dict[str, list[Elsewhere]]:
+    """By node, what becomes of each handover; of more than there are, the same as of the last. Raises `ValueError`."""
+    found = {node: given[node] if _is_list(given[node]) else [given[node]] for node in given}
+    plans = {
+        node: [one if isinstance(one, Elsewhere) else Elsewhere(output=one) for one in several]
+        for node, several in found.items()
+    }
+    for node, several in plans.items():
+        try:
+            for one in several:
+                list(one.says())
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the callback of `{node}`: {error}") from error
+    return plans
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, Elsewhere) for one in value)
+
+
+class Handovers:
+    """What is still to be said of each, in the order of time."""
+
+    def __init__(self, plans: Plans) -> None:
+        self._plans = plans
+        self._count: dict[tuple[str, str], int] = {}
+        self._known: set[tuple[str, str]] = set()
+        self._ahead: list[tuple[int, int, str, str, Said]] = []
+
+    def meet(self, saga: str, node: str, callback: str, at: int) -> None:
+        """A step waits for this callback since `at`."""
+        if node not in self._plans or (saga, callback) in self._known:
+            return
+        self._known.add((saga, callback))
+        number = self._count[saga, node] = self._count.get((saga, node), 0) + 1
+        plan = self._plans[node][min(number, len(self._plans[node])) - 1]
+        for after, said in plan.says():
+            self._ahead.append((at + after, len(self._ahead), saga, callback, said))
+        self._ahead.sort(key=lambda one: one[:2])
+
+    def next_moment(self) -> int | None:
+        """When something is said next, in epoch ms."""
+        return self._ahead[0][0] if self._ahead else None
+
+    def due(self, now: int) -> tuple[str, str, Said] | None:
+        """The saga, its callback, and what is said of it now."""
+        if not self._ahead or self._ahead[0][0] > now:
+            return None
+        _, _, saga, callback, said = self._ahead.pop(0)
+        return saga, callback, said
+
+
+At = str | float | timedelta
+_is_start = re.compile("0+ *(ms|[smhd])").fullmatch
+_EXAMPLE = 'write a list of (at, name, payload), such as [("2h", "approved", {})]'
+
+
+@dataclass(frozen=True, slots=True)
+class TimedSignal:
+    """A signal and its moment: `after_ms` after the start of the saga, `at` in the words of the test."""
+
+    after_ms: int
+    at: str
+    name: str
+    payload: Any
+
+
+def timed_signals(given: Sequence[Any]) -> list[TimedSignal]:
+    """The signals in the order of their times. Raises `ValueError` for what is none."""
+    if isinstance(given, tuple) and [*map(type, given[1:2])] == [str]:
+        raise ValueError(f"signals: `{given!r:.80}` is one signal; {_EXAMPLE}")
+    if not isinstance(given, (list, tuple)):
+        raise ValueError(f"signals: {_EXAMPLE}")
+    found = [_signal(f"signal {number}", signal) for number, signal in enumerate(given, 1)]
+    return sorted(found, key=lambda signal: signal.after_ms)
+
+
+def _signal(which: str, given: Any) -> TimedSignal:
+    if not isinstance(given, (tuple, list)) or [len(given), type(given[1])] != [3, str]:
+        raise ValueError(f"{which}: {_EXAMPLE}")
+    at, name, payload = given
+    return TimedSignal(_moment(which, at), str(at), name, payload)
+
+
+def _moment(which: str, at: Any) -> int:
+    """Milliseconds after the start; 0 is the start itself, which is no duration elsewhere."""
+    if isinstance(at, timedelta) or (isinstance(at, (int, float)) and not isinstance(at, bool)):
+        seconds = at.total_seconds() if isinstance(at, timedelta) else at
+        if not 0 <= seconds * 1_000 <= LONGEST_MS:
+            raise ValueError(f"{which}: `{at}` must be between 0 and 366 days")
+        return round(seconds * 1_000)
+    if isinstance(at, str) and _is_start(at):
+        return 0
+    try:
+        return parse_duration(at)
+    except ValueError as error:
+        raise ValueError(f"{which}: {error}") from None
+
+
+class Post:
+    """Sends each signal at its moment, beside everything else that goes on. `ahead`: those that were not sent yet."""
+
+    def __init__(
+        self,
+        signals: Sequence[TimedSignal],
+        begin: int,
+        now: Callable[[], int],
+        send: Callable[[TimedSignal, str], Awaitable[None]],
+    ) -> None:
+        self.ahead = list(signals)
+        self._begin, self._now, self._send = begin, now, send
+        self._task = asyncio.create_task(self._run())
+
+    def next_moment(self) -> int | None:
+        """When the next one is sent, in epoch ms. Raises what the last one was refused with."""
+        if self._task.done():
+            self._task.result()
+        return self._begin + self.ahead[0].after_ms if self.ahead else None
+
+    async def _run(self) -> None:
+        for number, signal in enumerate(list(self.ahead), 1):
+            await asyncio.sleep(max(0, self._begin + signal.after_ms - self._now()) / 1_000)
+            try:
+                await self._send(signal, f"test-at-{number}")
+            except UserError as error:
+                error.add_note(f"the signal `{signal.name}`, {signal.at} after the start")
+                raise
+            self.ahead.pop(0)

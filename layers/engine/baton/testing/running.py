@@ -19,27 +19,22 @@ from baton.builder import Workflow
 from baton.builder.found import documents
 from baton.core.documents.compile import compile_document
 from baton.core.documents.text import parse_document
-from baton.core.expressions.durations import parse_duration
-from baton.core.expressions.spelling import hinted, nearest
+from baton.core.expressions import hinted, nearest, parse_duration
 from baton.core.failures.matrix import DEPLOYED
 from baton.core.failures.policy import ASK
-from baton.core.graph.graph import Graph, Node
-from baton.core.graph.inner import HANDLER, name_of
+from baton.core.graph.graph import HANDLER, Graph, Node, name_of
 from baton.core.limits import Limits
-from baton.core.log.answers import ACTIONS, APPROVE, REJECT, SUBMIT
+from baton.core.log.questions import ACTIONS, APPROVE, REJECT, SUBMIT
 from baton.errors import MalformedDocument, NotFound, UserError
 from baton.testing.deployment import Deployment
-from baton.testing.elsewhere import plans_of
 from baton.testing.killing import Kills, Moments, check_kills, moments_of, node_at
 from baton.testing.loop import VirtualLoop, run_virtual
 from baton.testing.models import ScriptedModels
+from baton.testing.outside import At, plans_of, timed_signals
 from baton.testing.pytest_plugin import keep
 from baton.testing.result import Result, Unanswered
-from baton.testing.sending import At, timed_signals
-from baton.tools.define import Registry, Tool, ToolError
-from baton.tools.kinds import NODE_KINDS
-from baton.tools.standard import with_standard
-from baton.tools.standard.loading import load_app
+from baton.tools.define import NODE_KINDS, Registry, Tool, ToolError
+from baton.tools.standard import load_app, with_standard
 
 APP = "sagas"
 # Far ahead: a tool that compares its deadline with the machine's clock has time left.

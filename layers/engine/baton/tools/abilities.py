@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from baton.core.effects.keys import SAGA, KeyRule, check_rule
 from baton.core.effects.risk import ACTIONS, CURRENCY, MOVES_MONEY, Risk
 from baton.core.effects.toolspec import ASK, CALL, ONCE, PURE, Merits
-from baton.core.expressions.spelling import nearest
+from baton.core.expressions import nearest
 from baton.core.failures.alternatives import kinds_of
 from baton.core.failures.policy import DOMAINS, HINTS, HOOKS
 from baton.core.money import amount_of, micro_dollars

@@ -1,7 +1,7 @@
 """@tool: a Python function becomes a tool; its schemas come from the type hints by pydantic.
 
 The registry is what a process imported. What a tool says of itself besides is abilities.py's, how it is run perform.py's, and how an
-application's are loaded standard/loading.py's.
+application's are loaded standard/__init__.py's.
 """
 
 from __future__ import annotations
@@ -17,29 +17,83 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     BaseModel,
     ConfigDict,
+    Field,
     PydanticSchemaGenerationError,
     PydanticUserError,
     TypeAdapter,
+    WithJsonSchema,
     create_model,
 )
+from pydantic.json_schema import GenerateJsonSchema
 
+from baton.core.documents.nodes.own import OwnKind
 from baton.core.effects.inverses import problems_of_inverses
 from baton.core.effects.keys import KeyRule
 from baton.core.effects.risk import Risk
 from baton.core.effects.toolspec import EFFECTS, Merits, ToolSpec
-from baton.core.expressions.durations import parse_duration
-from baton.core.expressions.spelling import nearest
+from baton.core.expressions import nearest, parse_duration
 from baton.core.failures.alternatives import problems_of
-from baton.core.failures.classes import code_of
 from baton.core.failures.codes import CODE_PATTERN
+from baton.core.failures.names import code_of
+from baton.core.limits import Limits
+from baton.core.pipelines import pipeline as written
+from baton.core.pipelines.base import PipelineFailed
 from baton.ports import StepContext, StepFailure
 from baton.tools.abilities import NAME, Abilities
-from baton.tools.schemas import JsonSchemas, parts_of
+
+_EXPONENT = "([eE][+-]?[0-9]+)?"
+
+
+class JsonSchemas(GenerateJsonSchema):
+    """The generator for the parameters and results of tools, and for the types in a `Workflow`."""
+
+    def decimal_schema(self, schema: Any) -> dict[str, Any]:
+        """A `Decimal`: a decimal text, and on the way in a number, too. Pydantic's own pattern looks ahead."""
+        found: dict[str, Any] = super().decimal_schema(schema)
+        text = {"type": "string", "pattern": _pattern(schema, is_signed=not self._is_input_from_zero(schema))}
+        kinds = found.get("anyOf")
+        if kinds is None:
+            return text
+        return {**found, "anyOf": [text if kind.get("type") == "string" else kind for kind in kinds]}
+
+    def _is_input_from_zero(self, schema: Any) -> bool:
+        bounds = [schema[name] for name in ("gt", "ge") if schema.get(name) is not None]
+        return self.mode == "validation" and any(bound >= 0 for bound in bounds)
+
+
+def _pattern(schema: Any, *, is_signed: bool) -> str:
+    """As far as a pattern without look-ahead says it; the type itself says the rest when the tool is called."""
+    digits, places = schema.get("max_digits"), schema.get("decimal_places")
+    whole = "[0-9]+"
+    if digits is not None:
+        most = max(0, digits - (places or 0))
+        whole = f"0*[0-9]{{1,{most}}}" if most else "0+"
+    part, least_part = "[0-9]*", "[0-9]+"
+    if places is not None:
+        part, least_part = f"[0-9]{{0,{places}}}0*", f"[0-9]{{1,{places}}}0*" if places else "0+"
+    return f"^[{'+-' if is_signed else '+'}]?({whole}(\\.{part})?|\\.{least_part}){_EXPONENT}$"
+
+
+def parts_of(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Every object in pydantic's core schema of a type: schemas, fields and configurations."""
+    todo = [schema]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, dict):
+            yield part
+            todo += (value for key, value in part.items() if key not in _NO_SCHEMA)
+        elif isinstance(part, (list, tuple)):
+            todo += part
+
+
+_NO_SCHEMA = frozenset({"cls", "default", "expected", "function", "members", "metadata"})
+"""What holds objects of the application: there may be circles in them."""
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 _is_code = re.compile(CODE_PATTERN).fullmatch
@@ -381,3 +435,105 @@ def modules_of(module: str) -> Iterator[ModuleType]:
     for inner in pkgutil.iter_modules(getattr(app, "__path__", ()), f"{module}."):
         if not inner.name.rpartition(".")[2].startswith("_"):
             yield importlib.import_module(inner.name)
+
+
+M = TypeVar("M", bound=type[BaseModel])
+NODE_KINDS: dict[str, OwnKind] = {}
+"""The kinds that a process has imported, by their keys."""
+_NAME = re.compile("[a-z][a-z0-9_]{0,31}")
+
+
+def node_kind(
+    name: str,
+    *,
+    example: Mapping[str, Any],
+    title: str = "",
+    version: str = "1",
+    icon: str = "●",
+    kinds: dict[str, OwnKind] | None = None,
+) -> Callable[[M], M]:
+    """Declare a pydantic model as a kind of node: a document writes its fields under `name`.
+
+    The model's method `nodes(step)` gives the nodes of built-in kinds that stand for it, each under a name of its own, as a
+    document writes them. The first begins; the last gives the output. `step("search")` is the name that `search` has in
+    the graph. A field that may hold an expression must take a text. `example` is what a document has under `name`.
+    Raises `ToolError`.
+    """
+
+    def declare(declared: M) -> M:
+        model = declared
+        known = NODE_KINDS if kinds is None else kinds
+        if not _NAME.fullmatch(name):
+            raise ToolError(
+                f"`{name}` cannot be the name of a kind of node; write for example search_and_hold"
+            )
+        if not callable(getattr(model, "nodes", None)):
+            raise ToolError(f"the kind `{name}` has no method `nodes(self, step)`")
+        there = known.get(name)
+        if there is not None and _kind_origin(there.model) != _kind_origin(model):
+            raise ToolError(
+                f"the kind `{name}` is declared by {_kind_origin(there.model)} and by {_kind_origin(model)}"
+            )
+        if "extra" not in model.model_config:
+            model = _strict(model)
+        words = inspect.cleandoc(model.__doc__ or "")
+        known[name] = OwnKind(name, model, title or name, words, version, icon, {name: dict(example)})
+        return declared
+
+    return declare
+
+
+def _strict(model: M) -> M:
+    """What it does not know is refused, as everywhere in documents."""
+    said = {"__module__": model.__module__, "__qualname__": model.__qualname__, "__doc__": model.__doc__}
+    make: Any = type(model)
+    made: M = make(model.__name__, (model,), {**said, "model_config": ConfigDict(extra="forbid")})
+    return made
+
+
+def _kind_origin(model: type[BaseModel]) -> str:
+    return f"{model.__module__}.{model.__qualname__}"
+
+
+def pipeline(
+    name: str,
+    says: str,
+    steps: Sequence[Any],
+    *,
+    inputs: Sequence[str],
+    registry: Registry | None = None,
+) -> None:
+    """Declare the tool `name`, which does these steps of `std.pipeline` with the `data` that it is called with.
+
+    says: what it is for, as models and people read it. inputs: the names of the data that it takes. Its version is a hash of
+    the steps. Raises `ToolError` with every mistake in them.
+    """
+    made = [*steps]
+    try:
+        plan = written.read(made, dict.fromkeys(inputs))
+    except PipelineFailed as error:
+        raise ToolError(f"tool `{name}`: {error}") from error
+    version = written.digest(made, inputs)
+    takes = {
+        "type": "object",
+        "properties": {one: {} for one in inputs},
+        "required": [*inputs],
+        "additionalProperties": False,
+    }
+    hint = Annotated[dict[str, Any], WithJsonSchema(takes), Field(description="Its inputs, by name.")]
+
+    def run(data: dict[str, Any]) -> Any:
+        if strange := {*inputs} ^ {*data}:
+            raise StepFailure(
+                "input_invalid", f"data: {', '.join(sorted(strange))}: it takes {', '.join(inputs)}"
+            )
+        try:
+            return written.run(plan, data, most_bytes=Limits().result_bytes).value
+        except PipelineFailed as error:
+            raise StepFailure(error.code, str(error)) from error
+
+    # What models read names the inputs; and two pipelines are two functions.
+    run.__annotations__ = {"data": hint, "return": Any}
+    run.__doc__ = inspect.cleandoc(says)
+    run.__qualname__ = f"pipeline {version}"
+    tool(name, version=version, effect="pure", registry=registry)(run)

@@ -9,18 +9,300 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
+import math
+import re
 import threading
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
+from dataclasses import is_dataclass
 from functools import partial
-from typing import Any
+from traceback import format_exception
+from typing import Any, TypeAlias
 
-from baton.core.effects.grants import off
-from baton.core.expressions.spelling import hinted, nearest
+import msgspec
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_jsonable_python
+
+from baton.core.effects.toolspec import off
+from baton.core.expressions import escape, hinted, nearest
+from baton.core.failures import LONGEST, sanitised
+from baton.core.failures.codes import CODES
+from baton.core.failures.evidence import Evidence, evidence_of
+from baton.core.limits import Limits
 from baton.ports import NoRoom, Performer, StepContext, StepFailure, Watch
-from baton.tools.calls import bind, failure_of, plain, report, traceback_of
 from baton.tools.define import Registry, Tool
-from baton.tools.places import Places, Whose, whose
+
+_TEXT = {str}
+_SIMPLE = frozenset({str, int, float, bool, type(None)})
+_LISTS = (list, tuple, set, frozenset)
+
+
+def check_numbers(value: Any) -> None:
+    """Raises `ValueError` for a number that is NaN or infinite."""
+    for pointer, part in _inside(value, ""):
+        if isinstance(part, float) and not math.isfinite(part):
+            raise ValueError(
+                f"{float(part)!r} at {pointer or '/'} is no number in JSON; write null, or a text"
+            )
+
+
+def check_keys(value: Any) -> None:
+    """Raises `ValueError` for two keys of one object that are the same text, such as `1` and `"1"`."""
+    if all(key is None for key in map(_double, _objects(value))):
+        return
+    pointer, key = next(
+        (where, key) for where, one in _inside(value, "") if (key := _double(one)) is not None
+    )
+    raise ValueError(f"the key {key!r} is there twice at {pointer or '/'}: every key of an object is a text")
+
+
+def _double(value: Any) -> str | None:
+    """A key of a `dict` that another key of it becomes, too."""
+    if not isinstance(value, dict) or set(map(type, value)) <= _TEXT:
+        return None
+    known = set[str]()
+    for key in value:
+        (text,) = to_jsonable_python({key: None})
+        if text in known:
+            return str(text)
+        known.add(text)
+    return None
+
+
+def _objects(value: Any) -> Iterator[dict[Any, Any]]:
+    """The dictionaries in a value, without their places: a result may have very many."""
+    todo = [value]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, dict):
+            yield part
+            todo += [item for item in part.values() if type(item) not in _SIMPLE]
+        elif isinstance(part, _LISTS):
+            todo += [item for item in part if type(item) not in _SIMPLE]
+        else:
+            todo += _fields(part).values()
+
+
+def _inside(value: Any, pointer: str) -> Iterator[tuple[str, Any]]:
+    """(JSON Pointer, value) of a value and of all in it."""
+    yield pointer, value
+    named: Iterable[tuple[Any, Any]] = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, _LISTS)
+        else _fields(value).items()
+    )
+    for key, item in named:
+        yield from _inside(item, f"{pointer}/{escape(str(key))}")
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    is_made_of_fields = isinstance(value, BaseModel) or (is_dataclass(value) and not isinstance(value, type))
+    return dict(getattr(value, "__dict__", {})) if is_made_of_fields else {}
+
+
+TRACEBACK = 20_000
+MOST_OF_A_HEADER = 100
+
+logger = logging.getLogger("baton.tools")
+
+_encode = msgspec.json.Encoder().encode
+_may_hide_nan = re.compile(rb'null|"-?(?:None|nan|NaN|inf|Inf)').search
+"""In JSON a number that is none, or is infinite, is null; as a name it is a word."""
+
+
+class RaisedElsewhere(Exception):
+    """The cause of a step's failure whose tool ran in another process: what was known there of what it raised."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        super().__init__(*evidence.exceptions[:1])
+        self.evidence = evidence
+
+
+def bind(tool: Tool, arguments: Mapping[str, Any], context: StepContext) -> dict[str, Any]:
+    """The function's arguments as the types of its hints. Raises `StepFailure`."""
+    try:
+        if tool.reads_json:
+            valid = tool.parameters.model_validate_json(_encode(dict(arguments)))
+        else:
+            valid = tool.parameters.model_validate(dict(arguments))
+    except ValidationError as error:
+        raise StepFailure("input_invalid", f"`{tool.spec.name}`: {_first(error)}") from error
+    except Exception as error:  # a type's own code runs in there
+        raise StepFailure("input_invalid", text(f"`{tool.spec.name}`: {error}")) from error
+    call = dict(valid.__dict__)
+    if tool.context:
+        call[tool.context] = context
+    return call
+
+
+def plain(tool: Tool, value: Any) -> Any:
+    """The value as JSON types. What the log would change without a word (NaN, a key) or choke on is refused."""
+    try:
+        valid = tool.result.validator.validate_python(value)
+        result = tool.result.serializer.to_python(valid, mode="json", by_alias=True)
+        if _may_hide_nan(_encode(result)):
+            check_numbers(tool.result.dump_python(valid))
+        if tool.keys_may_meet:
+            check_keys(valid)
+    except ValidationError as error:
+        message = f"`{tool.spec.name}` returned what its hints do not allow: {_first(error)}"
+        raise StepFailure("result_invalid", message) from error
+    except Exception as error:  # a type's own code runs in there
+        raise not_json(tool.spec.name, error) from error
+    return result
+
+
+def not_json(tool: str, error: BaseException) -> StepFailure:
+    """The failure of a tool whose result no log can hold."""
+    is_bytes = isinstance(error, UnicodeDecodeError) or "invalid utf-8" in str(error)
+    hint = (
+        "; let a model with `ser_json_bytes` and `val_json_bytes` write bytes as base64" if is_bytes else ""
+    )
+    return StepFailure("result_invalid", text(f"`{tool}` returned what JSON cannot hold: {error}{hint}"))
+
+
+def evidence_for(error: BaseException) -> Evidence:
+    """What is known of what a tool raised; of a `StepFailure`, what is known of the error that it was raised from."""
+    if not isinstance(error, StepFailure):
+        return evidence_of(error)
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return Evidence() if cause is None else evidence_of(cause)
+
+
+def failure_of(error: BaseException, tool: Tool, evidence: Evidence | None = None) -> StepFailure:
+    """The failure of a step whose tool raised this: its code, class and status, and the pause it asks for.
+
+    What the tool itself says counts first. Of any other error the message says which line of the application raised it.
+    """
+    found = evidence_for(error) if evidence is None else evidence
+    code, kind, retry_after, message = "", "", "", f"{type(error).__name__}: {error}{_place(error, tool)}"
+    happened: bool | None = None
+    unsent = False  # a tool may call several services: that one cannot be reached says nothing of the others
+    if isinstance(error, StepFailure):
+        code, kind, message = str(error.code), str(error.kind), str(error.message)
+        retry_after, happened, unsent = str(error.retry_after), error.happened, error.unsent
+        if type(error.status) is int and error.status:
+            found = msgspec.structs.replace(found, status=error.status)
+    else:
+        code = next((tool.raises[kind] for kind in type(error).__mro__ if kind in tool.raises), "")
+    if not isinstance(error, StepFailure) and not found.status:
+        # The name of an exception says nothing of the outside: it may be about the answer to what was done.
+        happened = True
+    if code not in CODES and sanitised(code) != code:
+        code = ""  # a code is stored, too, and in letters in which nothing would be known for a secret
+    verdict = found.verdict(text(code), kind)
+    return StepFailure(
+        verdict.code,
+        text(message),
+        kind=verdict.kind,
+        status=verdict.status,
+        retry_after=text(retry_after or found.retry_after)[:MOST_OF_A_HEADER],
+        happened=happened,
+        unsent=unsent,
+    )
+
+
+def _place(error: BaseException, tool: Tool) -> str:
+    """The innermost line of the tool's own package; empty for the engine's own tools.
+
+    The file is named by its module, so that no directory of a machine gets into a log.
+    """
+    package = str(getattr(tool.function, "__module__", "")).partition(".")[0]
+    place, at = "", error.__traceback__
+    while at is not None:
+        module = str(at.tb_frame.f_globals.get("__name__"))
+        if module.partition(".")[0] == package != "baton":
+            file = module.replace(".", "/") + ("/__init__" if "__path__" in at.tb_frame.f_globals else "")
+            place = f" ({file}.py:{at.tb_lineno} in {at.tb_frame.f_code.co_name})"
+        at = at.tb_next
+    return place
+
+
+def traceback_of(error: BaseException) -> str:
+    """Where it was raised, for the worker's log: without secrets, and cut to a readable length."""
+    # As text, because half a character in it would keep the whole line from being written.
+    # Sanitised before it is cut: half a secret is not known for one.
+    whole = "".join(format_exception(error))
+    clean = sanitised(text(whole[-2 * TRACEBACK :]))
+    return (clean if len(whole) <= 2 * TRACEBACK else clean[LONGEST:])[-TRACEBACK:]
+
+
+def report(traceback: str, tool: str, context: StepContext) -> None:
+    """The entry holds what was raised. The author finds the traceback in the worker's log."""
+    logger.warning("a tool raised: %s", traceback, extra=where(tool, context))
+
+
+def where(tool: str, context: StepContext) -> dict[str, Any]:
+    """The fields of a log line about a step."""
+    return {"tool": tool, "saga": context.saga, "node": context.node, "attempt": context.attempt}
+
+
+def text(text: str) -> str:
+    """Text that UTF-8 can hold: messages quote whatever the outside sent."""
+    return text.encode(errors="replace").decode()
+
+
+def _first(error: ValidationError) -> str:
+    details = error.errors(include_url=False, include_input=False)
+    rest = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
+    pointer = "".join(f"/{step}" for step in details[0]["loc"])
+    return f"at {pointer or '/'}: {details[0]['msg']}{rest}"
+
+
+Whose: TypeAlias = tuple[str, str]  # tenant and saga
+
+WANTED_FOR_S = Limits().room_pause_longest_ms / 1_000 + 0.5
+"""A saga that was refused asks again within this time, or no longer wants a place."""
+
+
+def whose(context: StepContext) -> Whose:
+    return context.tenant, context.saga
+
+
+class Places:
+    """So many and no more. Its methods may be called from any thread; `now` is in seconds, of one clock."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._sagas: Counter[Whose] = Counter()
+        self._tenants: Counter[str] = Counter()
+        self._wanted: dict[Whose, float] = {}
+
+    def take(self, who: Whose, now: float) -> bool:
+        """Whether there is a place, and none of those that were refused before has fewer: a tenant first, then a saga."""
+        with self._lock:
+            self._wanted.pop(who, None)
+            if self._wanted:
+                self._wanted = {other: until for other, until in self._wanted.items() if until > now}
+            is_full = self._sagas.total() >= self._most
+            if is_full or any(self._has(other) < self._has(who) for other in self._wanted):
+                self._wanted[who] = now + WANTED_FOR_S
+                return False
+            self._sagas[who] += 1
+            self._tenants[who[0]] += 1
+            return True
+
+    def give_back(self, who: Whose) -> None:
+        with self._lock:
+            self._sagas[who] -= 1
+            self._tenants[who[0]] -= 1
+            if not self._sagas[who]:  # a process outlives the sagas that it has run
+                del self._sagas[who]
+            if not self._tenants[who[0]]:
+                del self._tenants[who[0]]
+
+    @property
+    def taken(self) -> int:
+        return self._sagas.total()
+
+    def _has(self, who: Whose) -> tuple[int, int]:
+        return self._tenants[who[0]], self._sagas[who]
+
 
 _UNWATCHED = nullcontext()
 MAX_THREADS = 256  # Lambda gives an environment 1,024, and tools start threads of their own

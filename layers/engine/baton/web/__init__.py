@@ -1,1 +1,1 @@
-"""The HTTP API: routes, identities and problems. No use cases (runtime/service.py) and no AWS."""
+"""The HTTP API: routes, identities and problems. No use cases (runtime/requests/service.py) and no AWS."""

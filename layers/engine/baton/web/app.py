@@ -1,6 +1,6 @@
 """Dispatch: from an event to a route of the table, through identity, roles, rate limit and checks, to an answer.
 
-The table is routes.py; what a route does is in reads.py and commands.py.
+The table is routes.py; what a route does is in handlers.py and handlers.py.
 """
 
 from __future__ import annotations
@@ -18,25 +18,22 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 
-from baton.core.expressions.spelling import hinted, nearest
+from baton.core.expressions import hinted, nearest
 from baton.errors import EngineFault, Unauthenticated, Unreadable, UserError
 from baton.ports import Rates
 from baton.ports.outside import Credentials, HttpClient
 from baton.runtime.engine.parts import Engine
 from baton.runtime.engine.request import Caller, Request
-from baton.runtime.queries import Queries
-from baton.runtime.rates import RateLimiter
-from baton.runtime.service import Service
+from baton.runtime.requests.queries import Queries
+from baton.runtime.requests.rates import RateLimiter
+from baton.runtime.requests.service import Service
 from baton.settings import ApiSettings
-from baton.web import problems, replies
-from baton.web.ask import Ask
-from baton.web.bodies.reading import idempotency_key, read_body, text_of
-from baton.web.identity import Identity, identity_of, traceparent_of
-from baton.web.parameters import read_path, read_query
-from baton.web.replies import Reply
-from baton.web.route import BY_TOKEN, CALLBACKS, Route
+from baton.web import replies
+from baton.web.bodies.requests import idempotency_key, read_body, text_of
+from baton.web.identity import Identity, Strangers, identity_of, traceparent_of
+from baton.web.parameters import BY_TOKEN, CALLBACKS, Route, read_path, read_query
+from baton.web.replies import Ask, Reply
 from baton.web.routes import ROUTES
-from baton.web.strangers import Strangers
 
 if TYPE_CHECKING:
     from baton.console.site import Site
@@ -69,14 +66,14 @@ class Api:
         for route in ROUTES:
             rule = route.path.replace("{", "<").replace("}", ">")
             self._app.route(rule, method=route.method)(self._serving(route))
-        self._app.exception_handler(UserError)(problems.of_user_error)
+        self._app.exception_handler(UserError)(replies.of_user_error)
         self._app.exception_handler(EngineFault)(_engine_fault)
         self._app.exception_handler(Exception)(_defect)
         self._app.not_found(self._no_route)
 
     def handle(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         if "detail-type" in event:  # no request, but an event of a bus
-            from baton.web.bus_events import take_in  # few deployments have any
+            from baton.web.bodies.events import take_in  # few deployments have any
 
             until = self._until(context.get_remaining_time_in_millis())
             tenant, request = self._config.event_tenant, str(context.aws_request_id)
@@ -90,8 +87,7 @@ class Api:
     @cached_property
     def _site(self) -> Site:
         # Its templates are for those who look at pages: see tests/architecture/test_cold_start.py.
-        from baton.console.issuer import Issuer
-        from baton.console.signing import Signing
+        from baton.console.signing import Issuer, Signing
         from baton.console.site import Site
         from baton.web.within import Admission
 
@@ -144,9 +140,9 @@ class Api:
         """
         # Few deployments have any.
         if route.by_token == CALLBACKS:
-            from baton.runtime.desks.callbacks import caller_with
+            from baton.runtime.requests.callbacks import caller_with
         else:
-            from baton.runtime.desks.confirming import caller_with
+            from baton.runtime.requests.answers import caller_with
 
         event = self._app.current_event
         context = event.raw_event.get("requestContext") or {}
@@ -177,7 +173,7 @@ class Api:
         except Unauthenticated:
             pass  # no caller
         except UserError as error:
-            return problems.of_user_error(error)
+            return replies.of_user_error(error)
         return _unserved(self._app.current_event.http_method, self._app.current_event.path)
 
     def _ask(self, route: Route[Any], path: dict[str, str], caller: Caller) -> Ask[Any]:
@@ -228,12 +224,12 @@ def _unserved(method: str, path: str) -> Response[str]:
     allowed = [route.method for route in by_word or (one for one in ROUTES if matches(one.path, path))]
     if allowed and method not in allowed:
         detail = f"{method} is not allowed here; {', '.join(allowed)} {'is' if len(allowed) == 1 else 'are'}"
-        refusal = problems.of_status(HTTPStatus.METHOD_NOT_ALLOWED, "method-not-allowed", detail)
+        refusal = replies.of_status(HTTPStatus.METHOD_NOT_ALLOWED, "method-not-allowed", detail)
         refusal.headers["Allow"] = ", ".join(allowed)
         return refusal
     hint = nearest(path[:200], list(dict.fromkeys(route.path for route in ROUTES)))
     detail = hinted(f"there is no route `{path[:200]}`", hint)
-    return problems.of_status(HTTPStatus.NOT_FOUND, "no-route", detail)
+    return replies.of_status(HTTPStatus.NOT_FOUND, "no-route", detail)
 
 
 def matches(pattern: str, path: str) -> bool:
@@ -245,8 +241,8 @@ def _engine_fault(error: EngineFault) -> Response[str]:
     logger.error("engine fault", extra={"fault": repr(error)})
     if isinstance(error, Unreadable):
         detail = f"this saga's log cannot be read by the version that runs here: {error}"
-        return problems.of_status(HTTPStatus.INTERNAL_SERVER_ERROR, "unreadable-log", detail)
-    return problems.of_status(
+        return replies.of_status(HTTPStatus.INTERNAL_SERVER_ERROR, "unreadable-log", detail)
+    return replies.of_status(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "unavailable",
         "the store did not answer in time; try again with the same key",
@@ -255,6 +251,6 @@ def _engine_fault(error: EngineFault) -> Response[str]:
 
 def _defect(error: Exception) -> Response[str]:
     logger.error("engine defect", exc_info=error)
-    return problems.of_status(
+    return replies.of_status(
         HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "a defect in Baton; it has been logged"
     )

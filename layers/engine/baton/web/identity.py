@@ -1,4 +1,4 @@
-"""The caller and its roles, from the claims that API Gateway's authorizer verified and from nothing else."""
+"""The caller and its roles, from verified claims; unsigned requests are limited by address."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from baton.core.outside.users import is_user
-from baton.errors import Forbidden, Unauthenticated
+from baton.core.outside import is_user
+from baton.errors import Forbidden, TooManyRequests, Unauthenticated
+from baton.ports import Clock
 from baton.runtime.engine.request import Caller
+from baton.runtime.requests.rates import WINDOW_MS
 from baton.settings import ROLES, ApiSettings
 
 _TRACEPARENT = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
@@ -131,3 +133,37 @@ def _listed(shown: str, claim: str, authorization: str) -> Sequence[object]:
         return values if f"[{' '.join(map(str, values))}]" == shown else ()
     words = shown.removeprefix("[").removesuffix("]").split(" ")
     return words if shown.endswith("]") and all(word in ROLES for word in words) else ()
+
+
+MOST_REFUSED = 10
+"""Refused requests of an address in a window of ten seconds; further ones are not looked at."""
+MOST_ADDRESSES = 1_000
+"""So many are told apart; those after them count as one."""
+_OTHERS = ""
+
+
+class Strangers:
+    """Refusals by address. Addresses and not profiles: else a caller without a secret could silence a provider."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._window = 0
+        self._refused: dict[str, int] = {}
+
+    def check(self, address: str) -> None:
+        """Raises `TooManyRequests` for one that has been refused too often."""
+        now = self._clock.now()
+        if (window := now - now % WINDOW_MS) != self._window:
+            self._window, self._refused = window, {}
+        if self._refused.get(self._known(address), 0) >= MOST_REFUSED:
+            seconds = -(-(window + WINDOW_MS - now) // 1_000)
+            raise TooManyRequests(
+                f"too many requests of this address were not signed; try again in {seconds} s", seconds
+            )
+
+    def refused(self, address: str) -> None:
+        known = self._known(address)
+        self._refused[known] = self._refused.get(known, 0) + 1
+
+    def _known(self, address: str) -> str:
+        return address if address in self._refused or len(self._refused) < MOST_ADDRESSES else _OTHERS

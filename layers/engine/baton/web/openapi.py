@@ -15,28 +15,16 @@ from pydantic.json_schema import models_json_schema
 from baton.core.documents.schema import document_schema
 from baton.core.version import VERSION
 from baton.settings import ApiSettings
-from baton.web import problems
-from baton.web.bodies import (
-    answers,
-    breakers,
-    explained,
-    failing,
-    graphs,
-    letters,
-    money,
-    outside,
-    schedules,
-    undoing,
-)
-from baton.web.bodies.reading import MAX_KEY
-from baton.web.parameters import Parameter
-from baton.web.route import Route
+from baton.web import replies
+from baton.web.bodies import answers, events, failures, graphs
+from baton.web.bodies.requests import MAX_KEY
+from baton.web.parameters import Parameter, Route
 from baton.web.routes import ROUTES
 
 # The models of answers by name, for the table of routes names them only: it is read at every cold start.
 _ANSWERS = {
     name: model
-    for file in (answers, breakers, explained, failing, graphs, letters, money, outside, schedules, undoing)
+    for file in (answers, answers, failures, failures, graphs, failures, answers, events, answers, failures)
     for name, model in vars(file).items()
 }
 _REF = "#/components/schemas/"
@@ -214,7 +202,7 @@ def _response(route: Route[Any], status: int) -> dict[str, Any]:
 
 
 def _refusal(status: int) -> dict[str, Any]:
-    content = {problems.MEDIA_TYPE: {"schema": {"$ref": f"{_REF}Problem"}}}
+    content = {replies.MEDIA_TYPE: {"schema": {"$ref": f"{_REF}Problem"}}}
     if status in _GATEWAYS_OWN:
         content[_JSON] = {"schema": {"$ref": f"{_REF}GatewayMessage"}}
     return content

@@ -1,16 +1,20 @@
-"""What a handler gives back, and how it becomes an answer: JSON, and an ETag by which a client need not read it twice."""
+"""The argument and the answer of a handler, and errors as RFC 9457 problems."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from aws_lambda_powertools.event_handler.api_gateway import Response
+
+from baton.errors import Problem, TooManyRequests, UserError
+from baton.runtime.requests.queries import Queries
+from baton.runtime.requests.service import Service
 
 _TAG = re.compile(r'"[^"]*"')  # the name; the W/ of a weak one stands before it
 _CACHE = "private, no-cache"  # keep it, and ask with its ETag before using it
@@ -47,3 +51,71 @@ def read(reply: Reply, if_none_match: str) -> Response[str]:
 def _is_known(tag: str, if_none_match: str) -> bool:
     """By RFC 9110, 13.1.2: any of a list, compared weakly; `*` alone is any body there is."""
     return if_none_match.strip() == "*" or tag in _TAG.findall(if_none_match)
+
+
+B = TypeVar("B")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask(Generic[B]):
+    """`path` and `query` by name; `body` as the route's model, `text` and `headers` as they came; `key` is the Idempotency-Key; `intentions` the workflow for them."""
+
+    service: Service
+    queries: Queries
+    path: Mapping[str, Any]
+    query: Mapping[str, Any]
+    body: B
+    text: str
+    headers: Mapping[str, str]
+    is_json: bool
+    key: str
+    intentions: str
+    describe: Callable[[], dict[str, Any]]
+
+
+MEDIA_TYPE = "application/problem+json"
+MAX_ERRORS_BYTES = (
+    1_000_000  # far below what Lambda may answer: quotes and backslashes can double, and double again
+)
+
+
+def problem(
+    status: int, code: str, title: str, detail: str, problems: tuple[Problem, ...] = ()
+) -> Response[str]:
+    """A problem; `problems` become its `errors`, each with its path, position and suggestion if known.
+
+    Of more than an answer has room for the first are listed, and `detail` says so.
+    """
+    body: dict[str, Any] = {
+        "type": f"urn:baton:problem:{code}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+    }
+    if problems:
+        body["errors"] = errors = list(_errors(problems))
+        if len(errors) < len(problems):
+            body["detail"] += f" (the first {len(errors):,} of {len(problems):,} are listed)"
+    return Response(status_code=status, content_type=MEDIA_TYPE, body=json.dumps(body, ensure_ascii=False))
+
+
+def _errors(problems: Iterable[Problem]) -> Iterator[dict[str, Any]]:
+    """At least one, and then as many as there is room for."""
+    room = MAX_ERRORS_BYTES
+    for index, item in enumerate(problems):
+        shown = {key: value for key, value in asdict(item).items() if value or key == "path"}
+        room -= len(json.dumps(shown, ensure_ascii=False).encode())
+        if index and room < 0:
+            return
+        yield shown
+
+
+def of_user_error(error: UserError) -> Response[str]:
+    answer = problem(error.status, error.code, error.title, error.detail, error.problems)
+    if isinstance(error, TooManyRequests):
+        answer.headers["Retry-After"] = str(error.retry_after_s)
+    return answer
+
+
+def of_status(status: HTTPStatus, code: str, detail: str) -> Response[str]:
+    return problem(status.value, code, status.phrase, detail)

@@ -12,14 +12,14 @@ from types import MappingProxyType
 from typing import Any
 
 from baton.runtime.engine.parts import Engine
-from baton.runtime.queries import Queries
-from baton.runtime.rates import RateLimiter
-from baton.runtime.service import Service
+from baton.runtime.requests.queries import Queries
+from baton.runtime.requests.rates import RateLimiter
+from baton.runtime.requests.service import Service
 from baton.settings import ApiSettings
-from baton.web.ask import Ask
-from baton.web.bodies.reading import read_body
+from baton.web.bodies.requests import read_body
 from baton.web.identity import Identity, identity_of
 from baton.web.parameters import read_path, read_query
+from baton.web.replies import Ask
 from baton.web.routes import ROUTES
 
 _BY_ID = {route.id: route for route in ROUTES}

@@ -1,19 +1,410 @@
-"""The events about questions, and about work elsewhere, as sentences. Pure: an event of the API in, words out.
-
-The other events say themselves what they are, with their fields: see cli/text/render.py.
-"""
+"""Events and undoing as sentences. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
-from baton.core.log.answers import EXPIRED
+import msgspec
+
+from baton.core.log.questions import EXPIRED
+from baton.core.log.scopes import Called, calls_words, is_index, is_turn, item_words, turn_item
 from baton.core.log.state import ANSWER
-from baton.words import map_words, undo_words
-from baton.words.agent_words import AgentWords, Event, Said
-from baton.words.text import counted, epoch_ms, one_line, span
+from baton.core.log.undos import UNDO, undone_item
+from baton.words.text import clock, counted, cut, epoch_ms, one_line, span
+
+_MOST = 200
+_FATES = {
+    "succeeded": "succeeded",
+    "failed": "failed",
+    "running": "running",
+    "stopped": "stopped",
+    "not_begun": "not begun",
+}
+
+
+def of_item(event: Event) -> Said:
+    """What has become of one item."""
+    name, known = f"item {event['item']}", {"item"}
+    if failure := event.get("failure"):
+        words = f"{failure.get('code')}: {one_line(str(failure.get('message')))}"
+        return f"{name} has failed: {words}", frozenset((*known, "failure", "is_result"))
+    return name, frozenset(known)
+
+
+def _began(event: Event) -> Said:
+    return f"begins with {counted(event.get('size', 0), 'item')}", frozenset(("size", "over"))
+
+
+def _items_began(event: Event) -> Said:
+    first, count = event.get("first") or 0, event.get("count") or 0
+    words = f"item {first} begins" if count == 1 else f"items {first} to {first + count - 1} begin"
+    return words, frozenset(("first", "count"))
+
+
+def _gathered(event: Event) -> Said:
+    return f"the results of {counted(len(event.get('items') or ()), 'item')} are put together", frozenset(
+        ["items", "results"]
+    )
+
+
+def _stopped(event: Event) -> Said:
+    failure = event.get("failure") or {}
+    words = cut(one_line(f"{failure.get('code')}: {failure.get('message')}"), _MOST)
+    return f"cannot be done any more: {words}", frozenset(("failure", "batch"))
+
+
+def _closed(event: Event) -> Said:
+    parts = [f"{event[key]} {word}" for key, word in _FATES.items() if event.get(key)]
+    words = f"done: {', '.join(parts) or 'no items'}"
+    if event.get("goes_on"):
+        words = f"goes on: {', '.join(parts)}; those that are left come to their ends"
+    return words, frozenset((*_FATES, "goes_on"))
+
+
+def _ended(event: Event) -> Said:
+    parts = [f"{event[key]} {word}" for key, word in _FATES.items() if event.get(key)]
+    reason = f" ({event['why']})" if event.get("why") else ""
+    return f"the items that were left are over{reason}: {', '.join(parts)}", frozenset((*_FATES, "why"))
+
+
+WORDS: Mapping[str, Callable[[Event], Said]] = {
+    "map_began": _began,
+    "items_began": _items_began,
+    "items_gathered": _gathered,
+    "map_stopped": _stopped,
+    "map_closed": _closed,
+    "map_ended": _ended,
+}
+
+
+Event: TypeAlias = Mapping[str, Any]
+Said: TypeAlias = tuple[str, frozenset[str]]
+"""A sentence, and the fields of the event that it says."""
+
+_MOST_AGENT_TEXT = 120  # characters of a prompt, of arguments, or of a result
+_BEGAN, _TURN, _CALLS = "node_began", "turn_began", "calls_began"
+
+
+def news(events: Sequence[Event]) -> list[Event]:
+    """The events of an entry without those that only say that turns and calls begin; all of them, if there are no others."""
+    asked = any(is_turn(str(event.get("item"))) and "v" in (event.get("output") or {}) for event in events)
+    return [event for event in events if _is_news(event, asked=asked)] or list(events)
+
+
+def _is_news(event: Event, *, asked: bool) -> bool:
+    """`asked`: an event beside it says for which calls the model has asked."""
+    kind = event.get("kind")
+    if kind == _BEGAN:
+        return not event.get("item")
+    if kind == _TURN:
+        return bool(event.get("heard"))
+    calls = event.get("calls") or ()
+    return not (kind == _CALLS and asked) or any(one.get("failure") or one.get("repeats") for one in calls)
+
+
+class AgentWords:
+    """Remembers which tool each call is of: most events of a call have only its number."""
+
+    def __init__(self) -> None:
+        self._tools: dict[tuple[str, str, str], str] = {}
+
+    def of(self, event: Event) -> Said | None:
+        """What an event of an agent says, or None for one that has no words here."""
+        kind = event.get("kind")
+        if kind == _CALLS:
+            calls = msgspec.convert(event["calls"], tuple[Called, ...])
+            self._tools |= {(*_place(event), one.item): one.tool for one in calls}
+            turn = item_words(calls[0].item.partition("-")[0])
+            return f"{turn} asks for {calls_words(calls)}", frozenset(("calls", "used"))
+        if kind == _TURN:
+            heard = len(event.get("heard") or ())
+            more = f" with {counted(heard, 'message')} from outside" if heard else ""
+            return f"{item_words(turn_item(event['turn']))} begins{more}", frozenset(
+                ("turn", "heard", "segments", "used")
+            )
+        if kind == "agent_began":
+            return _turn_began(event)
+        if kind == "agent_closed":
+            used = event.get("used") or {}
+            parts = [counted(event["turns"], "turn"), counted(used.get("calls", 0), "call")]
+            words = f"answers after {', '.join(parts)} and {used.get('tokens', 0):,} tokens"
+            return words, frozenset(("turns", "used", "output"))  # its last turn has the output
+        if not event.get("item"):
+            return None
+        return of_item(event) if is_index(str(event["item"])) else self._of_item(event)
+
+    def _of_item(self, event: Event) -> Said:
+        item, output = str(event["item"]), event.get("output") or {}
+        tool = "" if is_turn(item) else event.get("tool") or self._tools.get((*_place(event), item), "")
+        name, known = item_words(item, tool), {"item", "tool"}
+        if failure := event.get("failure"):
+            told = ", and the model is told" if event.get("is_result") else ""
+            words = f"{failure.get('code')}: {one_line(str(failure.get('message')))}"
+            return f"{name} has failed{told}: {words}", frozenset((*known, "failure", "is_result"))
+        if "v" not in output:
+            return name, frozenset(known)
+        said = output["v"]
+        if not is_turn(item):
+            return f"{name}: {_short(said)}", frozenset((*known, "output"))
+        words = _answer(said) if isinstance(said, Mapping) else _short(said)
+        return f"{name} {words}", frozenset((*known, "output"))
+
+
+def _turn_began(event: Event) -> Said | None:
+    given = (event.get("given") or {}).get("v")
+    if not isinstance(given, Mapping):
+        return None  # it is too large for its entry
+    hears = f", and hears the signal `{event['listens']}`" if event.get("listens") else ""
+    return f"asks {given.get('model')}{hears}: {_short(given.get('prompt'))}", frozenset(("given", "listens"))
+
+
+def _answer(said: Mapping[str, Any]) -> str:
+    """What the model has answered with: calls that it asks for, or what it gives."""
+    if not said.get("calls"):
+        return f"answers {_short(said.get('data'))}"
+    return f"asks for {', '.join(_call(one) for one in said['calls'])}"
+
+
+def _call(one: Mapping[str, Any]) -> str:
+    return f"{one.get('tool')} {_short(one.get('text') or one.get('arguments'))}"
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return cut(one_line(text), _MOST_AGENT_TEXT)
+
+
+def _place(event: Event) -> tuple[str, str]:
+    return str(event.get("node")), str(event.get("iteration"))
+
+
+_SHOWN = 5  # steps of one fate, of which each has a line
+
+
+def of(event: Event) -> Said | None:
+    """What an event about undoing says; None for another one."""
+    kind, item = str(event.get("kind")), str(event.get("item") or "")
+    if words := _UNDO_WORDS.get(kind):
+        return words(event)
+    if item == UNDO or item.startswith((f"{UNDO}-", f"{UNDO}_")):
+        return _step(event, kind, undone_item(item))
+    if kind == "saga_ended" and event.get("undone"):
+        return came_to(event["undone"]), frozenset(["undone"])
+    if event.get("undo") is True and kind in ("forked", "cancel_requested"):
+        back = _back_to(event)
+        return f"`{event.get('by')}` has undone what the saga has done{back}{_why(event)}", frozenset(
+            ("by", "reason", "undo", "back_to", "together", "cut", "key")
+        )
+    return None
+
+
+def came_to(report: Mapping[str, Any]) -> str:
+    """What an undoing has come to, from its report in the log."""
+    return _sums(
+        report.get("done"),
+        report.get("fails"),
+        report.get("lasts"),
+        report.get("doubts") or len(report.get("doubtful") or ()),
+    )
+
+
+def _sums(done: Any, failed: Any, lasting: Any, doubtful: int) -> str:
+    parts = [
+        (done, "undone"),
+        (failed, "could not be undone"),
+        (lasting, "that nothing undoes"),
+        (doubtful, "in doubt"),
+    ]
+    return ", ".join(f"{counted(int(number), 'step')} {words}" for number, words in parts if number) or (
+        "nothing was undone"
+    )
+
+
+def _undo_began(event: Event) -> Said:
+    who = f"`{event['by']}` has it undone" if event.get("by") else "what was done is undone"
+    return f"{who}{_back_to(event)}{_why(event)}", frozenset(("reason", "by", "back_to", "together"))
+
+
+def _back_to(event: Event) -> str:
+    back = f", back to version {event['back_to']}" if event.get("back_to") else ""
+    return back + (", steps side by side" if event.get("together") else "")
+
+
+def _why(event: Event) -> str:
+    return f": {one_line(str(event['reason']))}" if event.get("reason") else ""
+
+
+def _undo_place(event: Event) -> str:
+    """Which item of its node is undone, and by what it was done."""
+    item = undone_item(str(event.get("item") or ""))
+    by = (
+        f"child {event['child']}" if event.get("child") else f"`{event['tool']}`" if event.get("tool") else ""
+    )
+    done = f"what {by or 'it'} has done at version {event.get('version')}"
+    return f"{item_words(item)}: {done}" if item else done
+
+
+_PLACED = frozenset(
+    (
+        "item",
+        "version",
+        "index",
+        "tool",
+        "child",
+        "next",
+        "below",
+        "again",
+        "doubt",
+        "redone",
+        "stopped",
+        "way",
+        "not_before",
+    )
+)
+
+
+def _step_began(event: Event) -> Said:
+    again = ", again" if event.get("again") else ""
+    if event.get("way"):
+        return f"is undone{again}, whether it has happened or not: {_undo_place(event)}", _PLACED
+    if event.get("doubt"):
+        return f"is to be undone{again}, if it has happened: {_undo_place(event)}", _PLACED
+    return f"is to be undone{again}: {_undo_place(event)}", _PLACED
+
+
+def _passed(event: Event) -> Said:
+    if event.get("redone"):
+        return f"is passed, because it was done again since: {_undo_place(event)}", _PLACED
+    return f"stays, as nothing undoes it: {_undo_place(event)}", _PLACED
+
+
+def _undo_stopped(event: Event) -> Said:
+    said = f"`{event.get('tool')}` was stopped while it acted: it may have happened"
+    if instead := event.get("instead"):
+        onward = f"`{instead}`" if instead != event.get("tool") else "another call of it"
+        said = f"`{event.get('tool')}` may have happened; the step goes on with {onward}"
+    if child := event.get("child"):
+        said = f"child {child} is stopped; a rollback undoes what it has done"
+    item = str(event.get("item") or "")
+    known = frozenset(("item", "tool", "prior", "kept", "key", "child", "instead"))
+    return f"{item_words(item)}: {said}" if item else said, known
+
+
+def _set_aside(event: Event) -> Said:
+    count = counted(len(event.get("steps") or ()), "step")
+    return f"{count} that could not be undone, for a later rollback", frozenset(["steps"])
+
+
+def _taken_up(event: Event) -> Said:
+    count = counted(len(event.get("steps") or ()), "step")
+    return f"{count} that could not be undone before come next", frozenset(("steps", "version"))
+
+
+def _child(event: Event) -> Said:
+    said = f"undone by child {event.get('child')}"
+    if event.get("nothing"):
+        said = f"child {event.get('child')} had done nothing that can be undone"
+    if failure := event.get("failure"):
+        said = f"child {event.get('child')} could not undo all: {_failure(failure)}"
+    return said, frozenset(("item", "child", "failure", "nothing"))
+
+
+def _step(event: Event, kind: str, item: str) -> Said:
+    """An event of a step that undoes another."""
+    of_item = f" of {item_words(item)}" if item else ""
+    by, known = f" by `{event['tool']}`" if event.get("tool") else "", {"item", "tool"}
+    if kind == "step_succeeded":
+        return f"undone{of_item}{by}", frozenset(known)
+    if failure := event.get("failure"):
+        gave_up = "could not be undone" if kind == "step_failed" else "an attempt to undo it has failed"
+        return f"{gave_up}{of_item}{by}: {_failure(failure)}", frozenset(
+            {*known, "failure", "stays", "is_result"}
+        )
+    return f"undo{of_item}", frozenset(["item"])
+
+
+def _failure(failure: Mapping[str, Any]) -> str:
+    return f"{failure.get('code')}: {one_line(str(failure.get('message')))}"
+
+
+_UNDO_WORDS = {
+    "undo_began": _undo_began,
+    "undo_step_began": _step_began,
+    "undo_passed": _passed,
+    "step_stopped": _undo_stopped,
+    "child_undone": _child,
+    "undo_set_aside": _set_aside,
+    "undo_taken_up": _taken_up,
+}
+
+
+# ---- what `check` and `show` say
+
+
+def declared(graph: Mapping[str, Any]) -> str:
+    """What would be undone of a workflow, and by what, and what nothing undoes; empty where nothing is."""
+    from baton.core.effects.toolspec import PURE
+
+    nodes = graph["nodes"]
+    undone = [
+        f"{one['name']} by {', '.join(dict.fromkeys(one['undo'].values()))}"
+        for one in nodes
+        if one.get("undo")
+    ]
+    if not undone:
+        return ""
+    stays = [
+        one["name"] for one in nodes if one.get("tool") and one["effect"] != PURE and not one.get("undo")
+    ]
+    unverified = [
+        f"{', '.join(dict.fromkeys(one['unverified']))} for {one['name']}"
+        for one in nodes
+        if one.get("unverified")
+    ]
+    return "; ".join(
+        [
+            ", ".join(undone),
+            *([f"nothing undoes {', '.join(stays)}"] if stays else []),
+            *([f"called also where it may not have happened: {', '.join(unverified)}"] if unverified else []),
+        ]
+    )
+
+
+def undo_lines(saga: Mapping[str, Any]) -> list[str]:
+    """What of the saga can be undone, how far an undoing is, or what came of it; with a line for each step that is not undone."""
+    found = saga.get("undo") or {}
+    failed, doubtful = found.get("failed") or (), found.get("doubtful") or ()
+    doubts = len(doubtful) + int(found.get("more_doubtful") or 0)
+    lines = []
+    if under_way := found.get("under_way"):
+        since = clock(epoch_ms(under_way.get("since")))
+        by = f", for {under_way['by']}" if under_way.get("by") else ""
+        lines.append(f"{under_way['undone']} undone, {under_way['left']} to go, since {since}{by}")
+    elif done := found.get("done"):
+        back = f"; version {done['back_to']} and what came before stays" if done.get("back_to") else ""
+        lines.append(_sums(done["undone"], done["failed"], done["lasting"], doubts) + back)
+        lines += _named("stays", [f"{name}: nothing undoes it" for name in done["stays"]], done["lasting"])
+    elif found.get("undoable"):
+        lasting = f", {found['lasting']} not" if found.get("lasting") else ""
+        lines.append(f"{counted(found['undoable'], 'step')} can be undone{lasting}")
+    lines += _named(
+        "not undone", [_not_undone(one) for one in failed], len(failed) + int(found.get("more_failed") or 0)
+    )
+    lines += _named("in doubt", [f"{name}: it may have happened" for name in doubtful], doubts)
+    return lines
+
+
+def _named(what: str, lines: Sequence[str], count: int) -> list[str]:
+    more = [f"{what}: {count - _SHOWN} more"] if count > _SHOWN else []
+    return [f"{what}: {line}" for line in lines[:_SHOWN]] + more
+
+
+def _not_undone(one: Mapping[str, Any]) -> str:
+    by = f", by {one['tool']}" if one.get("tool") else ""
+    return f"{one.get('step')}{by}: {_failure(one)}"
 
 
 class EventWords:
@@ -34,7 +425,7 @@ class EventWords:
             return lost, frozenset(["lost", "name"])
         if event.get("sent"):
             return _sent(event)
-        if (undoing := undo_words.of(event)) is not None:
+        if (undoing := of(event)) is not None:
             return undoing
         words = _WORDS.get(str(event.get("kind")))
         of_agent = self._agents.of(event)
@@ -144,7 +535,7 @@ def _heartbeat(_: Event) -> Said:
 
 
 _WORDS: Mapping[str, Callable[[Event], Said]] = {
-    **map_words.WORDS,
+    **WORDS,
     "question_opened": _opened,
     "question_escalated": _escalated,
     "question_claimed": _claimed,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from baton.adapters.channels.words import data_of, id_of, kind_of
-from baton.core.times import iso
+from baton.core.sizes import iso
 from baton.errors import ChannelRefused, StoreUnavailable, Throttled
 from baton.ports import StepFailure, Telling
 from baton.ports.outside import HttpAnswer, HttpClient, HttpRequest

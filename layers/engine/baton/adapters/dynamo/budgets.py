@@ -16,11 +16,17 @@ from msgspec.structs import replace
 
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import names_in, number, text
-from baton.adapters.dynamo.limits import ITEM_BYTES, OPEN_RESERVATIONS
-from baton.adapters.dynamo.requests import put_version, query
+from baton.adapters.dynamo.items import (
+    ITEM_BYTES,
+    OPEN_RESERVATIONS,
+    names_in,
+    number,
+    put_version,
+    query,
+    text,
+)
 from baton.adapters.rules import pack, unpack
-from baton.core.user_rules import BLOCKED, NO_RULE, UserRule, newer
+from baton.core.money import BLOCKED, NO_RULE, UserRule, newer
 from baton.errors import CorruptLog
 from baton.ports import Account, Answer, Change, Drawn, Reservation, Sums
 

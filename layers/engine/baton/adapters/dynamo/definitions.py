@@ -1,17 +1,14 @@
-"""Registered workflow documents on DynamoDB, one item a version, and the list of a tenant's names.
-
-Keys are in items.py, names of attributes in attributes.py; the documents themselves are blobs.
-"""
+"""Registered documents, their rules for events, and counters of requests on DynamoDB."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from baton.adapters.aws import translated
+from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import attribute, names_in, number, text
-from baton.adapters.dynamo.requests import put_new, query
+from baton.adapters.dynamo.items import attribute, names_in, number, put_new, query, text
 from baton.errors import CorruptLog
 from baton.ports import Definition
 
@@ -120,3 +117,85 @@ def _heard(item: StoredItem) -> tuple[tuple[str, str, int], ...]:
     found = item["types"]["L"][2:] if "types" in item else ()
     rows = [one["L"] for each in found for one in each["L"]]
     return tuple((kind["S"], key["S"], int(until["N"])) for kind, key, until in rows)
+
+
+_KEPT_S = 3_600
+_SPEND = "SET #ttl = :ttl ADD #spent :count"
+
+
+class DynamoRates:
+    """`Rates` on one table."""
+
+    def __init__(self, client: DynamoDBClient, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def spend(self, tenant: str, window: int, count: int) -> int:
+        with translated():
+            answer = self._client.update_item(
+                TableName=self._table,
+                Key=items.key(items.rate_pk(tenant), items.rate_sk(window)),
+                UpdateExpression=_SPEND,
+                ExpressionAttributeNames=names_in(_SPEND),
+                ExpressionAttributeValues={
+                    ":count": number(count),
+                    ":ttl": number(window // 1_000 + _KEPT_S),
+                },
+                ReturnValues="UPDATED_OLD",
+            )
+        before = answer.get("Attributes", {})
+        return int(before["spent"]["N"]) if "spent" in before else 0
+
+
+_IS_ONE = "attribute_exists(#user)"
+_NOT_LATER = "attribute_not_exists(#ver) OR #ver <= :version"
+_EARLIER = "attribute_exists(#pk) AND (attribute_not_exists(#ver) OR #ver < :version)"
+_GIVE_UP = "SET #ver = :version, #ttl = :ttl REMOVE #user"
+
+
+class DynamoSubscriptions:
+    """The subscriptions of one deployment, in its own table."""
+
+    def __init__(self, client: DynamoDBClient, table: str) -> None:
+        self._client, self._table = client, table
+
+    def subscribe(self, tenant: str, type: str, workflow: str, user: str, version: int) -> None:
+        item = {**items.key(_pk(tenant, type), workflow), "user": text(user), "ver": number(version)}
+        with suppress(ConditionFailed), translated():
+            self._client.put_item(
+                TableName=self._table,
+                Item=item,
+                ConditionExpression=_NOT_LATER,
+                ExpressionAttributeNames=names_in(_NOT_LATER),
+                ExpressionAttributeValues={":version": number(version)},
+            )
+
+    def unsubscribe(self, tenant: str, type: str, workflow: str, version: int, expires: int) -> None:
+        # An update, because what it leaves refuses a subscription that lands late; and no function may delete items.
+        with suppress(ConditionFailed), translated():
+            self._client.update_item(
+                TableName=self._table,
+                Key=items.key(_pk(tenant, type), workflow),
+                UpdateExpression=_GIVE_UP,
+                ConditionExpression=_EARLIER,
+                ExpressionAttributeNames=names_in(_GIVE_UP, _EARLIER),
+                ExpressionAttributeValues={":version": number(version), ":ttl": items.ttl(expires)},
+            )
+
+    def subscribed(self, tenant: str, type: str, limit: int) -> Sequence[tuple[str, str, int]]:
+        request = {
+            "KeyConditionExpression": _ALL_OF,
+            "FilterExpression": _IS_ONE,
+            "ExpressionAttributeNames": names_in(_ALL_OF, _IS_ONE),
+            "ExpressionAttributeValues": {":pk": text(_pk(tenant, type))},
+            "ConsistentRead": True,
+        }
+        found = query(self._client, self._table, request, limit)
+        return [
+            (item["sk"]["S"], item["user"]["S"], int(item["ver"]["N"]) if "ver" in item else 0)
+            for item in found
+        ]
+
+
+def _pk(tenant: str, type: str) -> str:
+    return f"T#{tenant}#ON#{type}"

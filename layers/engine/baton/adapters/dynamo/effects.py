@@ -1,23 +1,23 @@
-"""`Effects` on DynamoDB: one item for each effect, and one conditional write for each change of it.
-
-The conditions are the protocol: a writer has seen what it replaces. The names of the attributes are in
-items.py; when a call is made is the runtime's business.
-"""
+"""Effects that happen once, and versioned entities, on DynamoDB."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import names_in, number, text
-from baton.adapters.dynamo.limits import ITEM_BYTES
+from baton.adapters.dynamo.items import ITEM_BYTES, names_in, number, text
 from baton.adapters.rules import pack, unpack
 from baton.errors import CorruptLog
-from baton.ports.effects import FREED, Effect
+from baton.ports.outside import KEYS_KEPT, Entity, Written
+from baton.ports.records import FREED, Effect
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import UniversalAttributeValueTypeDef
 
     from baton.adapters.dynamo.items import Item, StoredItem
 
@@ -125,3 +125,127 @@ def _effect(item: StoredItem) -> Effect:
         )
     except (KeyError, ValueError, CorruptLog) as error:
         raise CorruptLog(f"effect {item.get('pk')} cannot be read: {error!r}") from error
+
+
+_KEYS = "#keys = list_append(if_not_exists(#keys, :none), :key)"
+_PUT = f"SET #d = :data, {_KEYS} REMOVE #was ADD #ver :one"
+# What an item holds before the update, whatever else the update does.
+_PUT_KEEPING = f"SET #d = :data, #was = if_not_exists(#d, :nothing), {_KEYS} ADD #ver :one"
+# The version and the keys stay.
+_DELETE = f"SET {_KEYS} REMOVE #d, #was ADD #ver :one"
+_IS_OTHER = "(attribute_not_exists(#keys) OR NOT contains(#keys, :name))"
+_IS_NONE = "attribute_not_exists(#d)"
+_IS_THERE = "#ver = :expected AND attribute_exists(#d)"
+# Half of the keys at once, so that it is done seldom; only if the item has not changed since.
+_FORGET = "SET #keys = :kept"
+_IS_STILL = "#ver = :ver"
+_BESIDES = 6_000  # bytes of an item besides its data: both keys, and the keys of writes
+
+
+class DynamoEntities:
+    """`Entities` in one table."""
+
+    def __init__(self, client: DynamoDBClient, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def put(
+        self,
+        tenant: str,
+        type: str,
+        id: str,
+        data: Any,
+        *,
+        key: str,
+        expected: int | None = None,
+        keeps_before: bool = False,
+    ) -> Written:
+        values: dict[str, UniversalAttributeValueTypeDef] = {
+            ":data": {"B": pack(msgspec.json.encode(data), _BESIDES, ITEM_BYTES)}
+        }
+        if keeps_before:
+            values[":nothing"] = {"NULL": True}
+        where = items.key(items.entity_pk(tenant, type), id)
+        return self._write(where, _PUT_KEEPING if keeps_before else _PUT, key, expected, values)
+
+    def delete(self, tenant: str, type: str, id: str, *, key: str, expected: int) -> Written:
+        return self._write(items.key(items.entity_pk(tenant, type), id), _DELETE, key, expected, {})
+
+    def _write(
+        self,
+        where: Item,
+        update: str,
+        key: str,
+        expected: int | None,
+        values: dict[str, UniversalAttributeValueTypeDef],
+    ) -> Written:
+        condition = _IS_OTHER
+        values |= {":none": {"L": []}, ":key": {"L": [text(key)]}, ":name": text(key), ":one": number(1)}
+        if expected is not None:
+            condition += f" AND {_IS_THERE if expected else _IS_NONE}"
+        if expected:
+            values[":expected"] = number(expected)
+        try:
+            with translated():
+                answer = self._client.update_item(
+                    TableName=self._table,
+                    Key=where,
+                    UpdateExpression=update,
+                    ConditionExpression=condition,
+                    ExpressionAttributeNames=names_in(update, condition),
+                    ExpressionAttributeValues=values,
+                    ReturnValues="UPDATED_NEW",
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+        except ConditionFailed as error:
+            return _as_it_stands(error.item, key)
+        written = answer["Attributes"]
+        if len(written["keys"]["L"]) >= KEYS_KEPT:
+            self._forget(where, written)
+        return Written(version=int(written["ver"]["N"]), is_new=True, before=_before(written))
+
+    def _forget(self, where: Item, written: StoredItem) -> None:
+        try:
+            with translated():
+                self._client.update_item(
+                    TableName=self._table,
+                    Key=where,
+                    UpdateExpression=_FORGET,
+                    ConditionExpression=_IS_STILL,
+                    ExpressionAttributeNames=names_in(_FORGET, _IS_STILL),
+                    ExpressionAttributeValues={
+                        ":kept": {"L": written["keys"]["L"][KEYS_KEPT // 2 :]},
+                        ":ver": written["ver"],
+                    },
+                )
+        except ConditionFailed:
+            pass  # the writer that came since does it
+
+    def get(self, tenant: str, type: str, id: str) -> Entity | None:
+        with translated():
+            answer = self._client.get_item(
+                TableName=self._table, Key=items.key(items.entity_pk(tenant, type), id), ConsistentRead=True
+            )
+        item = answer.get("Item", {})
+        if "d" not in item:
+            return None
+        return Entity(version=int(item["ver"]["N"]), data=msgspec.json.decode(unpack(item["d"]["B"])))
+
+
+def _as_it_stands(item: Any, key: str) -> Written:
+    """The write with this key as it was done before; or a conflict, with the version that is there."""
+    version = int(item["ver"]["N"]) if "ver" in item else 0
+    names: Sequence[str] = [one["S"] for one in item.get("keys", {"L": []})["L"]]
+    if key in names:
+        since = len(names) - 1 - names.index(key)
+        return Written(version=version - since, before=None if since else _before(item))
+    return Written(version=version if "d" in item else 0, conflict=True)
+
+
+def _before(item: Any) -> Entity | None:
+    """What the newest write of an item has replaced, if that was kept."""
+    if "was" not in item:
+        return None
+    if "B" not in item["was"]:
+        return Entity(version=0, data=None)
+    return Entity(version=int(item["ver"]["N"]) - 1, data=msgspec.json.decode(unpack(item["was"]["B"])))

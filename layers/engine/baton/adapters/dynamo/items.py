@@ -1,28 +1,149 @@
 """What an item of the table looks like: keys, sizes, and struct to item and back.
 
-The names of attributes are in attributes.py. No requests here; they are in the other files of this folder.
+The names of attributes are in items.py. No requests here; they are in the other files of this folder.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from baton.adapters.dynamo.attributes import ATTRIBUTES
-from baton.adapters.dynamo.labels import labels_in, labels_text
-from baton.adapters.dynamo.limits import ITEM_BYTES
+from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.rules import pack, shard_of, unpack
-from baton.core.effects.rows import Row
-from baton.errors import CorruptLog
+from baton.core.effects.rows import Row, RowRoom
+from baton.errors import CorruptLog, PoisonMessage
 from baton.ports import Head, Listed, Record, SagaRef, StoreLimits, Wake
 
 if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef, UniversalAttributeValueTypeDef
 
+ATTRIBUTES: Mapping[str, str] = {
+    "pk": "partition key",
+    "sk": "sort key",
+    # head
+    "wf": "workflow",
+    "gh": "hash of its graph (also of a definition)",
+    "user": "who started it",
+    "created": "when (also of a definition)",
+    "start": "entry 1, until that is known to exist",
+    "start_hash": "hash of the body that started it",
+    "st": "status, a cache (also of an effect)",
+    "st_key": "partition of StatusIndex: tenant, group of the status, shard",
+    "st_at": "sort key of StatusIndex: when the group last changed",
+    "br": "branch",
+    "folded": "version that the last holder had folded",
+    "snap": "version of the newest snapshot; absent: none",
+    "owner": "holder of the lease; absent: free (also who claims an effect)",
+    "until": "end of the lease; absent: free",
+    "epoch": "number of takes",
+    "nudge": "pending wake: version left for the holder; absent: none",
+    "inbox": "number of times that ends of children were announced since a holder took them in; absent: none",
+    "due_shard": "partition of DueIndex: lane, shard",
+    "due_at": "sort key of DueIndex; absent: in no index",
+    "quiet": "in lane `sweep`: when something last happened; absent: in another",
+    "timer": "in lane `sweep`: when something is due by itself; absent: nothing is, or in another",
+    "armed": "deadline of a caller about to append; absent: none",
+    "wake": "why the stream passes the item on (also of an entry)",
+    "watched": "until when a viewer watches (also where the next entry will be, in an item that has expired)",
+    # entry and snapshot
+    "d": "the data: JSON, or zlib of it",
+    # definition
+    "doc": "reference of the document's blob",
+    "by": "who registered it (also who resolved an incident)",
+    "types": "types of events, two lists: that it has rules for, and that earlier versions had rules for; a third where sagas of earlier versions may wait for events: type, template of the correlation key, until when (ms); absent: none",
+    # notice
+    "told": "when it was told; absent: a worker is about to send it (also, in micro-dollars, what of a user's day its tenant's counts)",
+    "at": "when the notice was made",
+    # incident
+    "saga": "whose incident it is",
+    "node": "of which node",
+    "code": "code of the failure",
+    "said": "what was told",
+    "severity": "low, medium, high or critical",
+    "resolved": "when a person did something about it (who: `by`); absent: it is open",
+    "acked": "when an operator acknowledged the incident (who: `owner`, note: `message`)",
+    # requests of a tenant in a window of time
+    "spent": "how many there were; of a user's day, what was spent, in micro-dollars",
+    # a user's day; besides, r#ID an open reservation, x#ID one that was freed
+    "held": "what was spent and what is reserved together",
+    "open": "number of invocations that hold something",
+    "drawn": "what it has of its tenant's day",
+    "rule": "version of an operator's rule about the user",
+    "cap": "what that rule allows on a day, in micro-dollars; -1: nothing, absent: what all users may spend",
+    # effect
+    "about": "hash of its parameters, where its key is made of less",
+    "scope": "place of its saga in all branches, where that is not its id",
+    "tool": "whose effect",
+    "slot": "where in its saga",
+    "updated": "when it was last written",
+    "gen": "generation of its key; absent: the first",
+    "ref": "the blob that holds what came of it",
+    "shared": "until when others than its own place are given what came of it; absent: as long as it is there",
+    "message": "why it failed (also why a channel never takes a notice)",
+    "kind": "class of that failure",
+    # entity and circuit breaker
+    "ver": "version: the number of its writes (also the version of a workflow that a subscription is of)",
+    "keys": "idempotency keys of its newest writes, in their order",
+    "was": "what the newest write of an entity has replaced, if that was kept",
+    "ttl": "when DynamoDB may delete the item, in epoch seconds; absent: never",
+    # question
+    "ask_key": "partition of InboxIndex: tenant, shard, whom the question is for; absent: it is not open any more (also of a dead letter: tenant, status)",
+    "ask_at": "sort key of InboxIndex: when the question expires (also since when a dead letter is pending)",
+    "seq": "what a write of the question must not be below: twice the log's version, and one more once it was told (also how often a dead letter has changed)",
+    "labels": "of a head: JSON of what lists show besides; `models`: by name, tokens read and written, micro-dollars; `own`: its labels",
+    "parent": "of a head: not written yet, but projected, because a projection cannot be changed",
+}
+
+
+ITEM_BYTES = 400 * 1024  # names included
+ROWS = RowRoom(rows=90, bytes=3_500_000)  # a transaction has 100 items and 4 MB at most, the entry among them
+OPEN_RESERVATIONS = 200  # the item they are in must stay small
+
+
+def limits(shards: int, status_shards: int) -> StoreLimits:
+    """Those of a table whose indexes are spread over so many partitions."""
+    return StoreLimits(item_bytes=ITEM_BYTES, rows=ROWS, due_shards=shards, status_shards=status_shards)
+
+
+class _Labels(msgspec.Struct, omit_defaults=True):
+    models: dict[str, tuple[int, int, int]] = {}
+    own: dict[str, str] = {}
+
+
+_decode = msgspec.json.Decoder(_Labels).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def labels_text(models: Mapping[str, tuple[int, int, int]], own: Mapping[str, str]) -> str:
+    """As it is stored: of models, and the saga's own labels."""
+    return _encode(_Labels(dict(models), dict(own))).decode()
+
+
+def row_filter(equal: Mapping[str, str], own: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """The terms of a filter, and their values, for rows whose attributes are these (empty: any) and who have these labels."""
+    values = {f":{name}": value for name, value in equal.items() if value}
+    terms = [f"#{name[1:]} = {name}" for name in values]
+    for number, (name, value) in enumerate(own.items()):
+        # It stands so in the attribute of no other saga: a quote inside of a text is escaped.
+        values[f":label{number}"] = f"{_encode(name).decode()}:{_encode(value).decode()}"
+        terms.append(f"contains(#labels, :label{number})")
+    return terms, values
+
+
+def labels_in(item: Mapping[str, Any]) -> dict[str, Any]:
+    """What an item says, as fields of a head. Raises `ValueError`."""
+    if "labels" not in item:
+        return {}
+    found = _decode(item["labels"]["S"])
+    return {"models": found.models, "labels": found.own}
+
+
+if TYPE_CHECKING:
     Item: TypeAlias = dict[str, UniversalAttributeValueTypeDef]
     StoredItem: TypeAlias = Mapping[str, AttributeValueTypeDef]
 
@@ -332,3 +453,78 @@ def record_of(item: StoredItem) -> Record:
         place = item["sk"]["S"].rpartition("#")[2] if "sk" in item else ""
         unreadable.version = int(place) if place.isdecimal() else 0
         raise unreadable from error
+
+
+def changing(changes: Mapping[str, Any]) -> tuple[str, Item]:
+    """An update expression that sets each attribute to its value, or removes it where that is None."""
+    sets = [f"#{name} = :{name}" for name, value in changes.items() if value is not None]
+    removes = [f"#{name}" for name, value in changes.items() if value is None]
+    values = {f":{name}": value for name, value in changes.items() if value is not None}
+    return f"SET {', '.join(sets)} REMOVE {', '.join(removes)}", values
+
+
+def unchanged(seen: Mapping[str, Any]) -> tuple[str, Item]:
+    """A condition that each attribute has the value that was seen, or is absent where that is None."""
+    terms = [
+        f"attribute_not_exists(#{name})" if value is None else f"#{name} = :seen_{name}"
+        for name, value in seen.items()
+    ]
+    values = {f":seen_{name}": value for name, value in seen.items() if value is not None}
+    return " AND ".join(terms), values
+
+
+def image_wake(image: Mapping[str, Any]) -> tuple[SagaRef, Wake]:
+    """The saga and the wake of a stream record's new image. Raises `PoisonMessage`."""
+    try:
+        return saga_of(image["pk"]["S"]), msgspec.json.decode(image["wake"]["S"], type=Wake)
+    except (KeyError, TypeError, ValueError) as error:
+        raise PoisonMessage(f"no wake in a stream image: {error!r}") from error
+
+
+def put_new(client: DynamoDBClient, table: str, item: Item) -> bool:
+    """False, and nothing written, when an item has that key already."""
+    try:
+        with translated():
+            client.put_item(TableName=table, Item=item, ConditionExpression="attribute_not_exists(pk)")
+    except ConditionFailed:
+        return False
+    return True
+
+
+def put_version(client: DynamoDBClient, table: str, item: Item, version: int) -> StoredItem | None:
+    """Put an item whose `ver` is the version that follows the one that is there; 1 is the first.
+
+    None once it is put. Otherwise the item that is there, empty when there is none.
+    """
+    condition = "#ver = :seen" if version > 1 else "attribute_not_exists(#pk)"
+    request: Any = {
+        "TableName": table,
+        "Item": item,
+        "ConditionExpression": condition,
+        "ExpressionAttributeNames": names_in(condition),
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+    if version > 1:
+        request["ExpressionAttributeValues"] = {":seen": number(version - 1)}
+    try:
+        with translated():
+            client.put_item(**request)
+    except ConditionFailed as refused:
+        return refused.item or {}
+    return None
+
+
+def query(
+    client: DynamoDBClient, table: str, request: dict[str, Any], limit: int | None = None
+) -> Iterator[StoredItem]:
+    """All items that match, or the first `limit`, whatever the number of pages: one ends at 1 MB."""
+    while limit is None or limit > 0:
+        if limit is not None:
+            request["Limit"] = limit
+        with translated():
+            page = client.query(TableName=table, **request)
+        yield from page["Items"]
+        if "LastEvaluatedKey" not in page:
+            return
+        request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        limit = None if limit is None else limit - len(page["Items"])

@@ -14,15 +14,13 @@ import msgspec
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.clock import SystemClock
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import names_in, number, text
-from baton.adapters.dynamo.limits import ITEM_BYTES
-from baton.adapters.dynamo.requests import query
+from baton.adapters.dynamo.items import ITEM_BYTES, names_in, number, query, text
 from baton.adapters.rules import is_over, pack, unpack
 from baton.core.failures import quoted
 from baton.core.letters import PENDING, UNREADABLE, Letter
 from baton.errors import CorruptLog
 from baton.ports import Clock, SagaRef, Wake
-from baton.ports.letters import MOST_COUNTED, Outstanding
+from baton.ports.operators import MOST_COUNTED, Outstanding
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -33,7 +31,7 @@ DEAD = "DEAD"  # the sort key of a saga's letter
 _LANE = items.due_shard("dead", 0)
 
 _IS_NONE = "attribute_not_exists(#pk) OR #ttl <= :now"
-_IS_AS_SEEN = "#seq = :seen"
+_LETTER_IS_AS_SEEN = "#seq = :seen"
 _LISTED = "#ask_key = :key"
 _DEAD = "#due_shard = :lane"
 _LONGEST_KEY = 2_048  # bytes of a partition key
@@ -41,7 +39,7 @@ _LONGEST_KEY = 2_048  # bytes of a partition key
 SYSTEM = SystemClock()
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Letter).decode
+_decode_letter = msgspec.json.Decoder(Letter).decode
 
 
 class DynamoLetters:
@@ -54,7 +52,9 @@ class DynamoLetters:
 
     def read(self, tenant: str, id: str) -> Letter | None:
         with translated():
-            found = self._client.get_item(TableName=self._table, Key=_key(tenant, id), ConsistentRead=True)
+            found = self._client.get_item(
+                TableName=self._table, Key=_letter_key(tenant, id), ConsistentRead=True
+            )
         if "Item" not in found or is_over(items.expires(found["Item"]), self._clock.now()):
             return None
         return _letter(found["Item"])
@@ -65,7 +65,7 @@ class DynamoLetters:
             raise ValueError(f"no table takes the key of {letter.id[:80]!r}")
         if wake is not None:
             item["wake"] = text(items.wake_text(wake))
-        condition = _IS_AS_SEEN if seen else _IS_NONE
+        condition = _LETTER_IS_AS_SEEN if seen else _IS_NONE
         values = {":seen": number(seen)} if seen else {":now": number(self._clock.now() // 1_000)}
         try:
             with translated():
@@ -94,7 +94,7 @@ class DynamoLetters:
         }
         if after is not None:
             # A position, not an item: it may have moved on since.
-            place = {**_key(tenant, after.id), "ask_key": key, "ask_at": number(after.since)}
+            place = {**_letter_key(tenant, after.id), "ask_key": key, "ask_at": number(after.since)}
             request["ExclusiveStartKey"] = place
         while True:
             with translated():
@@ -116,7 +116,7 @@ class DynamoLetters:
         return Outstanding(len(found), int(found[0]["due_at"]["N"]) if found else 0)
 
 
-def _key(tenant: str, id: str) -> Item:
+def _letter_key(tenant: str, id: str) -> Item:
     """Whose id is that of a saga lies beside its log."""
     if "~" in id:
         return items.key(f"T#{tenant}#LETTERS", id)
@@ -129,7 +129,7 @@ def _listed_at(tenant: str, status: str) -> str:
 
 def _item(letter: Letter) -> Any:
     item = {
-        **_key(letter.tenant, letter.id),
+        **_letter_key(letter.tenant, letter.id),
         "ask_key": text(_listed_at(letter.tenant, letter.status)),
         "ask_at": number(letter.since),
         "seq": number(letter.number),
@@ -145,7 +145,7 @@ def _item(letter: Letter) -> Any:
 def _letter(item: StoredItem) -> Letter:
     """One that cannot be read is shown as such, so that it can be discarded, and the others be seen."""
     try:
-        return _decode(unpack(item["d"]["B"]))
+        return _decode_letter(unpack(item["d"]["B"]))
     except (KeyError, ValueError, CorruptLog) as error:
         _, tenant, *rest = item["pk"]["S"].split("#", 3)
         is_of_saga = item["sk"]["S"] == DEAD

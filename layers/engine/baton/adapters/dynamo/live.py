@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 
 from baton.adapters.aws import ConditionFailed, translated
 from baton.adapters.dynamo import items
-from baton.adapters.dynamo.items import names_in, number, saga_pk, text
-from baton.adapters.dynamo.requests import query
+from baton.adapters.dynamo.items import names_in, number, query, saga_pk, text
 from baton.adapters.rules import pack, unpack
-from baton.ports.live import LiveTexts
-from baton.ports.log import Head, SagaRef
+from baton.ports.log import Head, LiveTexts, SagaRef
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -6,23 +6,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from baton.adapters.dynamo.budgets import DynamoBudgets
-from baton.adapters.dynamo.definitions import DynamoDefinitions
-from baton.adapters.dynamo.effects import DynamoEffects
-from baton.adapters.dynamo.entities import DynamoEntities
-from baton.adapters.dynamo.inbox import DynamoInbox
+from baton.adapters.dynamo.definitions import DynamoDefinitions, DynamoRates
+from baton.adapters.dynamo.effects import DynamoEffects, DynamoEntities
 from baton.adapters.dynamo.live import DynamoLive
-from baton.adapters.dynamo.log import DynamoLog
-from baton.adapters.dynamo.notices import DynamoNoticeRecord
-from baton.adapters.dynamo.questions import DynamoQuestions
-from baton.adapters.dynamo.rates import DynamoRates
+from baton.adapters.dynamo.log import DynamoInbox, DynamoLog
+from baton.adapters.dynamo.people import DynamoNoticeRecord, DynamoQuestions
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from baton.adapters.dynamo.breakers import DynamoBreakers
+    from baton.adapters.dynamo.definitions import DynamoSubscriptions
     from baton.adapters.dynamo.letters import DynamoLetters
-    from baton.adapters.dynamo.schedules import DynamoSchedules
-    from baton.adapters.dynamo.subscriptions import DynamoSubscriptions
+    from baton.adapters.dynamo.operators import DynamoBreakers, DynamoSchedules
 
 
 class DynamoStore:
@@ -59,20 +54,20 @@ class DynamoStore:
     @cached_property
     def breakers(self) -> DynamoBreakers:
         """Loaded with the first call that has a breaker."""
-        from baton.adapters.dynamo.breakers import DynamoBreakers
+        from baton.adapters.dynamo.operators import DynamoBreakers
 
         return DynamoBreakers(self._client, self._table)
 
     @cached_property
     def schedules(self) -> DynamoSchedules:
         """Loaded with the first wake that names a schedule, and by who registers or shows one."""
-        from baton.adapters.dynamo.schedules import DynamoSchedules
+        from baton.adapters.dynamo.operators import DynamoSchedules
 
         return DynamoSchedules(self._client, self._table, self.limits.due_shards)
 
     @cached_property
     def subscriptions(self) -> DynamoSubscriptions:
         """Loaded with the first event from outside, and by who registers a document with rules for them."""
-        from baton.adapters.dynamo.subscriptions import DynamoSubscriptions
+        from baton.adapters.dynamo.definitions import DynamoSubscriptions
 
         return DynamoSubscriptions(self._client, self._table)

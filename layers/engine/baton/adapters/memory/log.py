@@ -8,18 +8,103 @@ atomic.
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
-from baton.adapters.memory.due_index import DueIndex
-from baton.adapters.memory.limits import ITEM_BYTES, limits
 from baton.adapters.rules import is_over, pack, shard_of
-from baton.core.effects.rows import Row
-from baton.ports import WORK, Appended, Clock, Due, Head, Listed, Place, Record, Release, SagaRef, Wake
+from baton.core.effects.rows import Row, RowRoom
+from baton.ports import (
+    TIMER,
+    WORK,
+    Appended,
+    Clock,
+    Due,
+    Head,
+    Listed,
+    Place,
+    Record,
+    Release,
+    Report,
+    SagaRef,
+    StoreLimits,
+    Wake,
+)
 from baton.ports.log import NO_LABELS
+
+_Row: TypeAlias = tuple[int, str, SagaRef]
+
+
+class DueIndex:
+    """Rows by lane and shard, in their order. With `lag`, it is read from a copy that only `settle` brings up to date.
+
+    Its user has the lock.
+    """
+
+    def __init__(self, shards: int, *, lag: bool) -> None:
+        self._shards = shards
+        self._rows: dict[tuple[str, int], list[_Row]] = defaultdict(list)
+        self._seen = defaultdict(list) if lag else self._rows
+
+    def put(self, head: Head) -> None:
+        """Add a head, if it is due at some time."""
+        if head.due_at is not None:
+            insort(self._of(head), _row(head), key=_place)
+
+    def remove(self, head: Head) -> None:
+        """Take out a head as it was put."""
+        if head.due_at is not None:
+            rows = self._of(head)
+            rows.pop(bisect_left(rows, _place(_row(head)), key=_place))
+
+    def move(self, ref: SagaRef, before: int, after: int) -> None:
+        """Where an item of lane `timer` is that is no head. 0: nowhere."""
+        rows = self._rows[TIMER, shard_of(ref.id, self._shards)]
+        if before:
+            rows.remove((before, str(ref), ref))
+        if after:
+            insort(rows, (after, str(ref), ref), key=_place)
+
+    def between(
+        self, lane: str, shard: int, since: int, until: int, limit: int, after: Due | None
+    ) -> Sequence[Due]:
+        """What is due then, behind `after`."""
+        rows = self._seen[lane, shard]
+        first = bisect_left(rows, (since, ""), key=_place)
+        if after is not None:
+            first = max(first, bisect_right(rows, (after[1], str(after[0])), key=_place))
+        last = bisect_left(rows, (until + 1, ""), key=_place)
+        return [(ref, due_at) for due_at, _, ref in rows[first : min(last, first + limit)]]
+
+    def settle(self) -> None:
+        """Catch up; without `lag` it always has."""
+        if self._seen is not self._rows:
+            self._seen = defaultdict(list, {key: rows.copy() for key, rows in self._rows.items()})
+
+    def _of(self, head: Head) -> list[_Row]:
+        return self._rows[head.lane, shard_of(head.ref.id, self._shards)]
+
+
+def _row(head: Head) -> _Row:
+    return head.due_at or 0, str(head.ref), head.ref
+
+
+def _place(row: _Row) -> tuple[int, str]:
+    return row[0], row[1]
+
+
+ITEM_BYTES = 400 * 1024
+OPEN_RESERVATIONS = 200
+
+
+def limits(shards: int, status_shards: int) -> StoreLimits:
+    """Those of a store whose indexes are spread over so many partitions."""
+    rows = RowRoom(rows=90, bytes=3_500_000)
+    return StoreLimits(item_bytes=ITEM_BYTES, rows=rows, due_shards=shards, status_shards=status_shards)
+
 
 _TTL = 6  # bytes of a number of ten digits
 _ENTRY_OVERHEAD = 256  # keys and names around entry 1 on a head; generous, so that no real store takes less
@@ -366,3 +451,24 @@ def _stored(ref: SagaRef, kind: str, record: Record, wake: Wake | None = None) -
     if wake is not None:
         size += len("wake") + len(msgspec.json.encode(wake))
     return msgspec.structs.replace(record, size=size + len(pack(record.data, size, ITEM_BYTES)))
+
+
+class MemoryInbox:
+    """The inboxes of the sagas of a log."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self._log = log
+        self._lock = threading.Lock()
+        self._windows: dict[tuple[SagaRef, int], dict[tuple[str, str], Report]] = {}
+
+    def leave(self, reports: Sequence[Report], until: int) -> None:
+        with self._lock:
+            for one in reports:
+                self._windows.setdefault((one.parent, one.window), {})[one.slot, one.child] = one
+
+    def announce(self, parent: SagaRef) -> bool:
+        return self._log.announce(parent)
+
+    def read(self, parent: SagaRef, window: int) -> Sequence[Report]:
+        with self._lock:
+            return [one for _, one in sorted(self._windows.get((parent, window), {}).items())]

@@ -2,15 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
-from baton.adapters.models.usage_said import UsageSaid
-from baton.core.models.usage import Usage
+from baton.core.failures import quoted
+from baton.core.failures.secret_names import REDACTED
+from baton.core.models.usage import Usage, most_used
 from baton.ports import StepFailure
 from baton.ports.models import CALLS, LENGTH, STOP, ModelAnswer, ModelCall, ModelFailure
+
+_INPUT: Final = ("prompt_tokens", "input_tokens")
+_OUTPUT: Final = ("completion_tokens", "output_tokens")
+_CACHED: Final = ("cached_tokens", "cache_read_input_tokens")
+_WRITTEN: Final = ("cache_write_tokens", "cache_creation_input_tokens")
+"""The second of both stands beside `input_tokens` that are without it."""
+_FIGURES: Final = (*_INPUT, *_OUTPUT, *_CACHED, *_WRITTEN, "total_tokens", "reasoning_tokens")
+_DETAILS: Final = (
+    "prompt_tokens_details", "input_tokens_details", "completion_tokens_details", "output_tokens_details",
+)  # fmt: skip
+
+
+class UsageSaid:
+    """The figures of one answer. A stream may say them several times, sums so far or only a part of them: the highest counts."""
+
+    def __init__(self) -> None:
+        self._figures: dict[str, int] = {}
+
+    def see(self, usage: Any) -> None:
+        """A `usage` as it came."""
+        if not isinstance(usage, Mapping):
+            return
+        places = [usage, *(inner for name in _DETAILS if isinstance(inner := usage.get(name), Mapping))]
+        for name in _FIGURES:
+            counts = [count for place in places if (count := _count(place.get(name))) is not None]
+            if counts:
+                self._figures[name] = max(self._figures.get(name, 0), *counts)
+
+    @property
+    def is_said(self) -> bool:
+        """Tell whether anything is known of what was used."""
+        return any(map(self._of, ("total_tokens", *_INPUT, *_OUTPUT)))
+
+    def usage(self, model: str, read: int, written: int, *, is_empty: bool = False) -> Usage:
+        """What was used, by a request of up to `read` tokens whose answer has up to `written`. `is_empty`: there is no answer."""
+        if not self.is_said:
+            return most_used(model, read, written)
+        given, output, total = self._input(), max(map(self._of, _OUTPUT)), self._of("total_tokens")
+        reasoning = self._of("reasoning_tokens")
+        if given and total > given + output:  # thinking may be counted beside the rest of the answer
+            output = total - given
+        elif given and output:
+            output += reasoning if reasoning > output else 0
+        elif given:
+            is_none = is_empty and any(name in self._figures for name in _OUTPUT)
+            output = 0 if is_none else written
+        elif output:
+            given = total - output if total > output else read
+        else:  # the sum alone: a token of output is the dearer one
+            output = min(total, written) or total
+            given = total - output
+        return Usage(
+            model=model,
+            input=given,
+            cached=max(map(self._of, _CACHED)),
+            written=max(map(self._of, _WRITTEN)),
+            output=output,
+            reasoning=min(reasoning, output),
+        )
+
+    def _input(self) -> int:
+        if self._of("prompt_tokens") or not self._of("input_tokens"):
+            return self._of("prompt_tokens")
+        return sum(map(self._of, ("input_tokens", _CACHED[1], _WRITTEN[1])))
+
+    def _of(self, name: str) -> int:
+        return self._figures.get(name, 0)
+
+
+def _count(value: Any) -> int | None:
+    """A number of tokens; None for what is none."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and value >= 0 else None
+
 
 _FINISHES: Final = {"stop": STOP, "tool_calls": CALLS, "function_call": CALLS, "length": LENGTH}
 _MOST_CALLS: Final = 128
@@ -191,3 +269,103 @@ class Collected:
     def _unreadable(self, why: str) -> ModelFailure:
         said = f"the answer of {self._host} cannot be read: {why}"
         return ModelFailure("invalid_response", said, self.usage() if self._said.is_said else None)
+
+
+_BLANK: Final = b"\xef\xbb\xbf \t\r\n"
+_LONGEST_FIELD: Final = 16
+_is_stream = re.compile(rb":|(data|event|id|retry)\s*(:|[\r\n]|$)").match
+_TITLE: Final = re.compile(r"<title[^>]*>(.*?)</title", re.IGNORECASE | re.DOTALL)
+_MOST_PAGE, _TOLD = 8_192, 200
+_SAYS: Final = ("message", "detail", "msg")
+
+
+async def as_stream(parts: AsyncIterable[bytes], host: str) -> AsyncIterator[bytes]:
+    """The bytes of an answer as those of a stream: JSON that came whole is a stream of one part.
+
+    Raises `StepFailure` for a page and for any other text: no model has answered.
+    """
+    begin, source = b"", aiter(parts)
+    async for part in source:
+        begin += part
+        if len(begin.lstrip(_BLANK)) >= _LONGEST_FIELD:
+            break
+    first = begin.lstrip(_BLANK)
+    if not first or _is_stream(first):
+        yield begin
+        async for part in source:
+            yield part
+        return
+    is_json = first[:1] in b"{["
+    rest = [first]
+    async for part in source:
+        rest.append(part)
+        if not is_json and sum(map(len, rest)) > _MOST_PAGE:
+            break
+    whole = b"".join(rest)
+    if not is_json:
+        raise _no_answer(whole.decode(errors="replace"), host)
+    try:
+        data = msgspec.json.decode(whole)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise StepFailure(
+            "invalid_response", f"the answer of {host} is JSON that cannot be read", happened=True
+        ) from None
+    for one in data if isinstance(data, list) else [data]:
+        yield b"data: " + msgspec.json.encode(one) + b"\n\n"
+
+
+def error_in(part: Any) -> Mapping[str, Any] | None:
+    """The error that a part is, of a provider that does not put it under `error`."""
+    if not isinstance(part, Mapping) or "choices" in part or "usage" in part:
+        return None
+    text = next((part[name] for name in _SAYS if isinstance(part.get(name), str)), None)
+    if text is None and part.get("object") != "error":
+        return None
+    return {**part, "message": text or "it says no more"}
+
+
+def _no_answer(text: str, host: str) -> StepFailure:
+    if not text.startswith("<"):
+        return StepFailure(
+            "invalid_response", f"{host} answered with text in place of a stream: {quoted(text, _TOLD)}"
+        )
+    title = _TITLE.search(text)
+    named = f" (`{quoted(' '.join(title[1].split()), _TOLD)}`)" if title else ""
+    return StepFailure(
+        "invalid_response",
+        f"{host} answered with a page{named}; look at the address of the profile, and at what stands before it",
+    )
+
+
+_SECRET: Final = 6  # a shorter one is no secret, and may stand in any text
+
+
+def answer_without(answer: ModelAnswer, credential: str) -> ModelAnswer:
+    """The answer without the credential, as it is and as JSON writes it."""
+    if not any(form in part for form in _forms(credential) for part in _parts(answer)):
+        return answer
+    calls = tuple(replace(call, arguments=without(call.arguments, credential)) for call in answer.calls)
+    return replace(answer, text=without(answer.text, credential), calls=calls)
+
+
+def without(value: Any, credential: str) -> Any:
+    """The same of JSON."""
+    if isinstance(value, str):
+        for form in _forms(credential):
+            value = value.replace(form, REDACTED)
+        return value
+    if isinstance(value, list):
+        return [without(one, credential) for one in value]
+    if isinstance(value, dict):
+        return {name: without(one, credential) for name, one in value.items()}
+    return value
+
+
+def _parts(answer: ModelAnswer) -> tuple[str, ...]:
+    return answer.text, *(call.arguments for call in answer.calls)
+
+
+def _forms(credential: str) -> tuple[str, ...]:
+    if len(credential) < _SECRET:
+        return ()
+    return tuple(dict.fromkeys((credential, msgspec.json.encode(credential).decode()[1:-1])))

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from baton.adapters.credentials import Credentials
-from baton.adapters.models.echoes import answer_without, without
+from baton.adapters.models.answers import answer_without, without
 from baton.adapters.models.profiles import Profile, Profiles
 from baton.core.models.usage import Price
 from baton.errors import Unauthenticated
@@ -21,7 +21,7 @@ from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest, Over
 if TYPE_CHECKING:
     from baton.adapters.models.openai_exchange import OpenAIExchange
     from baton.adapters.models.prices import Prices
-    from baton.adapters.models.responses import Found
+    from baton.adapters.models.requests import Found
 
 T = TypeVar("T")
 WEBHOOK: Final = "-webhook"
@@ -68,10 +68,10 @@ class DeployedModels:
         return await self._in_time(profile, request.until, ask)
 
     async def submit(self, request: ModelRequest) -> str:
-        from baton.adapters.models.responses import body_of, found_in
+        from baton.adapters.models.requests import background_body_of, found_in
 
         profile, model = self._profiles.of(request.model)
-        body = body_of(request, model)
+        body = background_body_of(request, model)
         try:
             data = await self._called(profile, "/responses", model, body, request.key, until=request.until)
         except StepFailure as failure:
@@ -84,7 +84,7 @@ class DeployedModels:
         return found_in(data, profile.host).id
 
     async def collect(self, model: str, response: str) -> ModelAnswer | None:
-        from baton.adapters.models.responses import answer_of
+        from baton.adapters.models.requests import answer_of
 
         profile, name = self._profiles.of(model)
         found = await self._found(profile, response, name)
@@ -99,7 +99,7 @@ class DeployedModels:
                 raise
 
     async def heard(self, profile: str, headers: Mapping[str, str], body: bytes) -> Over | None:
-        from baton.adapters.models.webhook import is_signed, over_in
+        from baton.adapters.models.requests import is_signed, over_in
 
         if profile not in self._profiles.names():
             raise Unauthenticated(_UNSIGNED)
@@ -123,7 +123,7 @@ class DeployedModels:
 
     async def _found(self, profile: Profile, response: str, model: str) -> Found:
         """Raises `StepFailure`; `ModelFailure` where the provider knows nothing of it."""
-        from baton.adapters.models.responses import found_in
+        from baton.adapters.models.requests import found_in
 
         try:
             data = await self._called(profile, _path(response), model, None)
@@ -198,7 +198,7 @@ class DeployedModels:
 
 
 def _path(response: str) -> str:
-    from baton.adapters.models.responses import IS_ID
+    from baton.adapters.models.requests import IS_ID
 
     if not IS_ID(response):
         raise ModelFailure("invalid_response", "what the provider calls a response is no id", None)

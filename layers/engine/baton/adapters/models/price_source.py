@@ -14,7 +14,7 @@ from typing import Any, Final
 from genai_prices import types as source
 from genai_prices.data_snapshot import get_snapshot
 
-from baton.adapters.models.price_table import Dated, Model, Named, Provider, Table
+from baton.adapters.models.prices import Dated, Model, Named, Provider, Table
 from baton.core.models.usage import Price
 
 _MICRO: Final = 1_000_000

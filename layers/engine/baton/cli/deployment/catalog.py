@@ -1,16 +1,21 @@
-"""The commands about what workflows are made of: tools, node-types."""
+"""The commands about tools, node types and pipelines."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+import pprint
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from baton.cli.terminal.completion import complete_kinds, complete_tools
 from baton.cli.terminal.shared import Shared, console, json_option, print_json, print_table, terminal_width
 from baton.client.exits import REFUSED, Failed
-from baton.words.text import plain
+from baton.words.text import counted, plain
+
+if TYPE_CHECKING:
+    from baton.client.api import Api
 
 
 @click.command(short_help="List tools, or show one with its schemas.")
@@ -76,7 +81,7 @@ def _pick(items: list[dict[str, Any]], field: str, name: str, what: str) -> dict
     for item in items:
         if item[field] == name:
             return item
-    from baton.core.expressions.spelling import hinted, nearest
+    from baton.core.expressions import hinted, nearest
 
     hint = nearest(name, (str(item[field]) for item in items))
     raise Failed(REFUSED, hinted(f"there is no {what} `{name}`", hint))
@@ -85,3 +90,106 @@ def _pick(items: list[dict[str, Any]], field: str, name: str, what: str) -> dict
 def _indented(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, indent=2)
     return plain("\n".join(f"  {line}" for line in text.splitlines()))
+
+
+TOOL = "std.pipeline"
+_LEAST = 2
+
+
+@click.command(short_help="Find pipelines that agents have written more than once.")
+@click.option(
+    "--sagas",
+    "most",
+    default=50,
+    show_default=True,
+    type=click.IntRange(1, 1_000),
+    help="So many of each list are read.",
+)
+@click.option("--workflow", default="", help="Only sagas of this workflow.")
+@click.option("--promote", "chosen", metavar="HASH", help="Print the line of Python that makes a tool of it.")
+@click.option("--name", default="pipeline.mine", show_default=True, help="Name of that tool.")
+@json_option
+@click.pass_obj
+def pipelines(shared: Shared, most: int, workflow: str, chosen: str | None, name: str, as_json: bool) -> None:
+    """Find pipelines that agents have written more than once, in the logs of the newest sagas.
+
+    Two are the same if their steps are, whatever the data. With --promote, print what to put into a module of the app.
+    """
+    found = shared.call(lambda api: _found(api, most, workflow))
+    if chosen:
+        fits = [one for one in found if one["hash"].startswith(chosen)]
+        if len(fits) != 1:
+            what = "no pipeline begins" if not fits else f"{len(fits)} pipelines begin"
+            raise Failed(REFUSED, f"{what} with {chosen}")
+        click.echo(plain(declared(name, fits[0])))
+    elif as_json:
+        print_json({"pipelines": found})
+    else:
+        for one in found:
+            click.echo(plain(line_of(one)))
+        if not found:
+            click.echo("No agent has written a pipeline twice in these sagas.")
+
+
+async def _found(api: Api, most: int, workflow: str) -> list[dict[str, Any]]:
+    filters = {"workflow": workflow} if workflow else {}
+    kept: dict[str, dict[str, Any]] = {}
+    for status in ("open", "done"):
+        async for page, _ in api.sagas({**filters, "status": status}, most, None):
+            for saga in page:
+                async for node, arguments in calls_of(api, saga["id"]):
+                    _count(kept, saga["workflow"], node, arguments)
+    found = [one for one in kept.values() if one["calls"] >= _LEAST]
+    return sorted(found, key=lambda one: (-int(one["calls"]), str(one["hash"])))
+
+
+async def calls_of(api: Api, saga: str) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+    """The pipelines that agents of a saga have asked for and that have run: the node and the arguments of each."""
+    asked: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+    async for entry in api.events(saga):
+        for event in entry["events"]:
+            if event["kind"] != "step_succeeded" or not event.get("item"):
+                continue
+            node, round_ = event["node"], str(event.get("iteration"))
+            if event["tool"] == TOOL and (arguments := asked.get((node, round_, event["item"]))) is not None:
+                yield node, arguments
+            elif "-" not in event["item"]:
+                answer = event["output"].get("v")
+                if ref := event["output"].get("ref"):
+                    answer = await api.value(saga, ref.rpartition("/")[2].partition("@")[0])
+                for index, call in _pipelines_in(answer):
+                    asked[node, round_, f"{event['item']}-{index}"] = call
+
+
+def _pipelines_in(answer: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for index, call in enumerate(answer.get("calls", ()) if isinstance(answer, dict) else ()):
+        arguments = call.get("arguments")
+        if (
+            call.get("tool") == TOOL
+            and isinstance(arguments, dict)
+            and isinstance(arguments.get("data"), dict)
+        ):
+            yield index, arguments
+
+
+def _count(kept: dict[str, dict[str, Any]], workflow: str, node: str, arguments: Mapping[str, Any]) -> None:
+    from baton.core.pipelines.pipeline import digest  # with all primitives
+
+    steps, inputs = arguments.get("steps"), sorted(arguments["data"])
+    same = digest(steps, inputs)
+    one = kept.setdefault(same, {"hash": same, "calls": 0, "agents": [], "inputs": inputs, "steps": steps})
+    one["calls"] += 1
+    if (agent := f"{workflow}/{node}") not in one["agents"]:
+        one["agents"].append(agent)
+
+
+def line_of(one: Mapping[str, Any]) -> str:
+    """One pipeline, for people."""
+    operations = " | ".join(str(step.get("op")) for step in one["steps"])
+    return f"{one['hash']}  {counted(one['calls'], 'call')}  {operations}  ({', '.join(one['agents'])})"
+
+
+def declared(name: str, one: Mapping[str, Any]) -> str:
+    """The lines that declare it as a tool."""
+    steps = pprint.pformat(one["steps"], indent=4, width=100, sort_dicts=False)
+    return f"from baton import pipeline\n\npipeline(\n    {name!r},\n    'What it is for.',\n    {steps},\n    inputs={one['inputs']!r},\n)"

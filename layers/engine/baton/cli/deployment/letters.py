@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from baton.cli.deployment.people import LISTED
-from baton.cli.terminal.numbers import Whole
 from baton.cli.terminal.shared import Shared, console, gathered, json_option, print_json, terminal_width
+from baton.cli.terminal.values import Whole
+from baton.client.connection import typed
 from baton.client.exits import REFUSED, USAGE, Failed
-from baton.client.program import typed
 
 if TYPE_CHECKING:
     from baton.client.api import Api

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from baton.cli.terminal.completion import ANSWERS, complete_actions, complete_sagas, saga_argument
-from baton.cli.terminal.numbers import Whole
 from baton.cli.terminal.shared import (
     Shared,
     console,
@@ -21,9 +20,9 @@ from baton.cli.terminal.shared import (
     print_json,
     terminal_width,
 )
-from baton.cli.terminal.values import read_value
+from baton.cli.terminal.values import Whole, read_value
+from baton.client.connection import typed
 from baton.client.exits import REFUSED, USAGE, Failed
-from baton.client.program import typed
 from baton.words.text import plain
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ async def _only_question(api: Api, saga: str, *, or_answered: bool = False) -> s
     if len(asked) == 1:
         return asked[0]
     if not asked:
-        from baton.core.log.status import FINISHED
+        from baton.core.log.state import FINISHED
 
         if or_answered and (last := await _last_answered(api, saga)):
             return last
@@ -172,7 +171,7 @@ async def _only_question(api: Api, saga: str, *, or_answered: bool = False) -> s
 
 async def _last_answered(api: Api, saga: str) -> str:
     """The id of the question that the last answer in the log is to; empty where there is none."""
-    from baton.core.log.answers import question_of_key
+    from baton.core.log.questions import question_of_key
     from baton.core.log.state import ANSWER
 
     last = ""
@@ -220,7 +219,7 @@ def inbox(
     for line in question_rows(found, terminal_width()):
         console().print(line)
     if len(found) == 1:
-        from baton.cli.text.waiting import answers_to
+        from baton.cli.text.render import answers_to
 
         which = f"{found[0]['saga']} {shlex.quote(found[0]['id'])}"
         click.echo(plain("Answer with: " + typed(f"answer {which} {answers_to(found[0])}")), err=True)

@@ -1,27 +1,15 @@
-"""The commands that start sagas and look at them: start, intend, show, events, explain, list, cost.
-
-How an answer looks is in text/render.py, how long a command stays with a saga in terminal/watching.py.
-"""
+"""The commands that start sagas and read them: start, intend, show, events, explain, list, cost, value."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import re
+import shlex
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from baton.cli.deployment.starting import (
-    Start,
-    correlation_option,
-    given_input,
-    given_labels,
-    input_option,
-    label_option,
-    set_option,
-)
 from baton.cli.terminal.completion import complete_nodes, saga_argument, workflow_argument
-from baton.cli.terminal.durations import Duration, Moment
-from baton.cli.terminal.numbers import Whole
 from baton.cli.terminal.shared import (
     Shared,
     console,
@@ -33,13 +21,75 @@ from baton.cli.terminal.shared import (
     print_table,
     terminal_width,
 )
-from baton.cli.terminal.values import text_hints
-from baton.client.exits import REFUSED, Failed, Interrupted
-from baton.client.program import typed
+from baton.cli.terminal.values import Duration, Moment, Whole, read_pairs, read_value, text_hints
+from baton.client.connection import typed
+from baton.client.exits import REFUSED, USAGE, Failed, Interrupted
+from baton.client.transport import SHORTEST
 from baton.words.text import plain
 
 if TYPE_CHECKING:
     from baton.client.api import Api
+
+
+class Start(click.Command):
+    """Knows what `name=Ada` was meant to be."""
+
+    allow_extra_args = True
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        if rest and not ctx.resilient_parsing:
+            many = "s" if len(rest) > 1 else ""
+            are_pairs = all("=" in each.lstrip("=") for each in rest)
+            pairs = " ".join(f"--set {shlex.quote(pair)}" for pair in rest)
+            hint = f": write {pairs}" if are_pairs else ""
+            ctx.fail(f"Got unexpected extra argument{many} ({' '.join(rest)}){hint}")
+        return rest
+
+
+input_option = click.option(
+    "--input", "given", metavar="JSON", help="The input: JSON, @FILE (JSON or YAML), or - for standard input."
+)
+set_option = click.option(
+    "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="One property of the input; repeat it."
+)
+label_option = click.option(
+    "--label",
+    "labels",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A label, by which lists find it; repeat it.",
+)
+correlation_option = click.option(
+    "--correlation-key",
+    "correlation",
+    default="",
+    help="By which events from outside find it. There is one saga of the workflow with each.",
+)
+
+
+def given_input(given: str | None, pairs: tuple[str, ...]) -> Any:
+    """The input of `--input` and `--set`."""
+    value = read_value(given, "--input")
+    if pairs:
+        if value is not None and not isinstance(value, dict):
+            raise click.BadParameter("can only be added to an input that is an object", param_hint="--set")
+        value = (value or {}) | read_pairs(pairs, "--set")
+    return {} if value is None else value
+
+
+def given_labels(pairs: tuple[str, ...]) -> dict[str, str]:
+    """The labels of `--label`."""
+    from baton.core.log.labels import read_labels
+
+    found: dict[str, str] = {}
+    for pair in pairs:
+        try:
+            found |= read_labels(pair)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--label") from None
+    return found
+
 
 LISTED = 50
 
@@ -157,8 +207,7 @@ def show(shared: Shared, saga: str, watch: bool, every: float | None, as_json: b
         print_json(found)
     else:
         from baton.cli.terminal.watching import now
-        from baton.cli.text.render import saga_table
-        from baton.cli.text.waiting import helping
+        from baton.cli.text.render import helping, saga_table
 
         print_table(saga_table(found, now(), terminal_width()))
         for why, command in helping(found):
@@ -222,14 +271,14 @@ def events(
 @click.pass_obj
 def live(shared: Shared, saga: str, every: float | None, as_json: bool) -> None:
     """Show what the models of a saga are writing, while they write it, until the saga ends. With --json: a line for each change."""
-    from baton.cli.terminal import living
+    from baton.cli.terminal import watching
 
     def print_document(found: Mapping[str, Any]) -> None:
         print_json(found, line=True)
 
-    show = print_document if as_json else living.Writer(lambda text: click.echo(text, nl=False)).show
+    show = print_document if as_json else watching.Writer(lambda text: click.echo(text, nl=False)).show
     try:
-        shared.call(lambda api: living.live(api, saga, every, show))
+        shared.call(lambda api: watching.live(api, saga, every, show))
     except KeyboardInterrupt:
         raise Interrupted("interrupted; the saga itself goes on") from None
     if not as_json:
@@ -256,12 +305,12 @@ def explain(
         if as_json:
             print_json(found)
             return
-        from baton.cli.text.explained import node_lines
+        from baton.cli.text.render import node_lines
 
         for line in node_lines(found, terminal_width()):
             console().print(line)
         return
-    from baton.cli.text.explained import rest_lines, start_lines, step_lines
+    from baton.cli.text.render import rest_lines, start_lines, step_lines
 
     async def run(api: Api) -> None:
         steps: list[Any] = []
@@ -362,3 +411,58 @@ def _watch(shared: Shared, saga: str, every: float | None, as_json: bool) -> Non
         shared.call(lambda api: watching.watch(api, saga, every, as_json=as_json))
     except KeyboardInterrupt:
         raise Interrupted("interrupted; the saga itself goes on") from None
+
+
+SCHEME = "cas://sha256/"
+_WHOLE = 64
+_DIGITS = re.compile(rf"[0-9a-f]{{{SHORTEST},{_WHOLE}}}")
+
+
+@click.command(short_help="Print a value that the log names by cas://….")
+@saga_argument
+@click.argument("reference")
+@json_option
+@click.pass_obj
+def value(shared: Shared, saga: str, reference: str, as_json: bool) -> None:  # it is JSON anyway
+    """Print a value that a saga's log names by cas://sha256/…, as JSON.
+
+    REFERENCE can be cut, as `baton events` cuts it in a narrow terminal.
+    """
+    digits = reference.removeprefix(SCHEME).partition("@")[0].rstrip("….")
+    if not _DIGITS.fullmatch(digits):
+        raise click.UsageError(f"a reference is {SCHEME} and {SHORTEST} to {_WHOLE} hexadecimal digits")
+
+    async def run(api: Api) -> Any:
+        whole = digits if len(digits) == _WHOLE else await _begun_with(api, saga, digits)
+        return await api.value(saga, whole)
+
+    print_json(shared.call(run))
+
+
+async def _begun_with(api: Api, saga: str, digits: str) -> str:
+    """The digest in the saga's log that begins so. Raises `Failed` unless there is exactly one."""
+    begun = SCHEME + digits
+    found = {
+        ref.partition("@")[0]
+        async for entry in api.events(saga)
+        for ref in _references(entry)
+        if ref.startswith(begun)
+    }
+    if not found:
+        raise Failed(REFUSED, f"the log of {saga} names no value {begun}…")
+    if len(found) > 1:
+        raise Failed(
+            USAGE, f"{begun}… is the beginning of {len(found)} values: write more", *sorted(found)[:10]
+        )
+    return found.pop().removeprefix(SCHEME)
+
+
+def _references(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        if isinstance(ref := part.get("ref"), str) and ref.startswith(SCHEME):
+            yield ref
+        for item in part.values():
+            yield from _references(item)
+    elif isinstance(part, list):
+        for item in part:
+            yield from _references(item)

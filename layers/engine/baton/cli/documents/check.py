@@ -5,28 +5,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from baton.cli.documents.app import app_option, load_app
-from baton.cli.documents.neighbours import known_workflows
-from baton.cli.documents.sources import Source, read_source
-from baton.cli.documents.standard import off_note, tools_off
+from baton.cli.documents.app import Source, app_option, load_app, read_file, read_source, sources_of
 from baton.cli.terminal.completion import documents_argument
 from baton.cli.terminal.shared import console, is_unicode, json_option, print_json, terminal_width
-from baton.cli.text.graph import draw_all, layers
-from baton.cli.text.mermaid import mermaid
-from baton.cli.text.models import asked, told
-from baton.cli.text.shapes import shape_of
-from baton.client.exits import NO, line_of
+from baton.cli.text.graph import asked, draw_all, layers, mermaid, shape_of, told
+from baton.client.connection import typed
+from baton.client.exits import NO, Failed, line_of
 from baton.words.text import attempts, counted, course, plain
 
 if TYPE_CHECKING:
     from baton.core.effects.toolspec import ToolSpec
     from baton.core.graph.graph import Graph
+
+_KINDS = (".yaml", ".yml", ".json")
+_MOST_FILES = 1_000
+
+
+def known_workflows(sources: Sequence[Source], app: ModuleType) -> dict[str, Any]:
+    """By name: the input schema of each document that is given, lies beside one, or is the application's.
+
+    Nothing is looked for if no document starts another workflow.
+    """
+    if not any("workflow" in source.text for source in sources):
+        return {}
+    return dict(_named([*_beside(sources), *_of_app(app), *sources]))
+
+
+def children_first(
+    sources: Sequence[Source], started: Mapping[str, tuple[str, Sequence[str]]]
+) -> list[Source]:
+    """The documents in an order in which each comes after those that it starts, and else as they are given.
+
+    `started`: by the name of a source, the name of its workflow and those that it starts.
+    """
+    by_name = {started[source.name][0]: source for source in sources if source.name in started}
+    ordered: dict[str, Source] = {}
+
+    def visit(source: Source, above: tuple[str, ...]) -> None:
+        if source.name in ordered or source.name in above:
+            return
+        for child in started.get(source.name, ("", ()))[1]:
+            if child in by_name:
+                visit(by_name[child], (*above, source.name))
+        ordered[source.name] = source
+
+    for source in sources:
+        visit(source, ())
+    return list(ordered.values()) if len(ordered) == len(sources) else list(sources)
+
+
+def _beside(sources: Sequence[Source]) -> Iterator[Source]:
+    folders = dict.fromkeys(Path(source.name).parent for source in sources if Path(source.name).is_file())
+    for folder in folders:
+        files = sorted(file for file in folder.iterdir() if file.suffix in _KINDS)
+        for file in files[:_MOST_FILES]:
+            with suppress(Failed):
+                yield read_file(file)
+
+
+def _of_app(app: ModuleType) -> Sequence[Source]:
+    with suppress(Failed):  # what is wrong with a workflow of another module is told when that is checked
+        return sources_of(app)
+    return ()
+
+
+def _named(sources: Sequence[Source]) -> Iterator[tuple[str, Any]]:
+    from baton.core.documents.text import parse_document
+    from baton.errors import MalformedDocument
+
+    for source in sources:
+        try:
+            value = parse_document(source.text, json_only=source.is_json).value
+        except MalformedDocument:
+            continue
+        if isinstance(value, dict) and isinstance(value.get("name"), str) and "nodes" in value:
+            schema = value.get("input")
+            yield value["name"], schema if isinstance(schema, dict) else None
+
+
+_NAME = re.compile(r"`(std\.\w+)`")
+# What a tool cannot do without, besides being named.
+_PARAMETERS = {
+    "std.http": ("HttpHosts",),
+    "std.http_pipeline": ("HttpHosts",),
+    "std.notify": ("MailFrom", "SigningKey"),
+    "std.openapi": ("HttpHosts", "OpenApis"),
+    "std.pay": ("HttpHosts", "SigningKey"),
+    "std.find_payment": ("HttpHosts", "SigningKey"),
+    "std.refund": ("HttpHosts", "SigningKey"),
+    "std.delete_resource": ("HttpHosts",),
+    "std.notify_cancelled": ("MailFrom", "SigningKey"),
+}
+
+
+def tools_off(problems: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The standard tools that are not there because `StandardTools` does not name them, sorted."""
+    said = (str(p.get("message")) for p in problems if "`StandardTools`" in str(p.get("suggestion")))
+    return sorted({found[1] for message in said if (found := _NAME.search(message))})
+
+
+def switching_on(names: Iterable[str]) -> str:
+    """The command that runs everything here with these tools."""
+    names = list(names)
+    needed = dict.fromkeys(parameter for name in names for parameter in _PARAMETERS.get(name, ()))
+    pairs = [shlex.quote(f"StandardTools={' '.join(names)}"), *(f"{parameter}=…" for parameter in needed)]
+    return typed("up " + " ".join(f"--parameter {pair}" for pair in pairs))
+
+
+def off_note(names: Iterable[str]) -> str:
+    """What the author of a document that uses them may not expect."""
+    names = list(names)
+    are = "is" if len(names) == 1 else "are"
+    them = "it" if len(names) == 1 else "them"
+    return (
+        f"{', '.join(names)} {are} off unless the deployment's StandardTools names {them} "
+        f"(locally: {switching_on(names)})"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +203,7 @@ def compile_locally(
     `standard`: the setting `StandardTools`, as this tenant has it; None switches all of them on. The workflows that they start are looked for among them, beside them, and in the application.
     """
     module = load_app(app)
-    from baton.core.effects.grants import EVERYTHING, Grants, tools_for
+    from baton.core.effects.toolspec import EVERYTHING, Grants, tools_for
     from baton.tools.define import REGISTRY
     from baton.tools.standard import with_standard
 
@@ -115,7 +220,7 @@ def problems_of(
     """The graph of a document, or what is wrong with it."""
     from baton.core.documents.compile import compile_document
     from baton.errors import InvalidDefinition, MalformedDocument
-    from baton.tools.kinds import NODE_KINDS
+    from baton.tools.define import NODE_KINDS
 
     try:
         return compile_document(
@@ -132,8 +237,7 @@ def _compiled(
     from baton.core.documents.compile import children_of, no_such_child, notes_of
     from baton.core.limits import Limits
     from baton.core.nodes.registry import KINDS
-    from baton.core.read.definition_views import graph_view
-    from baton.core.read.forecast import by_class, foretold
+    from baton.core.read.definition_views import by_class, foretold, graph_view
 
     graph, problems = problems_of(source, tools, known)
     if graph is None:
@@ -204,7 +308,7 @@ def _print(report: Report, *, quiet: bool, as_mermaid: bool) -> None:
     if not quiet:
         for line in _when_a_step_fails(report.on_failure):
             click.echo(plain(line))
-        from baton.words.undo_words import declared  # it loads msgspec, which `--help` does without
+        from baton.words.event_words import declared  # it loads msgspec, which `--help` does without
 
         if words := declared(report.graph):
             click.echo(plain(f"what undoes it: {words}"))

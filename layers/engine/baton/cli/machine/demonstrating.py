@@ -14,27 +14,22 @@ from typing import Any
 import click
 from rich.console import Console
 
-from baton.cli.documents.app import documents, load_app
-from baton.cli.documents.sources import read_file
+from baton.cli.documents.app import documents, load_app, read_file
 from baton.cli.documents.workflows import register
-from baton.cli.machine.services import FLAKY, MODELS, MODULES, PROFILE, PROVIDER, Services
+from baton.cli.machine.example import FLAKY, MODELS, MODULES, PROFILE, PROVIDER, Services
 from baton.cli.terminal.shared import print_json
 from baton.client.api import Api
-from baton.client.connection import TEMPLATE, Connection
-from baton.client.program import typed
-from baton.client.reader import Reader
+from baton.client.connection import TEMPLATE, Connection, typed
+from baton.client.transport import Reader
 from baton.core.documents.text import parse_document
 from baton.demo import figures, report
-from baton.demo.books import Books
-from baton.demo.evidence import collect
-from baton.demo.guest import WORDS
-from baton.demo.progress import Progress
+from baton.demo.evidence import Books, collect, owner_of
 from baton.demo.promises import broken
-from baton.demo.scenario import GUEST, Plan, Scenario, faults
-from baton.demo.table import owner_of
-from baton.local.aws.aws import Aws
+from baton.demo.report import Progress
+from baton.demo.scenario import GUEST, WORDS, Plan, Scenario, faults
+from baton.local.aws import Aws
 from baton.local.run import LocalRun
-from baton.local.template.template import load
+from baton.local.template import load
 from baton.settings import local_key_variable
 
 WORKER_TIMEOUT_S = 8

@@ -9,15 +9,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from baton.cli.documents.app import documents, load_app
-from baton.cli.documents.sources import read_file
+from baton.cli.documents.app import documents, load_app, read_file
 from baton.cli.documents.workflows import register
-from baton.cli.machine.services import Services
+from baton.cli.machine.example import Services
 from baton.cli.terminal.shared import print_json
 from baton.client.api import Api
 from baton.client.connection import TEMPLATE, Connection
-from baton.client.reader import Reader
-from baton.demo import failover_report as report
+from baton.client.transport import Reader
+from baton.demo import failover as report
 from baton.demo.failover import Case, Failover
 from baton.local.run import LocalRun
 

@@ -1,23 +1,23 @@
-"""The commands that run Baton on this machine: up, token, demo, failover.
-
-What `up` does is in running.py, what the demo does in demonstrating.py, what `failover` does in failing_over.py. All are
-imported when needed, because they bring half of AWS along.
-"""
+"""The commands that run Baton on this machine: up, token, demo, failover, new."""
 
 from __future__ import annotations
 
 import contextlib
+import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from baton.cli.documents.app import app_option
-from baton.cli.terminal.numbers import Whole
 from baton.cli.terminal.shared import Shared, console, json_option, print_json
-from baton.cli.terminal.values import read_pairs
-from baton.client.connection import owner_of, project_root
-from baton.client.exits import NO, Failed
-from baton.client.program import typed
+from baton.cli.terminal.values import Whole, read_pairs
+from baton.client.connection import owner_of, project_root, typed
+from baton.client.exits import NO, USAGE, Failed
+from baton.words.text import plain
+
+if TYPE_CHECKING:
+    from baton.scaffold.make import Project
 
 PORT = 8080
 
@@ -139,7 +139,7 @@ def demo(sagas: int, evidence: Path | None, as_json: bool) -> None:
 
     from baton.cli.machine.demonstrating import Options, run_demo
     from baton.demo.scenario import Plan
-    from baton.local.processes.problems import LocalRunError
+    from baton.local.processes import LocalRunError
 
     options = Options(project_root(), Plan(sagas=sagas), evidence, as_json)
     try:
@@ -170,7 +170,7 @@ def failover(only: str, as_json: bool) -> None:
 
     from baton.cli.machine.failing_over import run_failover
     from baton.demo.failover import CASES
-    from baton.local.processes.problems import LocalRunError
+    from baton.local.processes import LocalRunError
 
     cases = [case for case in CASES if only in case.fault]
     if not cases:
@@ -184,3 +184,55 @@ def failover(only: str, as_json: bool) -> None:
         raise Failed(NO, str(error)) from error
     if not passed:
         raise click.exceptions.Exit(NO)
+
+
+# What to look at first; the rest is the deployment.
+_SHOWN = {
+    "README.md": "what is where",
+    "layers/app/sagas/order.yaml": "a workflow",
+    "layers/app/sagas/order.py": "its tools",
+    "tests/test_order.py": "its tests",
+    "template.yaml": "the deployment",
+}
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path))
+@json_option
+def new(directory: Path, as_json: bool) -> None:
+    """Make a project of your own.
+
+    DIRECTORY is made, and its last part is the project's name, such as my-sagas: a workflow with its tools, tests that
+    pass, and everything that it takes to run it on this machine and to deploy it.
+    """
+    from baton.scaffold.make import CannotMakeError, SourceError, make_project
+
+    try:
+        project = make_project(directory)
+    except CannotMakeError as error:
+        raise Failed(USAGE, str(error), error.hint) from error
+    except SourceError as error:
+        raise Failed(USAGE, str(error)) from error
+    steps = _steps(project, directory)
+    if as_json:
+        print_json(
+            {
+                "name": project.name,
+                "directory": str(project.folder),
+                "files": list(project.files),
+                "next": steps,
+            }
+        )
+        return
+    click.echo(plain(f"{project.name} is made, in {project.folder}:"))
+    width = max(map(len, _SHOWN))
+    for path, what in _SHOWN.items():
+        click.echo(f"  {path:<{width}}  {what}")
+    click.echo(f"  … {len(project.files)} files in all\n\nNext:")
+    for step in steps:
+        click.echo(plain(f"  {step}"))
+
+
+def _steps(project: Project, directory: Path) -> list[str]:
+    there = [] if project.folder == Path.cwd() else [f"cd {shlex.quote(str(directory))}"]
+    return [*there, "make test", "make up"]

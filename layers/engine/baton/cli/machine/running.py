@@ -1,43 +1,274 @@
-"""What `baton up` does: start the local run, say how to reach it, stop it again."""
+"""`baton up` from beginning to end: start, announce, reload, stop."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
+import shlex
 import shutil
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
-from baton.cli.documents.app import load_app
-from baton.cli.documents.app_documents import check_documents
-from baton.cli.documents.registering import check_names, register_all
-from baton.cli.documents.sources import sources_of
-from baton.cli.machine.announcing import Bus, Running, farewell, to_try
-from baton.cli.machine.example import GUEST, ROLES, parts_of
-from baton.cli.machine.reloading import reload_on_change
-from baton.cli.machine.services import PAGE, Services
+from baton.cli.documents.app import LAYER, load_app, sources_of
+from baton.cli.documents.workflows import check_documents, check_names, register_all
+from baton.cli.machine.example import GUEST, PAGE, ROLES, Services, parts_of
 from baton.cli.terminal.shared import print_json
 from baton.client.api import Api
 from baton.client.connection import (
     LOCAL_FILE,
     TEMPLATE,
     Connection,
+    Owner,
     owner_of,
     remove_local,
+    typed,
     write_local,
 )
 from baton.client.exits import NO, REFUSED, Failed
-from baton.client.program import typed
-from baton.local.functions.model_keys import parameters_of, variables_of
-from baton.local.processes.problems import LocalRunError
-from baton.local.processes.tasks import Tasks
+from baton.core.conditions.document import example_of
+from baton.local.functions import parameters_of, variables_of
+from baton.local.processes import LocalRunError, Tasks
 from baton.local.run import LocalRun
+from baton.words.text import plain
+
+FIRST = "dinner"  # the example of this project, whose services are started with it
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A workflow to start, and the input for it as the only item; None where no input is known to fit."""
+
+    workflow: str
+    given: tuple[Any] | None
+
+
+async def to_try(api: Api, names: Sequence[str]) -> Trial | None:
+    """The first workflow for which an input can be given, else the first one; None where there is none."""
+    first: Trial | None = None
+    for name in sorted(names, key=lambda name: name != FIRST):
+        schema = (await api.workflow(name))["input"]
+        trial = Trial(name, ({},) if schema is None else example_of(schema))
+        if trial.given is not None:
+            return trial
+        first = first or trial
+    return first
+
+
+@dataclass(frozen=True, slots=True)
+class Bus:
+    """From which events are taken, and the sources and the tenant that they are taken of and for."""
+
+    sources: Sequence[str]
+    tenant: str
+    name: str
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, str | list[str]]) -> Bus | None:
+        """None if none are taken. `parameters` are those of the template."""
+        tenant = parameters.get("EventTenant")
+        if not tenant:
+            return None
+        return cls(list(parameters["EventSources"]), str(tenant), str(parameters["EventSourceBus"]))
+
+    def entry(self) -> str:
+        """A request of PutEvents, of the first source that everyone may use; those of AWS are refused."""
+        source = next((source for source in self.sources if not source.startswith("aws.")), "SOURCE")
+        entry = {"Source": source, "DetailType": "TYPE", "Detail": "{}", "EventBusName": self.name}
+        return json.dumps({"Entries": [entry]})
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What runs, and where. `outside` are services by name; `owner` runs in this directory, too, and did so before.
+
+    `data` keeps the sagas, if anything does. `page` is that of the example's guest; `scripted`: its model is.
+    """
+
+    connection: Connection
+    endpoint: str
+    logs: Path
+    workflows: Sequence[str]
+    outside: Mapping[str, str]
+    owner: Owner | None
+    data: Path | None = None
+    page: str = ""
+    scripted: bool = False
+    bus: Bus | None = None
+
+    def lines(self) -> Iterator[str]:
+        """Where everything is."""
+        none_yet = f"none yet: put a .yaml file into your app, or `{typed('deploy-workflow FILE')}`"
+        where = f"also in {LOCAL_FILE}, where the baton command finds it"
+        if self.owner:
+            where = f"see below: {LOCAL_FILE} belongs to {self.owner.url}, process {self.owner.pid}, where commands go by themselves"
+        yield "Baton is running. Ctrl-C stops it."
+        yield f"  API            {self.connection.url}   (AWS endpoint {self.endpoint})"
+        yield f"  console        {self.connection.url}/console"
+        for name, url in self.outside.items():
+            yield f"  {name:<14} {url}/books"
+        if self.page:
+            yield f"  dinner page    {self.page}   asks for an evening in words, as the user guest"
+        if self.scripted:
+            yield "  model          scripted, because OPENAI_API_KEY is not set: it plans evenings and nothing else"
+        yield f"  workflows      {', '.join(self.workflows) or none_yet}"
+        if self.bus:
+            bus = self.bus
+            yield f"  events         of {', '.join(bus.sources)} on the bus {bus.name} reach workflows of the tenant {bus.tenant}; one that the rule does not take is told here"
+        yield f"  token          {where}"
+        yield f"  other users    {typed('token NAME --group GROUP')} prints a token of theirs, to show with --token"
+        yield f"  logs           {self.logs}"
+        if self.data:
+            yield f"  data           {self.data}; a saga whose step was cut off by the last stop goes on when its lease is over, in a minute or two"
+
+    def commands(self, trial: Trial | None) -> Iterator[str]:
+        """Lines for a shell: each does what it says as it stands, unless a comment says what is missing."""
+        url, show = self.connection.url, '-H "Authorization: Bearer $BATON_TOKEN"'
+        yield f"export BATON_TOKEN={self.connection.token}"
+        if self.owner:
+            yield f"export BATON_URL={url}"
+        if trial is None:
+            yield f"curl -s {url}/workflows {show}"
+            yield from self._put_event()
+            return
+        name, given = trial.workflow, (trial.given or ({},))[0]
+        if trial.given is None:
+            yield f"# `{name}` needs an input of yours: {typed(f'workflows {shlex.quote(name)}')} says which"
+        body = json.dumps({"workflow": name, "input": given})
+        yield f"curl -s {url}/sagas {show} -H 'Content-Type: application/json' -d {_quoted(body)}"
+        yield f"curl -s {url}/sagas {show}"
+        yield from self._put_event()
+        yield ""
+        option = f" --input {_quoted(json.dumps(given))}" if given != {} or trial.given is None else ""
+        yield typed(f"start {shlex.quote(name)} --watch") + option
+
+    def _put_event(self) -> Iterator[str]:
+        if self.bus:
+            yield "# an event of EventBridge; put in the type and the data that a rule of yours is for"
+            headers = "-H 'X-Amz-Target: AWSEvents.PutEvents' -H 'Content-Type: application/x-amz-json-1.1'"
+            yield f"curl -s {self.endpoint} {headers} -d {_quoted(self.bus.entry())}"
+
+
+def farewell(data: Path | None) -> tuple[str, str]:
+    """What a stop waits for, and what becomes of the sagas. `data` keeps them, if anything does."""
+    if data is None:
+        sagas = f"The sagas are forgotten; to keep them the next time: {typed('up --data DIR')}"
+    else:
+        again = typed(f"up --data {shlex.quote(str(data))}")
+        sagas = f"The sagas are kept in {data}, and the open ones go on with: {again}"
+    return "Stopping the functions and the AWS; a step that is under way is cut off …", sagas
+
+
+def _quoted(text: str) -> str:
+    return shlex.quote(plain(text))
+
+
+EVERY_S = 0.5
+_WATCHED = (LAYER, Path("functions"))
+_TOKEN = "BATON_RELOAD_TOKEN"  # noqa: S105  # a name
+Files = Mapping[Path, tuple[int, int]]
+
+
+def files_of(folders: Iterable[Path]) -> Files:
+    """Time and size of every file below, but for what programs leave behind: hidden ones, bytecode, copies of editors."""
+    found = {}
+    for folder in folders:
+        for place, names, files in os.walk(folder):
+            names[:] = [name for name in names if not name.startswith((".", "__pycache__"))]
+            for name in files:
+                if name.startswith((".", "#")) or name.endswith(("~", ".pyc", ".tmp")):
+                    continue
+                try:
+                    stat = Path(place, name).stat()
+                except OSError:
+                    continue  # it is gone already
+                found[Path(place, name)] = (stat.st_mtime_ns, stat.st_size)
+    return found
+
+
+def changed(before: Files, after: Files) -> list[Path]:
+    """What is there or not, or another, sorted."""
+    return sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
+
+
+async def changes(folders: Iterable[Path], every_s: float = EVERY_S) -> AsyncIterator[list[Path]]:
+    """The files that changed, each time that some did and nothing has followed since."""
+    folders = list(folders)
+    taken = seen = files_of(folders)
+    while True:
+        await asyncio.sleep(every_s)
+        now = await asyncio.to_thread(files_of, folders)
+        if now == seen and now != taken:
+            yield changed(taken, now)
+            taken = now
+        seen = now
+
+
+async def reload_on_change(local: LocalRun, connection: Connection, root: Path, app: str) -> None:
+    """Until it is cancelled. An application that does not load changes nothing: what runs goes on."""
+    async for paths in changes([root / folder for folder in _WATCHED]):
+        click.echo(f"Changed: {', '.join(str(path.relative_to(root)) for path in paths)}", err=True)
+        if not await _ask("check", connection, root, app):
+            click.echo("Not taken up; what ran before goes on.", err=True)
+            continue
+        try:
+            await local.reload()
+        except LocalRunError as error:
+            click.echo(plain(f"baton: {error}"), err=True)
+            click.echo("Not taken up: the functions fail until this is mended.", err=True)
+            continue
+        if not await _ask("register", connection, root, app):
+            click.echo("Taken up: the code; not registered: the documents.", err=True)
+
+
+async def _ask(what: str, connection: Connection, root: Path, app: str) -> bool:
+    """Whether the program below was content; what it says is for the same eyes."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", __name__, what, str(root), app, connection.url),
+        env={**os.environ, _TOKEN: connection.token},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=sys.stderr,
+    )
+    try:
+        return await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+
+
+def main(what: str, root: str, app: str, url: str) -> None:
+    """Load the application and, to `register`, give its documents to the API, and say which it has taken.
+
+    Exit status 1 with what is wrong, if it is not one document or the other.
+    """
+    from baton.cli.documents.app import sources_of
+    from baton.cli.documents.workflows import check_names, take_up
+    from baton.client.api import Api
+
+    async def register() -> None:
+        async with Api(Connection(url, os.environ[_TOKEN])) as api:
+            click.echo(plain(await take_up(api, sources, app)), err=True)
+
+    try:
+        sources = sources_of(load_app(app, Path(root)))
+        check_names(sources)
+        if what == "register":
+            asyncio.run(register())
+    except Failed as failure:
+        failure.show()
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,13 @@ rich and httpx are imported when something is shown or asked, so that `baton --h
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import json
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -71,7 +74,7 @@ class Shared:
         """A token of the local run for another user. Raises `Failed`."""
         import asyncio
 
-        from baton.client.issuing import token_for
+        from baton.client.transport import token_for
 
         connection = find_connection(self.url, self.token, self.auth)
         return asyncio.run(token_for(connection, user, groups, roles))
@@ -158,3 +161,28 @@ def is_unicode() -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
+
+
+# Errors that end printing for good and are no mistake of a program.
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
+def open_streams() -> None:
+    """Make standard output and error printable: closed ones go nowhere, what an encoding lacks becomes `?`."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123  # for the whole process
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace" if name == "stderr" else "replace")
+
+
+def is_full(error: OSError) -> bool:
+    """Whether this is about what was printed, and not about something that a command does."""
+    return error.errno in _FULL
+
+
+def drop_output() -> None:
+    """What is still to be printed goes nowhere: Python would try once more at its end, and complain."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""JSON given on the command line: as text, as a file, as standard input, or as NAME=VALUE pairs."""
+"""Values on the command line: JSON, numbers, times and durations."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +121,65 @@ def _yaml(text: str, source: str, option: str) -> Any:
         return parse_document(text).value
     except MalformedDocument as error:
         raise click.BadParameter(f"{source}: {error.detail}", param_hint=option) from error
+
+
+class Whole(click.IntRange):
+    """A whole number from `min` up, or up to `max`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            to = "up" if self.max is None else f"to {self.max}"
+            self.fail(f"{value!r} is not a whole number from {self.min} {to}", param, ctx)
+
+
+class Duration(click.ParamType):
+    """Seconds, from a duration; a number without a unit is seconds already."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from baton.core.expressions import parse_duration  # what help and completion do without
+
+        try:
+            return parse_duration(value if isinstance(value, float) else _bare(value)) / 1000
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Moment(click.ParamType):
+    """A moment in ISO 8601, as text; a duration is so long ago. Without a zone it is UTC."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            pass
+        else:
+            return _iso(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+        try:
+            from baton.core.expressions import parse_duration
+
+            ago = timedelta(milliseconds=parse_duration(value))
+        except ValueError:
+            self.fail(
+                f"`{value[:40]}` is neither a duration such as 2h nor a time such as 2026-11-22T10:00:00Z",
+                param,
+                ctx,
+            )
+        return _iso(datetime.now(UTC) - ago)
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _bare(text: str) -> str | float:
+    """A number without a unit is seconds."""
+    try:
+        return float(text)
+    except ValueError:
+        return text

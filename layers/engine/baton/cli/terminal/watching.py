@@ -1,7 +1,4 @@
-"""Staying with a saga until it ends or needs a person: `show --watch` and `events --follow`.
-
-How a saga or an event looks is in text/render.py.
-"""
+"""Staying with a saga: `show --watch`, `events --follow`, and `live`."""
 
 from __future__ import annotations
 
@@ -16,9 +13,10 @@ from baton.cli.terminal.shared import console, print_json, print_table
 from baton.cli.text.render import saga_line, saga_table
 from baton.client import transport
 from baton.client.api import Api
+from baton.client.connection import typed
 from baton.client.exits import NO, Busy, Failed
-from baton.client.program import typed
-from baton.core.log.status import FINISHED
+from baton.core.log.state import FINISHED
+from baton.words.text import plain
 
 SOONEST_S = 1.0
 LATEST_S = 15.0
@@ -160,3 +158,55 @@ def _judge(saga: str, status: str) -> None:
         raise Failed(NO, "the saga waits for an answer", "See what it asks: " + typed(f"show {saga}"))
     if status != "completed":
         raise Failed(NO, f"the saga ended {status}")
+
+
+_SAME = 64  # so many characters tell where what was printed ends in a text that has lost its beginning
+
+
+async def live(api: Api, saga: str, every_s: float | None, show: Callable[[Mapping[str, Any]], None]) -> None:
+    """Give each answer of the API that shows something new to `show`, until the saga has ended."""
+    pace, last = Pace(every_s), list[Any]()
+    while True:
+        try:
+            found = await api.live(saga)
+        except Busy as busy:
+            await pace.wait(busy.pause_s)
+            continue
+        if found["texts"] != last:
+            last = found["texts"]
+            pace.changed()
+            show(found)
+        if found["watched_until"] is None:
+            return
+        await pace.wait()
+
+
+class Writer:
+    """Prints of each answer what is new, below the name of its node where another one's was printed before."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._printed: dict[str, str] = {}
+        self._last = ""
+
+    def show(self, found: Mapping[str, Any]) -> None:
+        names = [_name(text) for text in found["texts"]]
+        self._printed = {name: self._printed.get(name, "") for name in names}
+        for name, one in zip(names, found["texts"], strict=True):
+            text = plain(one["text"])
+            if more := _new(self._printed[name], text):
+                self._write(f"\n{name}:\n{more}" if name != self._last else more)
+                self._last, self._printed[name] = name, text
+
+
+def _name(text: Mapping[str, Any]) -> str:
+    iteration = "".join(f"@{number}" for number in text["iteration"])
+    return f"{text['node']}{iteration} {text['item']}".rstrip()
+
+
+def _new(printed: str, text: str) -> str:
+    if text.startswith(printed):
+        return text[len(printed) :]
+    end = printed[-_SAME:]
+    at = text.rfind(end)
+    return text[at + len(end) :] if at >= 0 else f"… {text}"

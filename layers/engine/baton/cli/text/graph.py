@@ -1,21 +1,17 @@
-"""A workflow's graph as lines of text. Pure: boxes in, text out.
-
-Where boxes come from is in shapes.py; the same as a Mermaid flowchart is in mermaid.py.
-
-The drawing runs downwards. A lane (a column of `│`) leads to exactly one node: edges to the same node share
-a lane from where they meet, so a lane never stands for an edge that is not there. A line that crosses a
-lane is interrupted by it (`─│─`); only corners and tees (`├ ╮ ┴ …`) connect. Where a line could be read in
-both directions, an arrow leads into the lane (`│◂`).
-"""
+"""A workflow's graph as text and as a Mermaid flowchart. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from baton.core.graph.graph import name_of, starter_of
+from baton.words.text import counted, plain, span
 
 if TYPE_CHECKING:
     from baton.core.documents.nodes.base import NodeDocument
+    from baton.core.graph.graph import Graph, Node
 
 WIDTH = 110
 # So many nodes with the same neighbours hang on one lane instead of having one each.
@@ -321,3 +317,198 @@ def _listed(names: Sequence[str]) -> str:
     if len(names) <= _JOINED:
         return ", ".join(names)
     return f"{', '.join(names[: _JOINED - 1])} and {len(names) - _JOINED + 1} more"
+
+
+_QUOTE = '"'  # around every text: braces and brackets are words of the language
+# Edges that are not always taken are dotted.
+_ARROWS = {
+    "branch": "-. branch .->",
+    "catch": "-. catch .->",
+    "timeout": "-. timeout .->",
+    "break": "-- break -->",
+    "again": "-. again .->",
+}
+
+
+def mermaid(shape: Shape) -> str:
+    """All of it in the language of Mermaid: a named graph is a subgraph, to which a dotted line leads from what starts it."""
+    first, *named = shape.parts
+    frames = {part.name: f"g{index}" for index, part in enumerate(named)}
+    lines = ["flowchart TD", *_chart(first.boxes, "n", frames)]
+    for part in named:
+        frame = frames[part.name]
+        lines += [
+            f'  subgraph {frame}["graph {part.name}"]',
+            *_chart(part.boxes, f"{frame}n", frames),
+            "  end",
+        ]
+    if shape.handler:
+        lines.append(f'  failed[["failure handler<br/>{shape.handler}"]]')
+        lines += [f"  failed -.-> {frames[shape.handled]}"] if shape.handled in frames else []
+    return "\n".join(lines)
+
+
+def _chart(boxes: Sequence[Box], prefix: str, frames: Mapping[str, str]) -> list[str]:
+    """Nodes get ids of their own: `end` is a word of that language."""
+    ids, lines = {box.name: f"{prefix}{index}" for index, box in enumerate(boxes)}, []
+    for box in boxes:
+        opening, closing = kind_of(box).outline
+        text = "<br/>".join(part for part in (box.name, box.what) if part).replace('"', "#quot;")
+        lines.append(f'  {ids[box.name]}{opening.rstrip(_QUOTE)}"{text}"{closing.lstrip(_QUOTE)}')
+    for box in boxes:
+        kinds = box.edges or ("after",) * len(box.before)
+        for before, kind in zip(box.before, kinds, strict=True):
+            lines.append(f"  {ids[before]} {_ARROWS.get(kind, '-->')} {ids[box.name]}")
+    lines += [f"  {ids[box.name]} {_ARROWS['again']} {ids[box.back]}" for box in boxes if box.back]
+    return lines + [f"  {ids[box.name]} -.-> {frames[box.starts]}" for box in boxes if box.starts in frames]
+
+
+def shape_of(workflow: Mapping[str, Any]) -> Shape:
+    """The graph of `GET /workflows/{name}`, the graphs that its document names, and its failure handler."""
+    parts = [Part("", boxes(workflow))]
+    parts += [Part(plain(str(one["name"])), boxes(one)) for one in workflow.get("graphs", ())]
+    handler = workflow.get("failure_handler") or {}
+    graph = str(handler.get("graph") or "")
+    return Shape(parts, plain(handler_words(workflow)), plain(graph))
+
+
+def handler_words(workflow: Mapping[str, Any]) -> str:
+    """What is started when a saga has failed for good; empty for nothing."""
+    if not (handler := workflow.get("failure_handler")):
+        return ""
+    what = f"graph {handler['graph']}" if handler["graph"] else f"workflow {handler['workflow']}"
+    return what + (", also when it was cancelled" if handler["on_cancel"] else "")
+
+
+def named(workflow: str) -> str:
+    """A workflow, or a graph of one as what it is."""
+    graph = name_of(workflow)
+    return f"{workflow}, the graph {graph} of {starter_of(workflow)}" if graph else workflow
+
+
+def boxes(workflow: Mapping[str, Any]) -> list[Box]:
+    """The boxes of `nodes` and `edges` as `GET /workflows/{name}` gives them, in their order."""
+    before: dict[str, list[tuple[str, str]]] = {}
+    back: dict[str, str] = {}
+    for edge in workflow["edges"]:
+        sender, receiver, kind = str(edge["from"]), str(edge["to"]), str(edge.get("kind", "after"))
+        if kind == "again":
+            back[sender] = receiver
+        else:
+            before.setdefault(receiver, []).append((sender, kind))
+    from baton.core.documents.nodes.node_model import kind_named  # pydantic is for those who draw
+
+    found = []
+    for node in workflow["nodes"]:
+        name = str(node["name"])
+        edges = before.get(name, ())
+        found.append(
+            Box(
+                plain(name),
+                str(node["kind"]),
+                plain(kind_named(str(node["kind"])).summary(node, span)),
+                tuple(sender for sender, _ in edges),
+                joins=_joins(node, len(edges)),
+                note=plain(_note(node)),
+                edges=tuple(kind for _, kind in edges),
+                back=back.get(name, ""),
+                starts=plain(str(node.get("graph") or "")),
+            )
+        )
+    return found
+
+
+def _joins(node: Mapping[str, Any], count: int) -> str:
+    """What a join waits for, in brackets, where that is not all of its edges or a failure is borne."""
+    join = node.get("join") or {}
+    need, tolerated = join.get("wait_for", "all"), join.get("tolerated_failures")
+    words = [] if need == "all" else ["any" if need == 1 else f"{need} of {count}"]
+    words += [] if tolerated is None else [f"{tolerated} may fail"]
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _note(node: Mapping[str, Any]) -> str:
+    """When it runs, where its branch leads, where a failure leads, and how its loop goes on."""
+    parts = [f"if {_condition(node['when'])}"] if node.get("when") else []
+    if branch := node.get("branch"):
+        ways = [", ".join(rule["then"]) for rule in branch["rules"]] or list(branch["among"])
+        ways += [f"else {', '.join(branch['default'])}"] if branch["default"] else []
+        parts.append(f"? {' | '.join(ways)}")
+    if catch := node.get("catch"):
+        parts.append(f"! {' | '.join(', '.join(rule['then']) for rule in catch)}")
+    if loop := node.get("loop"):
+        late = f", then {', '.join(loop['timeout_path'])}" if loop["timeout_path"] else ""
+        parts.append(f"↺ {loop['back_to']}, at most {counted(loop['max_iterations'], 'round')}{late}")
+    return "  ".join(parts)
+
+
+def _condition(condition: Mapping[str, Any]) -> str:
+    """An expression as it was written; of another condition, its kind."""
+    return " ".join(str(condition.get("expression") or condition.get("is")).split())
+
+
+def asked(graph: Graph) -> list[dict[str, Any]]:
+    """For each node that asks a model, also of the graphs that the document names: `node`, `model`, `fallbacks`, `max_output`, the limits of an agent, and what it may cost.
+
+    `replan`: it asks what could be done in its place.
+
+    `answers_usd`: what all its answers cost at most by the price in the document, corrected ones included, None without one; `cost_usd`: its limit, or
+    its document's.
+    """
+    from baton.core.models.usage import MODEL
+
+    steps = [(node, node if node.agent is None else node.agent.turn) for node in graph.work]
+    # When nothing else has helped.
+    steps += [(node, node.replan.plan) for node in graph.nodes if node.replan is not None]
+    own = [_asked(graph, node, step) for node, step in steps if step.tool == MODEL]
+    return own + [one for inner in graph.graphs.values() for one in asked(inner)]
+
+
+def _asked(graph: Graph, node: Node, step: Node) -> dict[str, Any]:
+    from baton.core.models.usage import REFUSED, Price, most_of
+    from baton.core.money import MICRO
+    from baton.runtime.models.model_request import USUAL_OUTPUT
+
+    given: Mapping[str, Any] = node.arguments if node.replan is None else step.arguments
+    found: dict[str, Any] = {"node": node.name, "model": given["model"]}
+    found["fallbacks"] = [way.arguments["model"] for way in step.ways if "model" in way.arguments]
+    most = found["max_output"] = int(given.get("max_output") or USUAL_OUTPUT)
+    turns = 1
+    if (parts := node.agent) is not None:
+        turns = parts.turns
+        found |= {
+            "tools": [call.tool for call in parts.calls],
+            "turns": turns,
+            "calls": parts.calls_in_all,
+            "calls_in_a_turn": parts.calls_in_a_turn,
+            "tokens": parts.tokens or None,
+        }
+    if node.replan is not None:
+        found |= {"replan": True, "tools": [call.tool for call in node.replan.calls]}
+    price, again = given.get("price"), step.failures[REFUSED].retry
+    answers = turns * ((again.max_attempts if again is not None else 0) or 1)
+    found["answers_usd"] = most_of(Price(**price), 0, answers * most) / MICRO if price else None
+    caps = [its.limits["cost"].most / MICRO for its in (node, graph) if "cost" in its.limits]
+    found["cost_usd"] = min(caps, default=None)
+    return found
+
+
+def told(one: Mapping[str, Any]) -> str:
+    """A line about one of them."""
+    from baton.core.money import usd
+
+    models = ", else ".join([one["model"], *one["fallbacks"]])
+    answers = f"{one['max_output']:,} tokens of an answer"
+    said = [answers]
+    if "turns" in one:
+        calls = f"{counted(one['calls'], 'call')} ({one['calls_in_a_turn']} of one answer)"
+        said = [counted(one["turns"], "turn"), calls, answers]
+        said += [f"{one['tokens']:,} tokens in all"] if one["tokens"] else []
+        models += f" with {counted(len(one['tools']), 'tool') if one['tools'] else 'no tools'}"
+    parts = [f"{models}: at most {', '.join(said)}"]
+    if one["answers_usd"] is not None:
+        parts.append(f"its answers cost at most {usd(one['answers_usd'])}")
+    if one["cost_usd"] is not None:
+        parts.append(f"its limit is {usd(one['cost_usd'])}")
+    when = ", when it has failed," if one.get("replan") else ""
+    return f"`{one['node']}`{when} asks {'; '.join(parts)}"

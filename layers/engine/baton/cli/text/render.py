@@ -6,24 +6,195 @@ Pure: documents in, rich renderables and text out. Lists are in tables.py.
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from baton.cli.text.asking import question_lines
-from baton.cli.text.shapes import named
-from baton.cli.text.waiting import rounds, waits
-from baton.client.program import typed
-from baton.core.log.status import FINISHED
-from baton.core.models.tool import MODEL
+from baton.cli.text.graph import named
+from baton.client.connection import typed
+from baton.core.conditions.document import example_of
+from baton.core.log.questions import INPUT
+from baton.core.log.state import FINISHED
+from baton.core.models.usage import MODEL
 from baton.core.money import MICRO, usd
-from baton.words.agent_words import Said, news
-from baton.words.event_words import EventWords, asked
+from baton.words.event_words import EventWords, Said, asked, news, undo_lines
 from baton.words.text import clock, counted, course, epoch_ms, one_line, plain, since, span, when
-from baton.words.undo_words import undo_lines
+
+
+def question_lines(saga: Mapping[str, Any], now: int) -> list[str]:
+    """What is asked since when, what can be answered until when, by whom, and what happens without an answer."""
+    return [line for question in saga.get("questions") or () for line in _lines(question, now)]
+
+
+def _lines(question: Mapping[str, Any], now: int) -> Iterator[str]:
+    said = [str(question[name]) for name in ("title", "message") if question.get(name)]
+    steps = question.get("escalate") or ()
+    ends = next((one["at"] for one in steps if one["action"] == "decide"), question.get("expires_at"))
+    asked, until, told = (epoch_ms(one) for one in (question.get("asked_at"), ends, question.get("told_at")))
+    yield (
+        f"{question.get('id')}: {one_line(': '.join(said))}"
+        + (f", asked {since(asked, now)}" if asked is not None else "")
+        + (f", told again {since(told, now)}" if told is not None else "")
+    )
+    options = ", ".join(map(str, question.get("options") or ()))
+    yield f"  answer {options}" + (f", until {when(until, now)}" if until is not None else "")
+    claim = question.get("claim")
+    claimed = (
+        f", claimed {since(epoch_ms(claim['at']) or 0, now)} from {_named(claim['from'])}" if claim else ""
+    )
+    if not question.get("title"):  # about a step that has failed
+        yield f"  for {_audience(question)}{claimed}; {_open_to_change(question)}"
+        return
+    yield f"  for {_audience(question)}{claimed}"
+    if steps:
+        yield f"  without an answer: {', '.join(_step(one, now) for one in steps)}"
+    for choice in question.get("choices") or ():
+        marks = "".join(f" ({word})" for word in ("default", "destructive") if choice.get(word))
+        words = [str(choice[name]) for name in ("label", "description") if choice.get(name)]
+        yield f"  {choice.get('id')}{marks}: {one_line('. '.join(words))}"
+    takeover = question.get("takeover") or {}
+    for name, value in (
+        ("--data fits", question.get("schema")),
+        ("risk", question.get("risk")),
+        ("details", question.get("details")),
+        ("open", takeover.get("url")),
+        ("picture", takeover.get("picture")),
+        ("do", takeover.get("instructions")),
+    ):
+        if value not in (None, ""):
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            yield f"  {name} {one_line(text)}"
+
+
+def _audience(question: Mapping[str, Any]) -> str:
+    """Who may answer it."""
+    return " or ".join(map(_named, question.get("for") or ()))
+
+
+def _named(one: Mapping[str, Any]) -> str:
+    return str(one["name"]) if one["kind"] == "user" else f"the {one['kind']} {one['name']}"
+
+
+def _step(step: Mapping[str, Any], now: int) -> str:
+    """One thing that happens while there is no answer."""
+    said = {"remind": "told again", "decide": f"decided {step['answer']}"}.get(step["action"])
+    said = said or f"handed on to {_named(step['to'])}"
+    return f"{said} {when(epoch_ms(step['at']) or 0, now)}"
+
+
+def _open_to_change(question: Mapping[str, Any]) -> str:
+    """What `--with` may name."""
+    names = (question.get("arguments") or {}).get("properties") or ()
+    return f"retry --with may change {', '.join(names)}" if names else "an answer may change no arguments"
+
+
+_SHOWN = 5  # questions, each with a command that answers it
+
+
+def rounds(item: Mapping[str, Any]) -> str:
+    """Which round of its loops an active node is in: `round 3 of 5`; nothing outside of loops."""
+    numbers = zip_longest(item.get("iteration") or (), item.get("most_rounds") or ())
+    said = [
+        f"{number + 1}" + (f" of {most}" if most else "") for number, most in numbers if number is not None
+    ]
+    return f"round {', '.join(said)}" if said else ""
+
+
+def waits(saga: Mapping[str, Any], now: int) -> list[str]:
+    """A line for each node that waits: what for, and until when."""
+    found = []
+    for item in saga.get("active") or ():
+        until = epoch_ms(item.get("until"))
+        limit = f"until {when(until, now)}" if until is not None else "without a time limit"
+        if item.get("breaker"):
+            text = f"for breaker `{item['breaker']}`, next probe {_at(when, item, 'until', now)}"
+        elif item.get("callback"):
+            text = f"for work elsewhere since {_at(since, item, 'since', now)}, {limit}"
+            if item.get("heartbeat_by"):
+                text += f"; heard {_at(since, item, 'heard_at', now)}, next by {_at(when, item, 'heartbeat_by', now)}"
+        elif item.get("signal"):
+            text = f"for the signal `{item['signal']}`, {limit}"
+        elif until is not None:
+            text = limit
+        elif item.get("saga"):
+            text = f"for its child saga {item['saga']}"
+        elif item.get("waits_for"):
+            text = f"for {', '.join(map(str, item['waits_for']))}"
+        else:
+            continue
+        found.append(f"{', '.join(filter(None, (item.get('node'), item.get('label'))))}: {text}")
+    return found
+
+
+def _at(say: Callable[[int, int], str], item: Mapping[str, Any], name: str, now: int) -> str:
+    at = epoch_ms(item.get(name))
+    return "?" if at is None else say(at, now)
+
+
+def helping(saga: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The commands that help a saga on, each behind a word on what it does."""
+    me, status = saga.get("id"), saga.get("status")
+    if large := saga.get("large_result"):
+        yield _line("Print the result with", f"value {me} {large['ref']}")
+    undo = saga.get("undo") or {}
+    if status == "rollback_failed" and undo.get("failed"):
+        yield _line("Once its cause is gone, undo the rest with", f"rollback {me}")
+    if status in FINISHED:
+        if status in ("completed", "failed", "cancelled") and undo.get("undoable"):
+            yield _line("See what would be undone with", f"rollback {me} --dry-run")
+        return
+    yield from _answering(str(me), saga.get("questions") or ())
+    if status == "parked":
+        yield _line("Let it try again with", f"resume {me}")
+    seen = set()
+    for item in saga.get("active") or ():
+        name, child = item.get("signal"), item.get("saga")
+        if (breaker := item.get("breaker")) and breaker not in seen:
+            yield _line("See what is wrong with", f"breakers show {breaker}")
+            seen.add(breaker)
+        if name and name not in seen:
+            yield _line("Send the signal with", f"signal {me} {shlex.quote(str(name))}{_payload(item)}")
+        if child:
+            yield _line("Look at its child with", f"show {child}")
+        seen.add(name)
+
+
+def answers_to(question: Mapping[str, Any]) -> str:
+    """What can be typed as the answer to a question of a saga or of a list."""
+    data = " --data JSON" if question.get("schema") is not None or question.get("type") == INPUT else ""
+    return "|".join(question["options"]) + data
+
+
+def _answering(saga: str, questions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    for question in questions[:_SHOWN]:
+        ask = shlex.quote(str(question["id"]))
+        why, which = (
+            (f"Answer {ask} with", f"{saga} {ask}") if len(questions) > 1 else ("Answer it with", saga)
+        )
+        yield _line(why, f"answer {which} {answers_to(question)}")
+    if more := len(questions[_SHOWN:]):
+        yield _line(f"… and {more} more", f"inbox --saga {saga}")
+
+
+def _line(why: str, command: str) -> tuple[str, str]:
+    return why, plain(typed(command))
+
+
+def _payload(item: Mapping[str, Any]) -> str:
+    schema = item.get("payload")
+    if schema is None:
+        return " [--payload JSON]"
+    value = example_of(schema)
+    return " --payload " + (
+        "JSON" if value is None else shlex.quote(json.dumps(value[0], ensure_ascii=False))
+    )
+
 
 COLOURS = {
     "completed": "green",
@@ -362,3 +533,119 @@ def _value(value: Any) -> str:
     if isinstance(value, Mapping) and set(value) == {"v"}:
         value = value["v"]  # a value of the log that is stored in its entry
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def wrapped(text: str, width: int | None, first: str = "", rest: str = "") -> Iterator[str]:
+    """The text in lines of at most `width` columns, broken between words, which begin with `first` and then with `rest`.
+
+    width: None for one line, however long. A word that no line has room for goes on in the next.
+    """
+    from rich.cells import cell_len, chop_cells
+
+    if width is None or cell_len(first + text) <= width:
+        yield first + text
+        return
+    room = max(width - max(cell_len(first), cell_len(rest)), 2)
+    begin, line = first, ""
+    for word in text.split(" "):
+        if line and cell_len(begin + line) + 1 + cell_len(word) <= width:
+            line += f" {word}"
+            continue
+        if line:
+            yield begin + line
+            begin = rest
+        *full, line = chop_cells(word, room) or [""]
+        for piece in full:
+            yield begin + piece
+            begin = rest
+    yield begin + line
+
+
+_COLOURS = {"failed": "red", "skipped": "yellow", "dropped": "yellow", "unreached": "yellow"}
+_EXPLAINED_INDENT = " " * 9
+_SPOKEN = {True: "taken", False: "not taken", None: "not known yet"}
+
+
+def step_lines(steps: Iterable[Mapping[str, Any]], width: int | None = None) -> Iterator[Text]:
+    """Steps of `GET /sagas/{id}/explain`. `width`: of the terminal; what it has no room for is below. None: a line each."""
+    for step in steps:
+        yield from _explained_step(step, width)
+
+
+def _explained_step(step: Mapping[str, Any], width: int | None) -> Iterator[Text]:
+    line = Text(f"{step['version']:>5}  {clock(epoch_ms(step['at']))}  ")
+    became = str(step["became"])
+    line.append(plain(f"{slot(step):<16} "))
+    line.append(plain(f"{became:<8}"), style=_COLOURS.get(became, ""))
+    by = [name for name in step["by"] if name]
+    parts = [f"from {', '.join(by)}" if by else "", step["text"]]
+    said = plain("; ".join(one_line(str(part)) for part in parts if part))
+    if width is None or line.cell_len + cell_len(said) + 2 <= width:
+        line.append(f"  {said}" if said else "", style="dim")
+        yield line
+        return
+    yield _cut_explained(line, width)
+    yield from _said(said, width, _EXPLAINED_INDENT, _EXPLAINED_INDENT)
+
+
+def start_lines(page: Mapping[str, Any], width: int | None = None) -> Iterator[Text]:
+    """Above the first step: what has started the saga, where that was no caller."""
+    if page.get("start"):
+        yield from _said(one_line(f"started {page['start']}"), width, "start  ", style="cyan")
+
+
+def rest_lines(page: Mapping[str, Any], width: int | None = None) -> Iterator[Text]:
+    """Below the last step: what is not settled, and how the saga ended."""
+    for node in page["open"]:
+        yield from _said(one_line(str(node["text"])), width, "  now  ", style="cyan")
+    if page["end"]:
+        yield from _said(one_line(str(page["end"])), width, "  end  ", style="")
+
+
+def node_lines(found: Mapping[str, Any], width: int | None = None) -> Iterator[Text]:
+    """`GET /sagas/{id}/explain/{node}`: for each round the answer, and what its edges have said."""
+    if found["left_out"]:
+        yield Text(f"{counted(found['left_out'], 'earlier round')} left out", style="dim")
+    for answer in found["iterations"]:
+        state = str(answer["state"])
+        line = Text(plain(f"{slot(answer | {'node': found['node']})}  "))
+        line.append(plain(state), style=_COLOURS.get(state, ""))
+        if answer["version"]:
+            line.append(plain(f"  version {answer['version']}, {clock(epoch_ms(answer['at']))}"), style="dim")
+        yield _cut_explained(line, width)
+        yield from _said(one_line(str(answer["text"])), width, style="")
+        if len(answer["edges"]) > 1:
+            for edge in answer["edges"]:
+                yield from _said(_edge(edge), width)
+        for item in answer.get("items") or ():
+            failed = "failed: " if item.get("became") == "failed" else ""
+            yield from _said(failed + one_line(str(item["text"])), width)
+        for attempt in answer.get("attempts") or ():
+            yield from _said(one_line(str(attempt["text"])), width)
+
+
+def _edge(edge: Mapping[str, Any]) -> str:
+    said = _SPOKEN[edge["alive"]] + (", too late" if edge["late"] else "")
+    more = f"  {one_line(str(edge['text']))}" if edge["text"] else ""
+    return f"from {edge['from'] or 'the start'}: {said}{more}"
+
+
+def _said(
+    text: str, width: int | None, first: str = "  ", rest: str = "", style: str = "dim"
+) -> Iterator[Text]:
+    """A sentence, in as many lines as it needs."""
+    for line in wrapped(plain(text), width, first, rest or " " * (len(first) + 2)):
+        yield Text(line, style=style)
+
+
+def _cut_explained(line: Text, width: int | None) -> Text:
+    line.rstrip()
+    if width is not None:
+        line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def slot(place: Mapping[str, Any]) -> str:
+    """A round of a node: `book`, or `book@2.0`."""
+    rounds = ".".join(map(str, place["iteration"]))
+    return str(place["node"]) + (f"@{rounds}" if rounds else "")

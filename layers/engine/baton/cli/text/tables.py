@@ -13,9 +13,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from baton.cli.text.render import COLOURS
-from baton.cli.text.shapes import handler_words
-from baton.cli.text.wrapping import wrapped
+from baton.cli.text.graph import handler_words
+from baton.cli.text.render import COLOURS, wrapped
 from baton.core.money import usd
 from baton.words.text import counted, cut, epoch_ms, one_line, plain, span
 
@@ -353,3 +352,158 @@ def _properties(schema: Any) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.6f}".rstrip("0").rstrip(".")
+
+
+_SHOWN = 10
+
+
+def breaker_rows(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each: its name, its state, and what is to be known of that."""
+    width = max((len(str(one["name"])) for one in found), default=0)
+    return [plain(f"{one['name']:<{width}}  {_state(one):<9}  {_more(one)}").rstrip() for one in found]
+
+
+def breaker_lines(one: Mapping[str, Any]) -> list[str]:
+    """One with its last failures and transitions, the newest first."""
+    lines = [f"breaker   {one['name']}", f"state     {_state(one)}  {_more(one)}".rstrip()]
+    for name, rows in (("failures", one["failures"]), ("changes", one["transitions"])):
+        for number, row in enumerate(rows[:_SHOWN]):
+            lines.append(f"{'' if number else name:<8}  {_time(row['at'])}  {_said(row)}")
+        if more := len(rows[_SHOWN:]):
+            lines.append(f"{'':<8}  … and {more} before")
+    return [plain(line) for line in lines]
+
+
+def error_budget_lines(found: Mapping[str, Any]) -> list[str]:
+    """A line for each workflow, and one on what is allowed."""
+    rows, percent = found["workflows"], found["percent"]
+    width = max((len(str(row["key"])) for row in rows), default=0)
+    lines = [
+        f"{row['key']:<{width}}  {row['failed']:,} of {row['completed'] + row['failed']:,} failed{_left(row)}"
+        for row in rows
+    ]
+    said = f"{percent:g} % may fail" if percent else "no error budget is set (`ErrorBudgetPercent`)"
+    return [plain(line) for line in (*lines, f"{found['day']} (UTC): {said}")]
+
+
+def _left(row: Mapping[str, Any]) -> str:
+    left = row["left"]
+    if left is None:
+        return ""
+    return f", {left:,} more may" if left > 0 else f", used up ({row['allowed']:,} may)"
+
+
+def _state(one: Mapping[str, Any]) -> str:
+    return str(one["state"]).replace("_", "-")
+
+
+def _more(one: Mapping[str, Any]) -> str:
+    if one["state"] == "closed":
+        return f"since {_time(one['since'])}" if one["since"] else ""
+    since = f"since {_time(one['since'])}"
+    if one["state"] == "half_open":
+        return f"{since}, {counted(one['probes'], 'probe')} under way"
+    probe = one["next_probe_at"]
+    return f"{since}, next probe at {_time(probe)}" if probe else f"{since}, until an operator resets it"
+
+
+def _said(row: Mapping[str, Any]) -> str:
+    if "to" in row:
+        return f"{str(row['to']).replace('_', '-')}: {row['why']} ({row['by']})"
+    return f"{row['code']}, {row['count']} of {counted(row['calls'], 'call')}"
+
+
+def _time(value: Any) -> str:
+    return str(value)[:19].replace("T", " ")
+
+
+_SAID = {
+    "started": "started {saga}",
+    "triggered": "started {saga} by hand",
+    "skipped": "skipped: {saga} was still at work",
+    "missed": "missed: overdue after an outage",
+    "refused": "refused until the next tick had come: {why}",
+    "failed": "cannot be started: {why}",
+}
+
+
+def schedule_rows(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each: its name, when its ticks are, the next one, and what is to be known of those before."""
+    width = max((len(str(one["name"])) for one in found), default=0)
+    when = max((len(_when(one)) for one in found), default=0)
+    return [
+        plain(f"{one['name']:<{width}}  {_when(one):<{when}}  {_next(one)}{_counts(one)}").rstrip()
+        for one in found
+    ]
+
+
+def schedule_lines(one: Mapping[str, Any]) -> list[str]:
+    """One with its last ticks, the newest first."""
+    lines = [
+        f"schedule  {one['name']}, version {one['version']}",
+        f"when      {_when(one)}",
+        f"overlap   {one['overlap']}, catch up {one['catch_up']}",
+        f"user      {one['user']}",
+        f"state     {_next(one)}",
+    ]
+    if one["starting_at"]:
+        refused = f", refused so far: {one['refused']}" if one["refused"] else ""
+        lines.append(f"starting  {_time(one['starting_at'])}{refused}")
+    lines.append(f"ticks     {', '.join(f'{count:,} {name}' for name, count in one['ticks'].items())}")
+    for number, tick in enumerate(one["recent"][:_SHOWN]):
+        many = f" ({counted(tick['count'], 'tick')} up to this one)" if tick["count"] > 1 else ""
+        said = _SAID[tick["what"]].format(saga=tick["saga"], why=tick["why"])
+        lines.append(f"{'' if number else 'last':<8}  {_time(tick['tick'])}  {said}{many}")
+    return [plain(line) for line in lines]
+
+
+def _when(one: Mapping[str, Any]) -> str:
+    return f"{one['cron']} ({one['timezone']})" if one["cron"] else f"every {one['rate']}"
+
+
+def _next(one: Mapping[str, Any]) -> str:
+    if one["state"] == "paused":
+        return f"paused since {_time(one['paused_at'])} by {one['paused_by']}"
+    return f"next {_time(one['next_at'])}"
+
+
+def _counts(one: Mapping[str, Any]) -> str:
+    said = [f"{count:,} {name}" for name, count in one["ticks"].items() if count and name != "started"]
+    return f"  {', '.join(said)}" if said else ""
+
+
+def user_rows(found: Mapping[str, Any]) -> list[str]:
+    """A line for each: the name, what was spent of what, and the state; and one that names the day."""
+    rows = found["users"]
+    width = max((len(str(row["user"])) for row in rows), default=0)
+    money = [_money(row) for row in rows]
+    room = max(map(len, money), default=0)
+    lines = [
+        f"{row['user']:<{width}}  {spent:<{room}}  {_user_state(row)}".rstrip()
+        for row, spent in zip(rows, money, strict=True)
+    ]
+    said = "spent today" if rows else "no saga is at work, and none has ended"
+    return [plain(line) for line in (*lines, f"{found['day']} (UTC): {said}")]
+
+
+def user_lines(row: Mapping[str, Any]) -> list[str]:
+    """One user, a line for each fact."""
+    facts = {"user": row["user"], "state": row["state"], "spent": _money(row)}
+    facts["reserved"] = usd(row["reserved_usd"]) if row["reserved_usd"] else ""
+    facts["limit"] = "of this user alone" if row["own_limit_usd"] is not None else ""
+    facts["decided"] = f"{_time(row['at'])} by {row['by']}" if row["by"] else ""
+    facts["note"] = row["note"] or ""
+    return [plain(f"{name:<8}  {said}") for name, said in facts.items() if said]
+
+
+def _money(row: Mapping[str, Any]) -> str:
+    limit = row["limit_usd"]
+    return f"{usd(row['spent_usd'])} of {usd(limit)}" if limit is not None else "nothing is counted"
+
+
+def _user_state(row: Mapping[str, Any]) -> str:
+    own = "(a limit of its own)" if row["own_limit_usd"] is not None else ""
+    if row["state"] == "blocked":
+        note = f": {row['note']}" if row["note"] else ""
+        return f"blocked since {_time(row['at'])} by {row['by']}{note}"
+    return " ".join(part for part in ("spent" if row["state"] == "spent" else "", own) if part)

@@ -13,28 +13,27 @@ from typing import Any
 
 import msgspec
 
-from baton.core.conditions import composite, limits
+from baton.core.conditions import model
 from baton.core.conditions.model import (
+    CODES,
+    MEMORY,
+    TOO_LARGE,
     AllOf,
+    Answer,
     AnyOf,
     Cel,
     Compare,
     Condition,
+    ConditionError,
+    Facts,
+    Fault,
     JsonPath,
     Matches,
     Not,
     Python,
-)
-from baton.core.conditions.outcome import (
-    CODES,
-    MEMORY,
-    TOO_LARGE,
-    ConditionError,
-    Facts,
-    Fault,
+    Question,
     Unanswered,
 )
-from baton.core.conditions.questions import Answer, Question
 from baton.core.expressions import Lookup, Path
 
 __all__ = [
@@ -71,10 +70,10 @@ def names_of(condition: Condition) -> tuple[Path, ...]:
     return _names(_encode(condition))
 
 
-@lru_cache(maxsize=4 * limits.PLANS)
+@lru_cache(maxsize=4 * model.PLANS)
 def _names(encoded: bytes) -> tuple[Path, ...]:
     condition: Condition = _decoder().decode(encoded)
-    found = (path for leaf in composite.leaves(condition) for path in _kind(type(leaf)).names(leaf))
+    found = (path for leaf in model.leaves(condition) for path in _kind(type(leaf)).names(leaf))
     return tuple(dict.fromkeys(one for path in found for one in (path, *path.picks)))
 
 
@@ -89,7 +88,7 @@ def blobs_of(condition: Condition) -> frozenset[str]:
 
 
 def _references(condition: Condition) -> Iterator[str]:
-    for leaf in composite.leaves(condition):
+    for leaf in model.leaves(condition):
         if isinstance(leaf, (Matches, Python)) and leaf.ref:
             yield leaf.ref
 
@@ -111,7 +110,7 @@ def judge(
 
     def ask(one: Condition) -> bool:
         if isinstance(one, (AllOf, AnyOf, Not)):
-            return composite.judge(one, ask)
+            return model.judge(one, ask)
         holds: bool = _kind(type(one)).judge(one, facts)
         return holds
 

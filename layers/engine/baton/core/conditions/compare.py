@@ -10,9 +10,8 @@ from typing import Any
 
 import msgspec
 
-from baton.core.conditions import limits
-from baton.core.conditions.model import Compare
-from baton.core.conditions.outcome import MISSING, ConditionError, Facts, Fault
+from baton.core.conditions import model
+from baton.core.conditions.model import MISSING, Compare, ConditionError, Facts, Fault
 from baton.core.conditions.values import (
     COMPARISONS,
     MEMBERSHIPS,
@@ -42,7 +41,7 @@ def template_of(value: Any) -> Template:
     return _template(msgspec.json.encode(value))
 
 
-@lru_cache(maxsize=2 * limits.PLANS)
+@lru_cache(maxsize=2 * model.PLANS)
 def _template(encoded: bytes) -> Template:
     return compile_template(msgspec.json.decode(encoded))
 

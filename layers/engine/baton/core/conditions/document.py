@@ -10,23 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from baton.core.conditions import faults_of, jsonpath, limits
-from baton.core.conditions.model import (
-    AllOf,
-    AnyOf,
-    Cel,
-    Compare,
-    Condition,
-    JsonPath,
-    Matches,
-    Not,
-    Python,
-)
+from baton.core.conditions import faults_of, jsonpath, model
+from baton.core.conditions.compare import OPERATORS as COMPARE_OPERATORS
+from baton.core.conditions.jsonpath import OPERATORS as JSONPATH_OPERATORS
+from baton.core.conditions.model import AllOf, AnyOf, Cel, Compare, Condition, JsonPath, Matches, Not, Python
+from baton.core.conditions.schema import violations
 from baton.core.conditions.schemaplan import is_schema
 from baton.core.conditions.values import type_of
-from baton.core.expressions import escape, lone_path
-from baton.core.expressions.durations import parse_duration
-from baton.core.expressions.spelling import nearest
+from baton.core.expressions import escape, lone_path, nearest, parse_duration
 from baton.errors import Problem
 
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -73,15 +64,15 @@ class _Reader:
 
     def read(self, value: Any, pointer: str, depth: int) -> Condition | None:
         self.count += 1
-        if self.count == limits.CONDITIONS + 1:
+        if self.count == model.CONDITIONS + 1:
             self.say(
                 pointer,
-                f"there are more than {limits.CONDITIONS} conditions in this one",
+                f"there are more than {model.CONDITIONS} conditions in this one",
                 "let a tool decide",
             )
-        if depth > limits.NESTING:
-            self.say(pointer, f"conditions are nested deeper than {limits.NESTING}", "let a tool decide")
-        if self.count > limits.CONDITIONS or depth > limits.NESTING:
+        if depth > model.NESTING:
+            self.say(pointer, f"conditions are nested deeper than {model.NESTING}", "let a tool decide")
+        if self.count > model.CONDITIONS or depth > model.NESTING:
             return None
         if isinstance(value, str):
             return self._checked(Cel(expression=value), pointer, shorthand=True)
@@ -242,7 +233,7 @@ class _Reader:
         return tuple(map(_bare, needs))
 
     def _time(self, value: dict[str, Any], pointer: str) -> int:
-        least, most = limits.PYTHON_TIMEOUT_MS
+        least, most = model.PYTHON_TIMEOUT_MS
         try:
             time = parse_duration(value.get("timeout", 1))
         except ValueError as error:
@@ -257,7 +248,7 @@ class _Reader:
         return time
 
     def _memory(self, memory: Any, pointer: str) -> int:
-        least, most = limits.PYTHON_MEMORY_MB
+        least, most = model.PYTHON_MEMORY_MB
         if type(memory) is int and least <= memory <= most:
             return memory
         self.say(pointer, f"`max_memory_mb` is a whole number from {least} to {most}")
@@ -281,3 +272,168 @@ def _bare(text: str) -> str:
     bare = text.strip()
     path = lone_path(bare)
     return path.text if path else bare
+
+
+_SELF = {"$ref": "#/$defs/condition"}
+_OF = {"$ref": "#/$defs/conditionOf"}
+
+
+def _form(kind: str, description: str, what: Any, **beside: Any) -> dict[str, Any]:
+    return {
+        "title": kind,
+        "description": description,
+        "type": "object",
+        "required": [kind],
+        "additionalProperties": False,
+        "properties": {kind: what, **beside},
+    }
+
+
+_CEL = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": model.CEL_LENGTH,
+    "examples": ["output.score >= 80 && ctx.enrich.output.revenue > 100000"],
+}
+_LIST = {"type": "array", "minItems": 1, "items": _SELF}
+_COMPARISON = {
+    "type": "object",
+    "required": ["left", "operator", "right"],
+    "additionalProperties": False,
+    "properties": {
+        "left": {"$ref": "#/$defs/value"},
+        "operator": {"enum": list(COMPARE_OPERATORS)},
+        "right": {"$ref": "#/$defs/value"},
+    },
+}
+
+_CONDITION: dict[str, Any] = {
+    "description": "Whether something holds: a text is an expression in CEL over output, input, ctx, saga, loop, join "
+    "and last_error. A condition that breaks fails its node; it never counts as true.",
+    "anyOf": [
+        {**_CEL, "title": "CEL"},
+        _form("cel", "An expression in CEL that gives true or false.", _CEL),
+        _form(
+            "jsonpath",
+            "What a query (RFC 9535) finds, held by an operator.",
+            {"type": "string", "maxLength": model.QUERY_LENGTH + 64, "examples": ["$.items[*].amount"]},
+            operator={"enum": list(JSONPATH_OPERATORS), "default": "exists"},
+            value={"description": "What the operator compares with."},
+            of=_OF,
+        ),
+        _form(
+            "schema",
+            "Whether a value is valid by a JSON Schema: written here, named under `schemas`, or in a blob.",
+            {"type": ["object", "boolean", "string"], "examples": [{"required": ["data"]}, "done"]},
+            invert={"description": "Holds when the value is not valid.", "type": "boolean", "default": False},
+            of=_OF,
+        ),
+        _form("compare", "Two values, compared.", _COMPARISON),
+        _form("all", "Holds when all hold; asked in order, as far as needed.", _LIST),
+        _form("any", "Holds when one holds; asked in order, as far as needed.", _LIST),
+        _form("not", "Holds when the other does not.", _SELF),
+        _form(
+            "python",
+            "`def evaluate(output, context)` in a sandbox, written here or in a blob.",
+            {"type": "string", "examples": ["def evaluate(output, context):\n    return output['n'] > 3\n"]},
+            of=_OF,
+            needs={
+                "description": "Expressions of what `context` holds: `context['search']['output']`.",
+                "type": "array",
+                "items": {"type": "string"},
+                "examples": [["ctx.search.output", "input.city"]],
+            },
+            timeout={"$ref": "#/$defs/duration"},
+            max_memory_mb={
+                "type": "integer",
+                "minimum": model.PYTHON_MEMORY_MB[0],
+                "maximum": model.PYTHON_MEMORY_MB[1],
+                "default": 50,
+            },
+        ),
+    ],
+    "examples": ["output.score >= 80", {"all": ["output.ok", {"not": {"jsonpath": "$.errors[0]"}}]}],
+}
+CONDITIONS: dict[str, dict[str, Any]] = {
+    "condition": _CONDITION,
+    "conditionOf": {
+        "description": "Expression of the value that is looked at. Without it, what the node has just given; in a `when`, "
+        "the saga's input.",
+        "type": "string",
+        "examples": ["${ctx.search.output}"],
+    },
+}
+"""By the names that schemas refer to them by."""
+
+
+_DEEPEST = 20
+_TEXTS = {
+    "date-time": "2026-12-24T19:30:00Z",
+    "date": "2026-12-24",
+    "time": "19:30:00Z",
+    "duration": "PT1H",
+    "email": "ada@example.com",
+    "uri": "https://example.com",
+    "uuid": "123e4567-e89b-42d3-a456-426614174000",
+}
+
+
+def example_of(schema: Any) -> tuple[Any] | None:
+    """A value that the schema takes, as the only item, because it may be null; None where none was found."""
+    given = schema.get("examples") if isinstance(schema, Mapping) else None
+    for value in (*(given if isinstance(given, list) else ()), {}, _made(schema, schema, _DEEPEST)):
+        if not violations(schema, value):
+            return (value,)
+    return None
+
+
+def _made(schema: Any, root: Any, deep: int) -> Any:
+    if not isinstance(schema, Mapping) or not deep:
+        return None
+    if isinstance(ref := schema.get("$ref"), str):
+        return _made(_found(root, ref), root, deep - 1)
+    for name in ("const", "default"):
+        if name in schema:
+            return schema[name]
+    for name in ("examples", "enum"):
+        if isinstance(schema.get(name), list) and schema[name]:
+            return schema[name][0]
+    for name in ("anyOf", "oneOf", "allOf"):
+        if isinstance(schema.get(name), list) and schema[name]:
+            return _made(schema[name][0], root, deep - 1)
+    return _of_type(schema, root, deep)
+
+
+def _of_type(schema: Mapping[str, Any], root: Any, deep: int) -> Any:
+    kind = schema.get("type", "object" if "properties" in schema else None)
+    match kind[0] if isinstance(kind, list) and kind else kind:
+        case "object":
+            properties = schema.get("properties") or {}
+            return {
+                name: _made(properties.get(name), root, deep - 1) for name in schema.get("required") or ()
+            }
+        case "array":
+            return [_made(schema.get("items"), root, deep - 1)] * int(schema.get("minItems") or 0)
+        case "integer" | "number":
+            return _number(schema)
+        case "string":
+            text = _TEXTS.get(schema.get("format", ""), "text")
+            return text.ljust(int(schema.get("minLength") or 0), "x")[: int(schema.get("maxLength") or 1_000)]
+        case "boolean":
+            return True
+    return None
+
+
+def _number(schema: Mapping[str, Any]) -> float:
+    if "minimum" in schema:
+        return float(schema["minimum"]) if schema["minimum"] % 1 else int(schema["minimum"])
+    least = schema.get("exclusiveMinimum", 0)
+    return int(min(schema.get("maximum", least + 1), least + 1))
+
+
+def _found(root: Any, ref: str) -> Any:
+    """What a reference inside the schema leads to; None for any other."""
+    found = root if ref.startswith("#") else None
+    for step in ref.lstrip("#").split("/")[1:]:
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found

@@ -1,6 +1,6 @@
 """Conditions that look for values with a JSONPath query and hold them by an operator.
 
-The query language and its library are in queries.py.
+The query language and its library are in jsonpath.py.
 
 | operator | holds when | none found | more than one found |
 |---|---|---|---|
@@ -20,23 +20,56 @@ or else the number of values. Of what is not a number there is no sum: `conditio
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from baton.core.conditions import limits
-from baton.core.conditions.model import JsonPath
-from baton.core.conditions.outcome import ERROR, INVALID, MISSING, TYPE, ConditionError, Facts, Fault
+from jsonpath import JSONPathEnvironment
+from jsonpath.exceptions import JSONPathError
+from jsonpath.filter import (
+    BaseExpression,
+    FilterExpression,
+    FilterQuery,
+    FunctionExtension,
+    IntegerLiteral,
+    StringLiteral,
+    walk,
+)
+from jsonpath.function_extensions import ExpressionType, FilterFunction
+from jsonpath.match import JSONPathMatch, NodeList
+from jsonpath.parse import Parser
+from jsonpath.path import JSONPath
+from jsonpath.segments import JSONPathRecursiveDescentSegment
+from jsonpath.selectors import Filter
+from jsonpath.stream import TokenStream
+
+from baton.core.conditions import model
+from baton.core.conditions.model import (
+    ERROR,
+    INVALID,
+    MISSING,
+    TOO_LARGE,
+    TYPE,
+    ConditionError,
+    Facts,
+    Fault,
+    JsonPath,
+)
+from baton.core.conditions.patterns import BadPattern, matcher, time_of
 from baton.core.conditions.reading import path_of, value_of
 from baton.core.conditions.values import (
     COMPARISONS,
     MEMBERSHIPS,
     ORDERINGS,
     compared,
+    equal,
     is_number,
     measure,
     member,
     type_of,
+    units,
     unknown_operator,
 )
 from baton.core.expressions import ExpressionError, Path
@@ -58,24 +91,22 @@ class Plan:
     is_length: bool
 
 
-@lru_cache(maxsize=limits.PLANS)
+@lru_cache(maxsize=model.PLANS)
 def plan_of(text: str) -> Plan:
     """Raises `queries.BadQuery`."""
-    from baton.core.conditions import queries  # a library that few processes need
 
     source = text.strip()
-    query, is_singular = queries.compile_query(source.removesuffix(_LENGTH))
+    query, is_singular = compile_query(source.removesuffix(_LENGTH))
     return Plan(query, is_singular, source.endswith(_LENGTH))
 
 
 def faults(condition: JsonPath) -> list[Fault]:
     """What is wrong with it as it is written."""
-    from baton.core.conditions import queries
 
     found = []
     try:
         plan_of(condition.query)
-    except queries.BadQuery as error:
+    except BadQuery as error:
         found.append(Fault("jsonpath", f"not a JSONPath query: {error}", error.suggestion))
     try:
         path_of(condition.of)
@@ -109,16 +140,15 @@ def names(condition: JsonPath) -> tuple[Path, ...]:
 
 def judge(condition: JsonPath, facts: Facts) -> bool:
     """Raises `ConditionError`."""
-    from baton.core.conditions import queries
 
     try:
         plan = plan_of(condition.query)
-    except queries.BadQuery as error:
+    except BadQuery as error:
         raise ConditionError(INVALID, f"`{condition.query[:200]}`: {error}") from error
     data = value_of(condition.of, facts.lookup)
     measure(data)
     try:
-        return _judge(condition, plan, queries.run(plan.query, data))
+        return _judge(condition, plan, run(plan.query, data))
     except ConditionError as error:
         raise ConditionError(
             error.code, f"`{condition.query[:200]}` {condition.operator}: {error.message}"
@@ -190,3 +220,220 @@ def _figure(name: str, items: list[Any]) -> int | float:
         return total / len(items) if name == "avg" else total
     except OverflowError as error:
         raise ConditionError(ERROR, f"`{name}`: the numbers are too large") from error
+
+
+class BadQuery(Exception):
+    """What is wrong with a query, and what would be right."""
+
+    def __init__(self, message: str, suggestion: str = "") -> None:
+        super().__init__(message)
+        self.suggestion = suggestion
+
+
+class _Budget:
+    """The steps that are left to one run of a query."""
+
+    def __init__(self) -> None:
+        self._left = model.QUERY_STEPS
+
+    def spend(self, steps: int = 1) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise ConditionError(
+                TOO_LARGE,
+                f"the query looks at more than {model.QUERY_STEPS} values; start it deeper in the data with `of`",
+            )
+
+
+_budget: ContextVar[_Budget] = ContextVar("_budget")
+
+
+class _Node(JSONPathMatch):
+    """A match that costs a step, and remembers neither where it was found nor what was found below."""
+
+    __slots__ = ()
+
+    def new_child(self, obj: object, key: int | str) -> JSONPathMatch:
+        _budget.get().spend()
+        return _node(obj, self.root)
+
+    def add_child(self, *children: JSONPathMatch) -> None:
+        """Nothing reads children, and they would keep everything in memory that was looked at."""
+
+
+def _node(obj: object, root: Any) -> _Node:
+    return _Node(filter_context={}, obj=obj, parent=None, path="", parts=(), root=root)
+
+
+class _Query(JSONPath):
+    """The library's would parse a text as JSON. Starts with a node of ours."""
+
+    __slots__ = ()
+
+    def finditer(self, data: Any, *, filter_context: Any = None) -> Iterable[JSONPathMatch]:
+        _budget.get().spend()
+        nodes: Iterable[JSONPathMatch] = [_node(data, data)]
+        for segment in self.segments:
+            nodes = segment.resolve(nodes)
+        return nodes
+
+
+class _Descent(JSONPathRecursiveDescentSegment):
+    """`..`, where items without anything inside cost, too."""
+
+    __slots__ = ()
+
+    def _visit(self, node: JSONPathMatch, depth: int = 1) -> Iterator[JSONPathMatch]:
+        yield node
+        items = node.obj
+        if isinstance(items, (dict, list)):
+            _budget.get().spend(len(items))
+            for item in items.values() if isinstance(items, dict) else items:
+                if isinstance(item, (dict, list)):
+                    yield from self._visit(_node(item, node.root))
+
+
+class _Counted(FilterExpression):
+    """A filter that costs a step each time it is asked."""
+
+    __slots__ = ()
+
+    def evaluate(self, context: Any) -> bool:
+        _budget.get().spend()
+        return bool(super().evaluate(context))
+
+
+class _Pattern(FilterFunction):
+    """`match` and `search`, in linear time."""
+
+    arg_types = [ExpressionType.VALUE, ExpressionType.VALUE]  # noqa: RUF012  as the library declares it
+    return_type = ExpressionType.LOGICAL
+
+    def __init__(self, *, whole: bool) -> None:
+        self._whole = whole
+
+    def __call__(self, value: object, pattern: str) -> bool:
+        if not isinstance(value, str):
+            return False
+        _budget.get().spend(time_of(pattern, units(value)) // 10)
+        return bool(matcher(pattern, self._whole)(value))
+
+
+class _Parser(Parser):
+    """Numbers as they are written: the library's makes every whole one of a float."""
+
+    def parse_integer_literal(self, stream: TokenStream) -> BaseExpression:
+        text = stream.current().value
+        if not text.lstrip("-").isdecimal():
+            return self.parse_float_literal(stream)
+        super().parse_integer_literal(stream)  # takes it, and refuses `012`
+        return IntegerLiteral(value=int(text))
+
+    def parse_float_literal(self, stream: TokenStream) -> BaseExpression:
+        text = stream.current().value
+        literal = super().parse_float_literal(stream)
+        if not math.isfinite(float(text)):
+            raise BadQuery(f"the number {text[:40]} is too large")
+        return literal
+
+
+class _Environment(JSONPathEnvironment):
+    """Strict, and with comparisons by JSON's types."""
+
+    parser_class = _Parser
+
+    def setup_function_extensions(self) -> None:
+        super().setup_function_extensions()
+        self.function_extensions |= {"match": _Pattern(whole=True), "search": _Pattern(whole=False)}
+
+    def _eq(self, left: object, right: object) -> bool:
+        left, right = _single(left), _single(right)
+        if isinstance(left, (dict, list)) and isinstance(right, (dict, list)):
+            _budget.get().spend(_count(left))
+        return equal(left, right)
+
+    def _lt(self, left: object, right: object) -> bool:
+        left, right = _single(left), _single(right)
+        both = (is_number(left) and is_number(right)) or (isinstance(left, str) and isinstance(right, str))
+        return both and left < right  # type: ignore[operator]  # two numbers or two texts
+
+
+def _single(value: object) -> object:
+    """Nothing for an empty node list: it equals itself only."""
+    return _NOTHING if isinstance(value, NodeList) or type(value).__name__ == "_Undefined" else value
+
+
+_NOTHING = object()
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, (dict, list)):
+        return 1 + sum(map(_count, value.values() if isinstance(value, dict) else value))
+    return 1
+
+
+@lru_cache(maxsize=1)
+def _environment() -> _Environment:
+    return _Environment(strict=True, filter_caching=False)
+
+
+def compile_query(text: str) -> tuple[Any, bool]:
+    """The query, and whether it can find one value only. Raises `BadQuery`."""
+    if len(text) > model.QUERY_LENGTH:
+        raise BadQuery(f"the query has more than {model.QUERY_LENGTH} characters")
+    try:
+        query = _environment().compile(text)
+    except (JSONPathError, RecursionError, ValueError) as error:
+        said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error.args[0])
+        raise BadQuery(said.split("\n")[0][:200], _hint(text)) from error
+    assert isinstance(query, JSONPath)
+    return _counted(query), query.singular_query()
+
+
+def _hint(text: str) -> str:
+    if "=~" in text:
+        return "RFC 9535 has no `=~`: write match(@.x, 'a.*') or search(@.x, 'a')"
+    if not text.startswith("$"):
+        return "a query begins with `$`"
+    if ".length" in text:
+        return "`.length()` stands at the end; in a filter write length(@.x)"
+    if " and " in text or " or " in text:
+        return "filters are joined with `&&` and `||`"
+    return ""
+
+
+def _counted(query: JSONPath) -> JSONPath:
+    """The same query, of parts that count."""
+    segments = []
+    for segment in query.segments:
+        if isinstance(segment, JSONPathRecursiveDescentSegment):
+            segment = _Descent(env=segment.env, token=segment.token, selectors=segment.selectors)
+        for selector in segment.selectors:
+            if isinstance(selector, Filter):
+                _mend(selector.expression)
+                selector.expression = _Counted(selector.expression.expression)
+        segments.append(segment)
+    return _Query(env=query.env, segments=segments)
+
+
+def _mend(expression: FilterExpression) -> None:
+    for part in walk(expression.expression):
+        if isinstance(part, FilterQuery):
+            part.path = _counted(part.path)
+        elif isinstance(part, FunctionExtension) and part.name in {"match", "search"}:
+            pattern = part.args[1]
+            if not isinstance(pattern, StringLiteral):
+                raise BadQuery(f"the pattern of `{part.name}` must be a text that stands in the query")
+            try:
+                matcher(pattern.value, part.name == "match")
+            except BadPattern as error:
+                raise BadQuery(str(error)) from error
+
+
+def run(query: Any, value: Any) -> list[Any]:
+    """What the query finds. Raises `ConditionError` for too much work."""
+    token = _budget.set(_Budget())
+    try:
+        return [node.obj for node in query.finditer(value)]
+    finally:
+        _budget.reset(token)

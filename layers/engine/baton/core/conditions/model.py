@@ -5,9 +5,13 @@ How a document writes them is in document.py, how each is judged in the file of 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
+from msgspec import Struct
+
+from baton.core.expressions import Lookup
 
 
 class _Condition(msgspec.Struct, frozen=True, tag_field="is", omit_defaults=True, kw_only=True):
@@ -79,3 +83,168 @@ class Python(_Condition, frozen=True, tag="python", kw_only=True):
 
 
 Condition = Cel | JsonPath | Matches | Compare | AllOf | AnyOf | Not | Python
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """One evaluation of `evaluate(output, context)`. Equal questions have equal answers."""
+
+    key: str
+    """SHA-256 of all the rest, in hexadecimal."""
+    code: str
+    data: bytes
+    """JSON `{"output": …, "context": …}`."""
+    timeout_ms: int
+    memory_mb: int
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it: `value`, or None with a failure's code and message, ready for the log."""
+
+    value: bool | None
+    code: str = ""
+    message: str = ""
+
+
+INVALID = "condition_invalid"
+MISSING = "condition_missing"
+TYPE = "condition_type"
+NOT_BOOLEAN = "condition_not_boolean"
+TOO_LARGE = "condition_too_large"
+ERROR = "condition_error"
+TIMEOUT = "condition_timeout"
+MEMORY = "condition_memory"
+CODES = (INVALID, MISSING, TYPE, NOT_BOOLEAN, TOO_LARGE, ERROR, TIMEOUT, MEMORY)
+
+
+class ConditionError(Exception):
+    """A condition that broke. It never counts as true, nor as false."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Unanswered(Exception):
+    """The condition cannot be judged before these questions are answered."""
+
+    def __init__(self, questions: frozenset[Question]) -> None:
+        super().__init__(f"{len(questions)} questions are open")
+        self.questions = questions
+
+
+class Facts(Struct, frozen=True):
+    """What a condition is judged by. `lookup` gives the value of a path's root; `blobs` are by `cas://…`."""
+
+    lookup: Lookup
+    blobs: Mapping[str, Any]
+    answers: Mapping[str, Answer]
+
+
+class Fault(Struct, frozen=True):
+    """What is wrong with a condition as it is written: `field` is the place of it, empty for all of it."""
+
+    field: str
+    message: str
+    suggestion: str = ""
+
+
+Composite = AllOf | AnyOf | Not
+
+
+def parts(condition: Condition) -> tuple[Condition, ...]:
+    """The conditions right inside."""
+    if isinstance(condition, (AllOf, AnyOf)):
+        return condition.conditions
+    return (condition.condition,) if isinstance(condition, Not) else ()
+
+
+def leaves(condition: Condition) -> Iterator[Condition]:
+    """All that are made of no others, in the order in which they would be asked."""
+    inside = parts(condition)
+    if not inside:
+        yield condition
+    for part in inside:
+        yield from leaves(part)
+
+
+def judge(condition: Composite, ask: Callable[[Condition], bool]) -> bool:
+    """Raises what `ask` raises."""
+    if isinstance(condition, Not):
+        return not ask(condition.condition)
+    verdicts = map(ask, condition.conditions)
+    return all(verdicts) if isinstance(condition, AllOf) else any(verdicts)
+
+
+DATA_DEPTH = 64
+"""Objects and lists inside each other, in the values that a condition reads. libcel crashes on deep data."""
+
+DATA_UNITS = 200_000
+"""Size of the values that a condition reads, together."""
+
+CEL_LENGTH = 4_096
+"""Characters of an expression."""
+
+CEL_WORK = 2_000_000
+"""Units that an expression may touch or build, by an upper bound that is worked out before it is run."""
+
+CEL_BUILT = 1_000_000
+"""Units of the largest value that an expression may build on its way."""
+
+CEL_ROUNDS = 10_000
+"""Rounds of all loops (`all`, `exists`, `map`, `filter`) together; libcel's own number."""
+
+PATTERN_WEIGHT = 20_000
+"""Length of a regular expression, each part times the counts of its repetitions."""
+
+QUERY_LENGTH = 2_000
+"""Characters of a JSONPath query."""
+
+QUERY_STEPS = 100_000
+"""Values that a query may look at, each as often as it does."""
+
+SCHEMA_BYTES = 98_304
+"""Size of a JSON Schema."""
+
+SCHEMA_DEPTH = 200
+"""Parts of a JSON Schema inside each other, references followed."""
+
+SCHEMA_PLACES = 400_000
+"""Places of a JSON Schema, each as often as its references lead to it."""
+
+SCHEMA_PATTERNS = 60_000
+"""The same of all regular expressions of a JSON Schema together; 500 bytes of memory each."""
+
+SCHEMA_WORK = 5_000_000
+"""Places that a JSON Schema is looked at for a value, texts by their units; 20 to 100 ns each."""
+
+SCHEMA_PAIRS = 50_000
+"""Parts of a value, each with every part of a JSON Schema that is held against it, while that work is counted."""
+
+SCHEMA_TOLD = 600_000
+"""Units that the messages about a value may have to copy, at most; about 100 bytes each."""
+
+COMPILED_BYTES = 33_554_432
+"""Memory of the compiled JSON Schemas that a process keeps, by estimate; and of the patterns of queries."""
+
+PROBLEMS = 100
+"""Violations of a JSON Schema that are told."""
+
+PROBLEM_LENGTH = 300
+"""Characters of the message of a violation."""
+
+CODE_LENGTH = 20_000
+"""Characters of a Python function."""
+
+NESTING = 16
+"""Conditions inside each other."""
+
+CONDITIONS = 200
+"""Conditions inside one condition."""
+
+PYTHON_TIMEOUT_MS = (10, 10_000)
+PYTHON_MEMORY_MB = (10, 256)
+"""From and to: what a Python function may be given."""
+
+PLANS = 2_048
+"""Compiled conditions of each kind that a process keeps."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from baton.core.conditions import limits
-from baton.core.conditions.kept import Kept
+from baton.core.conditions import model
+from baton.core.conditions.values import Kept
 
 _TOKENS = re.compile(
     r"""(?P<times>\{(?P<least>\d*),?(?P<most>\d*)\})
@@ -86,7 +86,7 @@ def options() -> Any:
 
 def matcher(pattern: str, whole: bool) -> Any:
     """A function that says whether a text matches, as a whole or anywhere. Raises `BadPattern`."""
-    if weight(pattern) > limits.PATTERN_WEIGHT:
+    if weight(pattern) > model.PATTERN_WEIGHT:
         raise BadPattern("the pattern is too large; repeat less: {1,1000} counts a thousand times")
     return _matcher((pattern, whole))[0]
 
@@ -105,4 +105,4 @@ def _compiled(key: tuple[str, bool]) -> tuple[Any, int]:
     return check, size_of(weight(pattern))
 
 
-_matcher = Kept(_compiled, limits.COMPILED_BYTES, lambda made: made[1])
+_matcher = Kept(_compiled, model.COMPILED_BYTES, lambda made: made[1])

@@ -13,18 +13,18 @@ from typing import Any
 
 import msgspec
 
-from baton.core.conditions import limits
-from baton.core.conditions.model import Python
-from baton.core.conditions.outcome import (
+from baton.core.conditions import model
+from baton.core.conditions.model import (
     ERROR,
     INVALID,
     MISSING,
     ConditionError,
     Facts,
     Fault,
+    Python,
+    Question,
     Unanswered,
 )
-from baton.core.conditions.questions import Question
 from baton.core.conditions.reading import gather, path_of, value_of
 from baton.core.conditions.values import measure
 from baton.core.expressions import ExpressionError, Path
@@ -32,11 +32,11 @@ from baton.core.expressions import ExpressionError, Path
 _SHAPE = "write `def evaluate(output, context):`"
 
 
-@lru_cache(maxsize=limits.PLANS)
+@lru_cache(maxsize=model.PLANS)
 def code_fault(code: str) -> tuple[str, str]:
     """What is wrong with the source of a function, and what would be right; empty if nothing is."""
-    if len(code) > limits.CODE_LENGTH:
-        return f"the function has more than {limits.CODE_LENGTH} characters", "let a tool do it"
+    if len(code) > model.CODE_LENGTH:
+        return f"the function has more than {model.CODE_LENGTH} characters", "let a tool do it"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

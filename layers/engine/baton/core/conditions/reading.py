@@ -1,6 +1,6 @@
 """From expressions to the values they name: one at a time, or pruned to what is named of each.
 
-Values are put together as CEL and Python see them. The grammar of expressions is in core/expressions/__init__.py.
+Values are put together as CEL and Python see them. The grammar of expressions is in core/expressions.py.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Any
 
-from baton.core.conditions.outcome import MISSING, ConditionError
+from baton.core.conditions.model import MISSING, ConditionError
 from baton.core.expressions import ExpressionError, Lookup, Path, parse, walk
 
 path_of = lru_cache(maxsize=4_096)(parse)

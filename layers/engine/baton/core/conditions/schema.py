@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from baton.core.conditions import limits
+from baton.core.conditions import model
 from baton.core.expressions import escape
 from baton.errors import Problem
 
@@ -28,8 +28,8 @@ def violations(schema: Any, value: Any, pointer: str = "") -> tuple[Problem, ...
 
     Everything, up to 100; only the first of a large value. What would cost too much to check is a violation, too.
     """
+    from baton.core.conditions.matches import TooMuch, check_work
     from baton.core.conditions.schemaplan import SchemaError, plan_for, shortened
-    from baton.core.conditions.schemawork import TooMuch, check_work
 
     try:
         plan = plan_for(schema)
@@ -46,11 +46,11 @@ def violations(schema: Any, value: Any, pointer: str = "") -> tuple[Problem, ...
 
 
 def _told(plan: Plan, value: Any) -> list[tuple[list[str | int], str]]:
-    from baton.core.conditions.schemawork import can_tell
+    from baton.core.conditions.matches import can_tell
 
     if can_tell(plan, value):
         found = plan.validator.iter_errors(value)
-        told = [(error.instance_path, error.message) for error in islice(found, limits.PROBLEMS)]
+        told = [(error.instance_path, error.message) for error in islice(found, model.PROBLEMS)]
         more = sum(1 for _ in found)
         return [*told, ([], f"and {more} more")] if more else told
     if plan.has_unions:  # a violation would hold those of all its alternatives

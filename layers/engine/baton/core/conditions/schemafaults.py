@@ -6,15 +6,133 @@ documents.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any
+from typing import Any, TypeGuard
 
-from baton.core.conditions.schemapaths import TYPES
-from baton.core.expressions import escape
-from baton.core.expressions.spelling import nearest
+from baton.core.expressions import escape, nearest
 from baton.errors import Problem
+
+TYPES = frozenset({"string", "integer", "number", "boolean", "null", "array", "object"})
+_NUMERIC = frozenset({"integer", "number", "boolean"})
+_SCALAR = _NUMERIC | {"string"}
+_WORDS = {
+    "string": "a string",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "a boolean",
+    "null": "null",
+    "array": "a list",
+    "object": "an object",
+}
+# Schemas come from users: references may go in circles, and a union may be as long as the document.
+_MOST = 20
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A schema, or None where nothing is known, inside the one that holds its `$defs`."""
+
+    value: Any
+    root: Any
+
+    def resolved(self) -> Schema:
+        """What a reference into `$defs` refers to."""
+        value = self.value
+        for _ in range(_MOST):
+            reference = value.get("$ref") if isinstance(value, dict) else None
+            if not isinstance(reference, str):
+                return Schema(value, self.root)
+            known = self.root.get("$defs") if isinstance(self.root, dict) else None
+            name = reference.removeprefix("#/$defs/")
+            value = known.get(name) if isinstance(known, dict) and name != reference else None
+        return Schema(None, self.root)
+
+    def types(self) -> frozenset[str]:
+        """The types that its values can have, as JSON Schema names them; all of them where it does not say."""
+        found: set[str] = set()
+        seen: set[int] = set()
+        look_at = [self]
+        while look_at:
+            value = look_at.pop().resolved().value
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            said, union = _said(value), _union(value)
+            if len(seen) > _MOST or not (said or union):
+                return TYPES
+            found |= said
+            look_at += () if said else [Schema(one, self.root) for one in union]
+        # An integer is a number, and a number such as 1.0 may be an integer.
+        return frozenset(found | {"integer"} if "number" in found else found) or TYPES
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the fields that it lists."""
+        listed = self.value.get("properties") if isinstance(self.value, dict) else None
+        return tuple(listed) if isinstance(listed, dict) else ()
+
+    def inside(self, step: str | int) -> Any:
+        """The schema of a field or an item; None where nothing is known. Raises KeyError for what cannot be there."""
+        if ("array" if isinstance(step, int) else "object") not in self.types():
+            raise KeyError(step)
+        if not isinstance(self.value, dict):
+            return None
+        if isinstance(step, int):
+            return None if "prefixItems" in self.value else self.value.get("items")
+        properties = self.value.get("properties")
+        is_open = (
+            self.value.get("additionalProperties", False) is not False or "patternProperties" in self.value
+        )
+        return None if not isinstance(properties, dict) or is_open else properties[step]
+
+    def follow(self, steps: Sequence[str | int]) -> tuple[Schema, int]:
+        """Where the steps lead, and how many of them could be taken; the schema is that of the last one taken."""
+        here = self.resolved()
+        for taken, step in enumerate(steps):
+            try:
+                here = Schema(here.inside(step), self.root).resolved()
+            except KeyError:
+                return here, taken
+        return here, len(steps)
+
+    def never_fits(self, parameter: Schema) -> bool:
+        """Whether no value of this schema can be an argument for that one.
+
+        pydantic makes numbers of text ("5"), and dates of numbers: what depends on the value is not plain.
+        """
+        given, wanted = self.types(), parameter.types()
+        if given & wanted or (given & _SCALAR and wanted & _NUMERIC):
+            return False
+        is_plain_text = wanted == {"string"} and "format" not in parameter.resolved().value
+        return is_plain_text or not (given & _NUMERIC and "string" in wanted)
+
+
+def _said(value: Any) -> frozenset[str]:
+    """The types that a schema names itself."""
+    said = value.get("type") if isinstance(value, dict) else None
+    listed = said[: len(TYPES)] if isinstance(said, list) else [said]
+    return TYPES.intersection(name for name in listed if isinstance(name, str))
+
+
+def _union(value: Any) -> list[Any]:
+    """The schemas of which its values match at least one."""
+    unions = (value.get(key) for key in ("anyOf", "oneOf")) if isinstance(value, dict) else ()
+    return next((union[: _MOST + 1] for union in unions if isinstance(union, list)), [])
+
+
+def in_words(types: frozenset[str]) -> str:
+    """`a string or null`; an integer is not told apart from a number."""
+    told = types - {"integer"} if "number" in types else types
+    return " or ".join(words for name, words in _WORDS.items() if name in told)
+
+
+def is_plain(schema: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether a schema says itself which properties there are."""
+    return isinstance(schema, dict) and schema.keys().isdisjoint(("$ref", "allOf", "anyOf", "oneOf"))
+
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _DRAFTS = {
@@ -31,7 +149,7 @@ _SCHEMA = (
 _SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 _BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-_WORDS = frozenset((
+_KEYWORDS = frozenset((
     *_SCHEMA, *_SCHEMAS, *_BY_NAME, *_REFERENCES,
     "type", "enum", "const", "required", "default", "title", "description", "examples", "format", "pattern",
     "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems",
@@ -53,7 +171,7 @@ _TYPES = {
 }
 _NEAR = 0.8
 # Looking for the nearest of many words takes long, and authors mend a schema from the top.
-_MOST = 100
+_MOST_FAULTS = 100
 _KINDS = {
     "array": "a list",
     "object": "an object",
@@ -66,13 +184,13 @@ _KINDS = {
 
 def misspelt(schema: Any) -> Iterator[Problem]:
     """Words that JSON Schema does not have, and so does not look at, where another is meant."""
-    left = _MOST
+    left = _MOST_FAULTS
     for pointer, inner in _inside(schema, ""):
         if not isinstance(inner, dict) or left <= 0:
             continue
-        strange = [key for key in inner if key not in _WORDS and not key.startswith("x-")][:left]
+        strange = [key for key in inner if key not in _KEYWORDS and not key.startswith("x-")][:left]
         left -= len(strange)
-        near = {key: get_close_matches(key, _WORDS, n=1, cutoff=_NEAR) for key in strange}
+        near = {key: get_close_matches(key, _KEYWORDS, n=1, cutoff=_NEAR) for key in strange}
         for key, words in near.items():
             for word in words:
                 place = f"{pointer}/{escape(key)}"
@@ -93,12 +211,12 @@ def faults(schema: dict[str, Any]) -> Iterator[Problem]:
     for error in _violations(schema, draft):
         pointer = "".join(f"/{escape(step)}" for step in error.instance_path)
         if pointer not in told:
-            if len(told) == _MOST:
+            if len(told) == _MOST_FAULTS:
                 return
             told.add(pointer)
             yield Problem(pointer, *_in_words(error, list(error.instance_path)))
     if not told:
-        yield from islice(_references(schema), _MOST)
+        yield from islice(_references(schema), _MOST_FAULTS)
 
 
 def _violations(schema: Any, draft: str) -> Iterator[Any]:
@@ -167,7 +285,7 @@ def _references(schema: dict[str, Any]) -> Iterator[Problem]:
                 yield Problem(f"{pointer}/{key}", f"`{target[:80]}` is outside of this schema", hint)
             elif target != "#" and target[1:] not in anchors and not _leads(schema, target):
                 names = schema.get("$defs")
-                few = islice(names, _MOST) if isinstance(names, dict) else ()
+                few = islice(names, _MOST_FAULTS) if isinstance(names, dict) else ()
                 hint = (
                     nearest(target, [f"#/$defs/{name}" for name in few])
                     or "what it refers to stands under `$defs` of this schema"

@@ -1,7 +1,7 @@
 """A JSON Schema as it is compiled: what is refused, and what its parts apply to, so that its work can be counted.
 
 All of it is known without a value; users write schemas, and what they write is bounded. What a schema costs for a
-value is in schemawork.py, the violations are in schema.py. The library that checks values never lets go of Python's
+value is in matches.py, the violations are in schema.py. The library that checks values never lets go of Python's
 lock, so a check cannot be given a time: what it may cost is bounded before it begins.
 """
 
@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from baton.core.conditions import limits, patterns
-from baton.core.conditions.kept import Kept
+from baton.core.conditions import model, patterns
+from baton.core.conditions.values import Kept
 
 _PART_BYTES = 32  # memory of a compiled schema for each byte of it, about
 _UNITS_OF_WEIGHT = 6  # as patterns.time_of
@@ -103,9 +103,9 @@ def is_schema(schema: Any) -> bool:
 
 
 def _compiled(encoded: bytes) -> Plan:
-    if len(encoded) > limits.SCHEMA_BYTES:
+    if len(encoded) > model.SCHEMA_BYTES:
         raise SchemaError(
-            f"it has {len(encoded):,} bytes, at most {limits.SCHEMA_BYTES:,}; leave out what you can"
+            f"it has {len(encoded):,} bytes, at most {model.SCHEMA_BYTES:,}; leave out what you can"
         )
     import jsonschema_rs  # twelve megabytes, which most cold starts do not need
 
@@ -127,13 +127,13 @@ def _compiled(encoded: bytes) -> Plan:
     return Plan(validator, root, count, places.is_endless, parts.has_unions, size)
 
 
-plan_of = Kept(_compiled, limits.COMPILED_BYTES, lambda plan: plan.bytes)
+plan_of = Kept(_compiled, model.COMPILED_BYTES, lambda plan: plan.bytes)
 
 
 def shortened(message: str) -> str:
     """A message that can be read: those of the library hold whole values."""
-    is_long = len(message) > limits.PROBLEM_LENGTH
-    return f"{message[: limits.PROBLEM_LENGTH]}…" if is_long else message
+    is_long = len(message) > model.PROBLEM_LENGTH
+    return f"{message[: model.PROBLEM_LENGTH]}…" if is_long else message
 
 
 def _refuse(uri: str) -> Any:
@@ -144,7 +144,7 @@ def _check(schema: Any) -> int:
     """The weight of all patterns. Raises `SchemaError` for what cannot be counted, wherever it stands."""
     total, depth, level = 0, 0, [schema]
     while level:
-        if depth > limits.SCHEMA_DEPTH:
+        if depth > model.SCHEMA_DEPTH:
             raise SchemaError("it is nested too deeply")
         for part in level:
             if isinstance(part, dict):
@@ -156,9 +156,9 @@ def _check(schema: Any) -> int:
             for item in (part.values() if isinstance(part, dict) else part)
         ]
         depth += 1
-    if total > limits.SCHEMA_PATTERNS:
+    if total > model.SCHEMA_PATTERNS:
         raise SchemaError(
-            f"its patterns have a weight of {total:,}, at most {limits.SCHEMA_PATTERNS:,}; repeat less: "
+            f"its patterns have a weight of {total:,}, at most {model.SCHEMA_PATTERNS:,}; repeat less: "
             "{1,1000} counts a thousand times"
         )
     return total
@@ -180,9 +180,9 @@ def _weight_of(part: dict[str, Any]) -> int:
     if isinstance(part.get("pattern"), str):
         found.append(part["pattern"])
     weights = [patterns.weight(pattern) for pattern in found]
-    if max(weights, default=0) > limits.PATTERN_WEIGHT:
+    if max(weights, default=0) > model.PATTERN_WEIGHT:
         raise SchemaError(
-            f"a pattern has a weight of {max(weights):,}, at most {limits.PATTERN_WEIGHT:,}; repeat less: "
+            f"a pattern has a weight of {max(weights):,}, at most {model.PATTERN_WEIGHT:,}; repeat less: "
             "{1,1000} counts a thousand times"
         )
     return sum(weights)
@@ -268,7 +268,7 @@ class _Places:
         known = self._known.get(id(part))
         if known is not None:
             return known
-        if depth > limits.SCHEMA_DEPTH:
+        if depth > model.SCHEMA_DEPTH:
             raise SchemaError("it is nested too deeply")
         if id(part) in self._begun:
             self.is_endless = True
@@ -277,10 +277,10 @@ class _Places:
         total = part.weight + part.text
         for inner in part.inside():
             total += part.again * self.of(inner, depth + 1)
-        if total > limits.SCHEMA_PLACES:
+        if total > model.SCHEMA_PLACES:
             raise SchemaError(
                 f"it has {total:,} places and more, counting each as often as its references lead to it, at most "
-                f"{limits.SCHEMA_PLACES:,}; refer to the same definition less often"
+                f"{model.SCHEMA_PLACES:,}; refer to the same definition less often"
             )
         self._known[id(part)] = total
         return total

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from baton.core.conditions import limits
-from baton.core.conditions.outcome import TOO_LARGE, TYPE, ConditionError
-from baton.core.expressions.spelling import nearest
+from baton.core.conditions import model
+from baton.core.conditions.model import TOO_LARGE, TYPE, ConditionError
+from baton.core.expressions import nearest
 
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 ORDERINGS = ("<", "<=", ">", ">=")
@@ -56,7 +57,7 @@ def units(text: str) -> int:
 
 def measure(value: Any) -> Shape:
     """Raises `ConditionError` for what is too deep or too large to be looked at."""
-    levels = [[0] * (limits.DATA_DEPTH + 1) for _ in range(3)]
+    levels = [[0] * (model.DATA_DEPTH + 1) for _ in range(3)]
     sizes, widths, texts = levels
     if isinstance(value, (dict, list)):
         sizes[0] = _walk(value, 0, sizes, widths, texts)
@@ -70,10 +71,10 @@ def measure(value: Any) -> Shape:
 
 def check_size(size: int) -> None:
     """Raises `ConditionError` for more units than a condition may read."""
-    if size > limits.DATA_UNITS:
+    if size > model.DATA_UNITS:
         raise ConditionError(
             TOO_LARGE,
-            f"the condition reads more than {limits.DATA_UNITS} values (32 characters of text count as one); "
+            f"the condition reads more than {model.DATA_UNITS} values (32 characters of text count as one); "
             "name only the part that it needs",
         )
 
@@ -82,9 +83,9 @@ def _walk(
     value: dict[str, Any] | list[Any], depth: int, sizes: list[int], widths: list[int], texts: list[int]
 ) -> int:
     """The size of a list or object; raises the levels below it to what it has there."""
-    if depth >= limits.DATA_DEPTH:
+    if depth >= model.DATA_DEPTH:
         raise ConditionError(
-            TOO_LARGE, f"the data is nested deeper than {limits.DATA_DEPTH} levels; name a part of it"
+            TOO_LARGE, f"the data is nested deeper than {model.DATA_DEPTH} levels; name a part of it"
         )
     total, largest, longest, below = 1, 0, 0, depth + 1
     items = [*value, *value.values()] if isinstance(value, dict) else value
@@ -165,3 +166,47 @@ def _holds(whole: Any, part: Any, operator: str) -> bool:
             TYPE, f"`{operator}`: in {type_of(whole)} only a text can be looked for, not {type_of(part)}"
         )
     raise ConditionError(TYPE, f"`{operator}` looks into a list, an object or a text, not {type_of(whole)}")
+
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Info(NamedTuple):
+    """As `lru_cache` tells it, with the bytes that are held."""
+
+    misses: int
+    currsize: int
+    held: int
+
+
+class Kept(Generic[K, V]):
+    """A function of one argument whose results are kept. `size` estimates the bytes of one."""
+
+    def __init__(self, make: Callable[[K], V], most: int, size: Callable[[V], int]) -> None:
+        self._make, self._most, self._size = make, most, size
+        self._kept: dict[K, V] = {}
+        self._misses = 0
+
+    def __call__(self, key: K) -> V:
+        """Two threads may make the same; one of the results is kept."""
+        found = self._kept.pop(key, None)
+        if found is None:
+            found = self._make(key)
+            self._misses += 1
+            self._make_room(self._size(found))
+        self._kept[key] = found  # the last one now
+        return found
+
+    def _make_room(self, size: int) -> None:
+        sizes = [(key, self._size(value)) for key, value in list(self._kept.items())]
+        held = size + sum(size for _, size in sizes)
+        for key, size in sizes:
+            if held <= self._most:
+                return
+            self._kept.pop(key, None)
+            held -= size
+
+    def cache_info(self) -> Info:
+        """What was made, and what is there."""
+        return Info(self._misses, len(self._kept), sum(map(self._size, self._kept.values())))

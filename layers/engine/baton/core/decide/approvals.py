@@ -1,6 +1,6 @@
 """An attempt whose call a person has to approve first: the events with which its step asks.
 
-The attempt has done nothing. It is told that by runtime/attempts/approvals.py, right before the call; what an answer comes to is in
+The attempt has done nothing. It is told that by runtime/steps/steps.py, right before the call; what an answer comes to is in
 core/nodes/task.py. Loaded with the first such attempt.
 """
 
@@ -14,13 +14,11 @@ from msgspec.structs import replace
 from baton.core.decide.context import EvaluationContext
 from baton.core.decide.program import Program
 from baton.core.decide.transitions import stopped
-from baton.core.decide.undo_links import in_doubt
-from baton.core.decide.unknown_outcomes import stands
-from baton.core.effects.approvals import Request
+from baton.core.decide.unknown_outcomes import in_doubt, stands
+from baton.core.effects.toolspec import Request
 from baton.core.expressions import ExpressionError
 from baton.core.log import events as ev
-from baton.core.log.answers import APPROVE, REJECT, notice_of
-from baton.core.log.approvals import approval_of
+from baton.core.log.questions import APPROVE, REJECT, approval_of, notice_of
 from baton.core.log.records import Escalation
 from baton.core.log.state import State, item_of, node_of
 from baton.core.log.undos import is_undo
@@ -90,7 +88,7 @@ def unapproved(program: Program, state: State, slot: str) -> ev.Failure:
 
 
 def _escalation(request: Request, said: Sequence[Mapping[str, Any]], now: int) -> tuple[Escalation, ...]:
-    from baton.core.log.escalation import steps_of  # few questions have one
+    from baton.core.log.questions import steps_of  # few questions have one
 
     steps = steps_of(said, now)
     # Which arguments the call has, and so how risky it is, was not known when the document was compiled.

@@ -10,10 +10,9 @@ from msgspec import Struct
 from baton.core.conditions import Question
 from baton.core.decide import spending
 from baton.core.decide.context import EvaluationContext, Found, LackingError
-from baton.core.decide.late_items import ends_first
-from baton.core.decide.program import Program
-from baton.core.decide.readiness import FAILS, FIRES
+from baton.core.decide.program import FAILS, FIRES, Program
 from baton.core.decide.spending import ANY_AMOUNT, SpendingLimits
+from baton.core.decide.unknown_outcomes import ends_first
 from baton.core.effects.risk import RiskRule
 from baton.core.expressions import ExpressionError
 from baton.core.failures.alternatives import Alternative
@@ -21,7 +20,7 @@ from baton.core.graph.graph import Cap, Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import apply
-from baton.core.log.opened import Child
+from baton.core.log.records import Child
 from baton.core.log.state import State, item_of, node_of, owner_of, slot_of
 from baton.core.nodes.base import Activation, UnfitError
 from baton.core.sizes import excess_of
@@ -92,7 +91,7 @@ class DecisionBuilder(Struct):
     entries: set[int] = set()
     questions: set[Question] = set()
     busy: dict[str, int] | None = None
-    """The counts of admission.py."""
+    """The counts of scheduling.py."""
     most_bytes: int = Limits().result_bytes
     """What a value of the engine's own making may have, as JSON."""
     terms: SpendingLimits = ANY_AMOUNT
@@ -162,7 +161,7 @@ class DecisionBuilder(Struct):
         return ev.Value(v=given)
 
     def started(self, at: Activation) -> tuple[ev.Value, dict[str, ev.Value]]:
-        from baton.core.decide.passing import started  # few sagas start a graph
+        from baton.core.decide.context import started  # few sagas start a graph
 
         try:
             rest, passed = started(self.context(at.slot), self.program.template(at.slot))

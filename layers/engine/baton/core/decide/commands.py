@@ -14,8 +14,8 @@ from msgspec import Struct
 from baton.core.conditions import Question
 from baton.core.decide.builder import RunStep
 from baton.core.log import events as ev
-from baton.core.log.folding.inbox import Owed
-from baton.core.log.opened import Child
+from baton.core.log.folding.received import Owed
+from baton.core.log.records import Child
 from baton.core.log.state import State
 
 When = Literal["first", "before", "after"]

@@ -17,15 +17,15 @@ from baton.core.conditions import Answer, ConditionError, Question, Unanswered, 
 from baton.core.conditions.model import Condition
 from baton.core.decide.program import NO_VALUE, Program
 from baton.core.expressions import ExpressionError, Path, Template
-from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.codes import class_of
 from baton.core.failures.failover import Context
-from baton.core.graph.inner import written_for
+from baton.core.failures.names import RETRYABLE
+from baton.core.graph.graph import INPUT, OUTER, written_for
 from baton.core.log import events as ev
-from baton.core.log.lost import unrescued
-from baton.core.log.maps import FAILED, NOT_BEGUN, STOPPED, SUCCEEDED, Map
+from baton.core.log.events import Value
 from baton.core.log.records import LONGEST_MESSAGE
-from baton.core.log.state import State, item_of, node_of, owner_of
+from baton.core.log.scopes import FAILED, NOT_BEGUN, STOPPED, SUCCEEDED, Map
+from baton.core.log.state import State, item_of, node_of, owner_of, unrescued
 from baton.core.sizes import MOST_BYTES
 from baton.errors import CorruptLog
 
@@ -355,3 +355,33 @@ def _name_of(path: Path) -> str:
 
 def _shown(failure: ev.Failure | ev.Blamed) -> dict[str, str]:
     return {"node": failure.node, "code": failure.code, "message": failure.message}
+
+
+LAST_ERROR = "last_error"
+MOST_INLINE = 8_192
+"""No value of more bytes stays in the log (core/limits.py: `inline_bytes`)."""
+_encode = msgspec.json.Encoder().encode
+
+
+def started(context: EvaluationContext, template: Template) -> tuple[dict[str, Any], dict[str, Value]]:
+    """What stands in the template, less what is passed by reference; and that, by what the graph calls it.
+
+    Raises `ExpressionError`, `LackingError`.
+    """
+    passed, taken = dict[str, Value](), []
+    for place, path in template.alone():
+        is_whole = place[0] == OUTER or place == (
+            INPUT,
+        )  # a part of an input is none of its starter's values
+        if is_whole and (value := context.whole(path)) is not None and _is_large(value):
+            passed[INPUT if place[0] == INPUT else ".".join(place[1:])] = value
+            taken.append(place)
+    rest: dict[str, Any] = context.render(template.without(taken))
+    if LAST_ERROR in rest.get(OUTER, ()) and (batch := context.told_batch()) is not None:
+        passed[BATCH] = batch
+    return rest, passed
+
+
+def _is_large(value: Value) -> bool:
+    """Whether it is kept as a blob, or will be with this decision."""
+    return bool(value.ref) or len(_encode(value.v)) > MOST_INLINE

@@ -13,7 +13,6 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from baton.core.decide.bounds import DEFAULT, Bounds
 from baton.core.decide.builder import DecisionBuilder, RunStep, late_last, one_after_a_crash
 from baton.core.decide.commands import (
     CancelChildren,
@@ -24,7 +23,6 @@ from baton.core.decide.commands import (
     next_up,
 )
 from baton.core.decide.context import NOTHING, Found, LackingError
-from baton.core.decide.late_items import ends_first
 from baton.core.decide.outcomes import STOPPED, Outcome, settle
 from baton.core.decide.parking import (
     cut_off,
@@ -37,21 +35,19 @@ from baton.core.decide.parking import (
     recorded,
     unfinished,
 )
-from baton.core.decide.program import Program
-from baton.core.decide.readiness import WAITS
+from baton.core.decide.program import WAITS, Program
 from baton.core.decide.retries import unpark
 from baton.core.decide.scheduling import schedule_ready
-from baton.core.decide.spending import is_told, saga_notice
-from baton.core.decide.stopped_steps import left_by
-from baton.core.decide.unknown_outcomes import doubts, takes_back
+from baton.core.decide.spending import DEFAULT, Bounds, is_told, saga_notice
+from baton.core.decide.unknown_outcomes import doubts, ends_first, left_by, takes_back
 from baton.core.effects.rows import Row
 from baton.core.expressions import ExpressionError
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.folding import inbox
+from baton.core.log.folding import received
 from baton.core.log.folding.fold import apply
 from baton.core.log.folding.workflow_limits import OUT_OF_TIME, Caps, endless, late, too_old
-from baton.core.log.opened import Child
+from baton.core.log.records import Child
 from baton.core.log.state import UNKNOWN_OUTCOME, State, slot_of
 from baton.core.sizes import excess_of
 
@@ -84,7 +80,7 @@ def decide(
         from baton.core.decide.handler import handled  # few sagas fail
 
         decision = handled(program, state, found, decision, last, bounds.value_bytes)
-    owed = inbox.owed(state)
+    owed = received.owed(state)
     if not owed or (state.kills_workers and state.recovery.consecutive_crashes > bounds.deaths):
         # It was tried once more since the saga is parked, in case that it was something else that killed the workers.
         return decision
@@ -93,7 +89,7 @@ def decide(
     is_urgent = not is_quick or any(notice.code == UNKNOWN_OUTCOME for notice in owed.notices)
     if is_urgent and any(isinstance(event, ev.SagaEnded) for event in decision.record):
         # No worker runs a saga that has ended: its notices are sent before, if they can be.
-        until = max((notice.at + UNTOLD_END_MS for notice in inbox.before_the_end(state)), default=now)
+        until = max((notice.at + UNTOLD_END_MS for notice in received.before_the_end(state)), default=now)
         if now < until:
             return Decision(commands=(SendNotices(owed),), due=until)
     return replace(decision, commands=(*decision.commands, SendNotices(owed)))
@@ -195,7 +191,7 @@ def _decide(
     most_bytes, terms = bounds.value_bytes, bounds.money
     is_stopping = state.is_stopping
     if is_stopping and state.undo.work is not None and state.stands_still:
-        from baton.core.decide.undo_steps import stands_for  # few sagas undo anything
+        from baton.core.decide.undoing import stands_for  # few sagas undo anything
 
         builder = DecisionBuilder(program, state, now, running, found, terms=terms)
         return stands_for(builder) if too_old(state, now) else _parked(builder)
@@ -248,7 +244,7 @@ def _stop(builder: DecisionBuilder) -> Decision:
     """A cancelled or failed saga starts nothing, lets running steps end, then ends itself; one that has its result stops them."""
     program, state, now = builder.program, builder.state, builder.now
     if state.undo.work is not None:
-        from baton.core.decide.undo_steps import undo  # few sagas undo anything
+        from baton.core.decide.undoing import undo  # few sagas undo anything
 
         return undo(builder)
     if builder.running:

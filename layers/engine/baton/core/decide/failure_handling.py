@@ -6,33 +6,58 @@ is in transitions.py. This file and the strategies are loaded with the first fai
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.decide.child_rules import cause_of, entry_of_child
+from baton.core.decide.builder import DecisionBuilder
 from baton.core.decide.context import EvaluationContext
-from baton.core.decide.transitions import caught, is_handled
-from baton.core.decide.unknown_outcomes import looks_first
+from baton.core.decide.transitions import caught, is_handled, stopped
+from baton.core.decide.unknown_outcomes import doubt_notice, leaves_unknown, link, looks_first
 from baton.core.expressions import ExpressionError
 from baton.core.failures import quoted
-from baton.core.failures.codes import PERMANENT, class_of, told
-from baton.core.failures.defects import DEFECTS, INPUT_INVALID
+from baton.core.failures.alternatives import Alternative
+from baton.core.failures.breakers import BREAKER_OPEN
+from baton.core.failures.codes import CHILD_FAILED, DEFECTS, INPUT_INVALID, PERMANENT, class_of, told
 from baton.core.failures.failover import Context, Policy, first_match
-from baton.core.failures.policy import ASK, Change, PolicyEntry, Rules
-from baton.core.failures.retry import draw
+from baton.core.failures.matrix import DEFAULTS, RETRY
+from baton.core.failures.policy import ANY, ASK, PRESETS, Change, PolicyEntry, Rules, draw
 from baton.core.failures.strategies.base import STARTER, SUGGEST, Situation, Strategy
-from baton.core.failures.strategies.ladder import entry_of, is_said, merge, next_step, severity_of
+from baton.core.failures.strategies.ladder import entry_of, is_said, laid_over, merge, next_step, severity_of
 from baton.core.failures.strategies.registry import LOOK, STRATEGIES, of
 from baton.core.graph.graph import Node
 from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.answers import ACTIONS, GIVE_UP, TRY_AGAIN, is_for_a_person
-from baton.core.log.records import Escalation
-from baton.core.log.state import UNKNOWN_OUTCOME, Failing, item_of, node_of, owner_of
+from baton.core.log.questions import ACTIONS, GIVE_UP, TRY_AGAIN, is_for_a_person, tool_asked_about
+from baton.core.log.records import Escalation, Failure
+from baton.core.log.state import UNKNOWN_OUTCOME, Failing, Held, State, item_of, node_of, owner_of
 from baton.core.log.undos import is_undo
-from baton.core.sizes import excess_of
+from baton.core.nodes.base import Activation
+from baton.core.sizes import excess_of, iso
+
+
+def cause_of(failure: Failure, rules: Rules) -> tuple[str, str]:
+    """The code and the class by which rules are asked: what the child has failed with, where a rule names that code."""
+    first = failure.errors[0] if failure.errors else failure
+    cause, kind = first.code, first.kind or class_of(first.code)
+    named = set(rules)
+    for change in rules.values():
+        if change.retry is not None:
+            named |= {*(change.retry.on or ()), *(change.retry.never or ())}
+    return (cause if cause in named else failure.code), kind
+
+
+def entry_of_child(failure: Failure, rules: Rules) -> PolicyEntry:
+    """Without a rule nothing is done: the child has done what it could. `retry` is for what goes away by itself, or what a rule names.
+
+    A rule for `child_failed` is for all failures, as one for `any`: neither starts another child after a permanent one.
+    """
+    code, kind = cause_of(failure, rules)
+    ladder = (RETRY,) if RETRY in DEFAULTS[kind].ladder else ()
+    entry = PolicyEntry(kind=kind, ladder=ladder, policy=PRESETS["none"])
+    return laid_over(entry, code, kind, (rules,), general=(ANY, CHILD_FAILED))
+
 
 # Bytes of what a policy puts in place of arguments: the state holds it until the step is done.
 MOST_ARGUMENTS = 32_768
@@ -90,8 +115,6 @@ def handle_failure(
     message = (policy.message if policy is not None else "") or entry.message
     ask = _ask(context, strategy, entry, failing, message, now) if strategy.asks else None
     if step.way is not None or arguments:
-        from baton.core.decide.other_ways import changed  # few steps have another way
-
         yield from changed(context, failing, now, arguments, step.way)
     yield ev.StrategyChosen(
         node=name,
@@ -311,7 +334,7 @@ def _ask(
 
 
 def _escalation(entry: PolicyEntry, code: str, now: int) -> tuple[Escalation, ...]:
-    from baton.core.log.escalation import steps_of  # few rules have one
+    from baton.core.log.questions import steps_of  # few rules have one
 
     steps = steps_of(entry.escalate, now)
     # A rule for many failures may be about one of those after which only a person can say that it is tried again.
@@ -352,3 +375,135 @@ def _notice(
         incident=bool(strategy.parks),
         ask=ask.id,
     )
+
+
+def handle(builder: DecisionBuilder, at: Activation, failure: ev.Failure) -> None:
+    """Note what is done about it. Raises `LackingError`."""
+    before = builder.state.failing.get(at.slot)
+    attempts = 1 if before is None else before.attempts + 1
+    failure = replace(failure, kind=failure.kind or class_of(failure.code), attempt=attempts, at=builder.now)
+    failing = replace(
+        before or Failing(attempts=0, failure=failure), attempts=attempts, failure=failure, ask=None
+    )
+    context = builder.context(at.slot)
+    events = list(handle_failure(context, failing, builder.now))
+    ran: dict[str, Any] = {
+        "node": at.node.name,
+        "iteration": at.iteration,
+        "item": at.item,
+        "attempt": attempts,
+        "failure": failure,
+        "started_at": builder.now,
+        "ended_at": builder.now,
+        "tool": "",
+        "tool_version": "",
+        "schema_hash": "",
+    }
+    if events:
+        builder.note(ev.AttemptFailed(**ran))
+        for event in events:
+            builder.note(event)
+        return
+    failed = stopped(context, failure).on(ev.StepFailed(**ran))
+    may_undo = builder.state.undo.is_left or len(builder.state.children) > 1
+    builder.note(replace(failed, stays=True) if may_undo and stays(context, failure) else failed)
+
+
+def wait_for_breaker(context: EvaluationContext, attempt: int, held: Held) -> ev.StepHeld | None:
+    """The wait; None where the document goes another way at once. Raises `LackingError`.
+
+    What undoes something has no other way. A step does where its rules or `catch` name the code `breaker_open`, or a failover policy fits that calls something else.
+    """
+    name, iteration = node_of(context.slot)
+    if not is_undo(context.slot) and _has_another_way(context, attempt, held, name):
+        return None
+    return ev.StepHeld(
+        node=name,
+        iteration=iteration,
+        item=item_of(context.slot),
+        breaker=held.breaker,
+        at=held.at,
+        until=held.until,
+        state=held.state,
+    )
+
+
+def failure_of(held: Held, node: str) -> ev.Failure:
+    """What the step fails with in place of the wait."""
+    text = f"the breaker `{held.breaker}` is {held.state.replace('_', '-')}; the next probe is at {iso(held.until)}"
+    return ev.Failure(BREAKER_OPEN, text, node)
+
+
+def _has_another_way(context: EvaluationContext, attempt: int, held: Held, name: str) -> bool:
+    program, node = context.program, context.program.node_at(context.state, context.slot)
+    if BREAKER_OPEN in node.failures or BREAKER_OPEN in program.graph.failures:
+        return True
+    if any(BREAKER_OPEN in rule.codes for rule in program.nodes[name].catch):
+        return True
+    if not program.failover.get(node.name):
+        return False
+    before = context.state.failing.get(context.slot)
+    failure = failure_of(held, name)
+    failing = Failing(
+        attempts=attempt,
+        failure=failure,
+        policies={} if before is None else before.policies,
+        arguments={} if before is None else before.arguments,
+    )
+    return goes_another_way(context, failing)
+
+
+def changed(
+    context: EvaluationContext,
+    failing: Failing,
+    now: int,
+    arguments: Mapping[str, Any],
+    way: Alternative | None = None,
+) -> Iterator[ev.Event]:
+    """As `left`, for what comes in place of arguments, and another way; nothing where the next call is the same. Raises `LackingError`."""
+    node = context.program.node_at(context.state, context.slot)
+    after = replace(failing, way=way or failing.way, arguments={**failing.arguments, **arguments})
+    instead = tool_asked_about(node, after)
+    is_same = instead == tool_asked_about(node, failing) and _named(failing.way) == _named(after.way)
+    if not is_same or failing.arguments != after.arguments:
+        yield from left(context, failing, instead, now)
+
+
+def answered(
+    context: EvaluationContext, failing: Failing, now: int, arguments: Mapping[str, Any]
+) -> Iterator[ev.Event]:
+    """As `changed`, for what a person puts in place of arguments. Raises `LackingError`."""
+    # A person who has an unknown outcome tried again says that it has not happened.
+    if failing.failure.code != UNKNOWN_OUTCOME:
+        yield from changed(context, failing, now, arguments)
+
+
+def left(context: EvaluationContext, failing: Failing, instead: str, now: int) -> Iterator[ev.Event]:
+    """The events in front of the one with which the step goes on with another call, of the tool `instead`. Raises `LackingError`."""
+    program, state, slot = context.program, context.state, context.slot
+    node = program.node_at(state, slot)
+    tool = failing.failure.tool or tool_asked_about(node, failing)
+    if is_undo(slot) or failing.left:
+        return
+    if not failing.acted and not leaves_unknown(node, tool, failing.failure):
+        return
+    if program.undoes:
+        yield link(context, tool, failing, instead)
+    yield ev.NoticeDue(notice=_left_call_notice(state, slot, tool, failing, instead, now))
+
+
+def _named(way: Alternative | None) -> str:
+    """The parts of a way by which a call of the same tool becomes another call."""
+    return way.name if way is not None and (not way.first or way.arguments) else ""
+
+
+def _left_call_notice(
+    state: State, slot: str, tool: str, failing: Failing, instead: str, now: int
+) -> ev.Notice:
+    notice, why = doubt_notice(state, slot, now), failing.failure
+    by = f"by `{instead}`" if instead != tool else "with other arguments"
+    text = (
+        f"`{tool}` at `{slot}` may have happened ({why.code}: {why.message[:500]}), and the step is done {by} now. "
+        f"Look, and undo it by hand if it has; a rollback of the saga asks about it"
+    )
+    return replace(notice, key=f"{notice.key}.{failing.attempts}", message=text)

@@ -11,14 +11,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide.commands import Decision, StartHandler, missing
-from baton.core.decide.context import EvaluationContext, Found, LackingError
-from baton.core.decide.passing import started
+from baton.core.decide.context import EvaluationContext, Found, LackingError, started
 from baton.core.decide.program import Program
 from baton.core.expressions import ExpressionError, parse
-from baton.core.graph.inner import HANDLER, name_of
+from baton.core.failures.codes import CHILD_FAILED, class_of
+from baton.core.graph.graph import HANDLER, Catch, name_of
 from baton.core.log import events as ev
-from baton.core.log.opened import Child
-from baton.core.log.state import State
+from baton.core.log.records import Child
+from baton.core.log.state import State, node_of
 from baton.core.sizes import excess_of
 
 _LAST_ERROR = parse("last_error")
@@ -84,3 +84,23 @@ def _report(context: EvaluationContext, end: ev.SagaEnded) -> dict[str, Any]:
             "doubtful": list(undone.doubtful),
         },
     }
+
+
+def takes_failure(program: Program, state: State, slot: str) -> bool:
+    """Whether this saga, or one above it, goes on from the failure of the child at `slot`, whatever the failure is.
+
+    A node that says itself what is done about its child goes on, too. A child that was left behind has no slot: it is started only to be cancelled.
+    """
+    name, _ = node_of(slot)
+    node = program.nodes[name] if slot else None
+    rules = node.catch if node is not None else ()
+    if node is not None and node.work.failures:
+        return True
+    if node is not None and node.each is not None and node.each.tells_all:
+        return True
+    return state.origin.handled or name in program.index.can_fail or any(map(_fits, rules))
+
+
+def _fits(rule: Catch) -> bool:
+    """A rule with a condition does not count: what the condition says is known when the child has failed."""
+    return rule.fits(CHILD_FAILED, class_of(CHILD_FAILED)) and rule.condition is None

@@ -11,22 +11,21 @@ from msgspec.structs import replace
 from baton.core.decide.builder import activation
 from baton.core.decide.context import NOTHING, EvaluationContext, Found
 from baton.core.decide.program import Program
-from baton.core.decide.settlement import RouteError
-from baton.core.decide.transitions import check_output, done, stopped
-from baton.core.decide.undo_links import in_doubt, linked
+from baton.core.decide.transitions import RouteError, check_output, done, stopped
 from baton.core.decide.unknown_outcomes import (
     doubt_notice,
     has_acted_before,
+    in_doubt,
+    linked,
     may_have_acted,
     may_stand,
     takes_back,
 )
-from baton.core.effects.approvals import Request
 from baton.core.effects.rows import Row
-from baton.core.effects.toolspec import ONCE
+from baton.core.effects.toolspec import ONCE, Request
 from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
-from baton.core.log.folding.callbacks import callback_of, is_elsewhere, said_of
+from baton.core.log.folding.received import callback_of, is_elsewhere, said_of
 from baton.core.log.state import FAULT, UNKNOWN_OUTCOME, Failing, Held, State, item_of, node_of
 from baton.core.log.undos import is_undo
 from baton.core.models.usage import Usage
@@ -46,7 +45,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     and the output is not the step's; `callback`: the one with which an attempt has ended.
     `response`: what it has handed over to a provider of models.
     `assumed`: how much of the cost is the most that a request to a model can have cost.
-    `why` it came no further, where it was not cut off (core/log/step_events.py): then only its cost counts, and `halt`, if the saga
+    `why` it came no further, where it was not cut off (core/log/events.py): then only its cost counts, and `halt`, if the saga
     has to be parked. `usage`: what models have read and written. `request`: what a person has to approve before the step can go on. `notices`: what is to be sent besides.
     `digest` names the call, where a model may plan an equal one. `kept`: the arguments that are needed to undo it; `key`: its idempotency key, likewise; `done_by`: which
     other one has done it before: another `STEP` of the saga, or another `SAGA`. `held`: the circuit breaker that the step waits for.
@@ -210,11 +209,11 @@ def _held(program: Program, state: State, outcome: Outcome, found: Found) -> Ite
     if is_look and not _is_look(program, state, slot):
         return  # it was about to begin when the saga was stopped
     # Loaded with the first: most steps meet none.
-    from baton.core.decide.held import failure_of, waits
+    from baton.core.decide.failure_handling import failure_of, wait_for_breaker
 
     # What finds out whether there is something to undo does not hold the undoing up.
     context = EvaluationContext(program, state, found, slot)
-    wait = None if is_look else waits(context, outcome.attempt, held)
+    wait = None if is_look else wait_for_breaker(context, outcome.attempt, held)
     if wait is not None:
         yield wait
         return

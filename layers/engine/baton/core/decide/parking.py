@@ -14,7 +14,7 @@ from baton.core.expressions import ExpressionError
 from baton.core.failures.codes import told
 from baton.core.failures.strategies.base import ESCALATED
 from baton.core.log import events as ev
-from baton.core.log.opened import Child
+from baton.core.log.records import Child
 from baton.core.log.state import State, node_of
 from baton.core.sizes import excess_of
 

@@ -11,21 +11,67 @@ from collections.abc import Collection, Iterator, Mapping
 from msgspec.structs import replace
 
 from baton.core.conditions import names_of
-from baton.core.decide.readiness import FIRES, SKIPPED, turn_of
 from baton.core.expressions import Path, Template, compile_template, parse
 from baton.core.failures.failover import Policy, named
-from baton.core.graph.graph import Graph, Loop, Node
+from baton.core.graph.graph import Graph, Join, Loop, Node, name_of
 from baton.core.graph.index import GraphIndex
-from baton.core.graph.inner import name_of
 from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import caps_of
-from baton.core.log.lost import unrescued
-from baton.core.log.maps import is_index
 from baton.core.log.records import Failure
-from baton.core.log.state import State, item_of, node_of, owner_of
+from baton.core.log.scopes import is_index
+from baton.core.log.state import State, item_of, node_of, owner_of, unrescued
 from baton.core.log.undos import is_undo, undone_item
 from baton.core.nodes.base import Kinds
+
+WAITS, FIRES, SKIPPED, FAILS = "waits", "fires", "skipped", "fails"
+
+_ALL = Join()
+
+
+def turn_of(
+    node: Node,
+    tails: frozenset[str],
+    arrived: Mapping[str, bool],
+    failed: Collection[str] = (),
+    lost: Collection[str] = (),
+) -> str:
+    """WAITS, FIRES, SKIPPED or FAILS.
+
+    `arrived` maps senders to alive; `failed` are those of the dead that carry errors, `lost` those that carry only
+    failures which were caught, and are not rescued here. `tails` are the nodes from which a loop comes back to this
+    one: a round after the first has no other edges.
+    """
+    if tails and not tails.isdisjoint(arrived):
+        return FIRES
+    join = node.join or _ALL
+    alive, missing = sum(arrived.values()), max(len(node.before), 1) - len(arrived)
+    if join.tolerated < 0:
+        return _plain(join.need, alive, missing, bool(failed or lost))
+    if len(failed) > join.tolerated:
+        return FAILS
+    if join.need == 0:
+        if missing:
+            return WAITS
+        # An edge that has not arrived could have rescued what was lost.
+        if len(failed) + len(lost) > join.tolerated:
+            return FAILS
+        return FIRES if alive or failed or lost else SKIPPED
+    if alive >= join.need:
+        return FIRES
+    if failed and alive + missing < join.need:
+        return FAILS
+    return WAITS if missing else SKIPPED
+
+
+def _plain(need: int, alive: int, missing: int, lacks: bool) -> str:
+    """A join that tolerates nothing passes on what has failed or is lost."""
+    if need:
+        return FIRES if alive >= need else WAITS if missing else SKIPPED
+    if missing:
+        return WAITS
+    return FIRES if alive and not lacks else SKIPPED
+
 
 NO_VALUE = Template(None, ())
 _NO_TAILS: frozenset[str] = frozenset()
@@ -175,7 +221,7 @@ class Program:
         return "#" in slot and self.kinds[self.nodes[node_of(slot)[0]].kind].keeps_failure(item_of(slot))
 
     def turn(self, state: State, slot: str) -> str:
-        """Whether a slot with tokens is ready; see readiness.py."""
+        """Whether a slot with tokens is ready; see program.py."""
         if "#" in slot:
             return FIRES  # an item waits for no edges
         name, arrived = node_of(slot)[0], state.tokens[slot]

@@ -12,23 +12,44 @@ from msgspec.structs import replace
 
 from baton.core.conditions import ConditionError
 from baton.core.conditions.model import AllOf, AnyOf, Condition, Not, Python
-from baton.core.decide.admission import ask, overtaken
 from baton.core.decide.builder import DecisionBuilder, activation
-from baton.core.decide.context import LackingError
-from baton.core.decide.ending import fail, is_late, leave, stop_late
-from baton.core.decide.joins import in_order, join_failure
-from baton.core.decide.late_items import late_in, over
+from baton.core.decide.context import EvaluationContext, LackingError
 from baton.core.decide.outcomes import Outcome, settle
-from baton.core.decide.readiness import FAILS, SKIPPED, WAITS
-from baton.core.decide.retries import go_on, has_paused, may_try_again, next_attempt
-from baton.core.decide.settlement import RouteError
-from baton.core.decide.stopped_steps import told
-from baton.core.decide.transitions import caught, check_output, done, skipped
-from baton.core.decide.unknown_outcomes import is_in_doubt
+from baton.core.decide.program import FAILS, SKIPPED, WAITS
+from baton.core.decide.retries import (
+    fail,
+    go_on,
+    has_paused,
+    is_late,
+    leave,
+    may_try_again,
+    next_attempt,
+    stop_late,
+)
+from baton.core.decide.transitions import RouteError, caught, check_output, done, skipped
+from baton.core.decide.unknown_outcomes import is_in_doubt, late_in, over, told
+from baton.core.graph.graph import Node
+from baton.core.limits import Limits
 from baton.core.log import events as ev
-from baton.core.log.answers import tool_asked_about
-from baton.core.log.state import Failing, check_item, node_of, slot_of
+from baton.core.log.folding.received import CALLBACK
+from baton.core.log.folding.workflow_limits import COUNTED, SAGA, TERMINATE, THROTTLE, Caps, failure_of
+from baton.core.log.questions import is_answer_to, tool_asked_about
+from baton.core.log.records import LONGEST_MESSAGE
+from baton.core.log.state import (
+    ANSWER,
+    Failing,
+    Signal,
+    State,
+    Used,
+    check_item,
+    node_of,
+    owner_of,
+    slot_of,
+    unrescued,
+)
+from baton.core.log.work import Callback, Open
 from baton.core.nodes.base import (
+    CHILD,
     Activation,
     Completed,
     Done,
@@ -46,6 +67,194 @@ from baton.core.nodes.base import (
     UnfitError,
     Unhelped,
 )
+
+PAUSE_MS = Limits().throttle_pause_ms
+HELD = "held"
+_NONE = Used()
+_CHILDREN = "/children"
+
+
+def overtaken(builder: DecisionBuilder, at: Activation) -> ev.Failure | None:
+    """Why a node with a `wall_time` that has begun may not go on. Otherwise its time is one of the decision's."""
+    since = builder.state.begun.get(at.slot)
+    if since is None:
+        return None
+    until = since + at.node.limits["wall_time"].most
+    if builder.now >= until:
+        return failure_of("wall_time", at.node.limits["wall_time"], at.node.name, builder.now - since)
+    builder.due_by(until)
+    return None
+
+
+def ask(builder: DecisionBuilder, at: Activation) -> ev.Failure | str:
+    """Empty: it may begin, or has begun. `HELD`: not now. A failure: never."""
+    caps, state = builder.program.caps, builder.state
+    assert caps is not None
+    kind = builder.program.kinds[at.node.kind]
+    if state.has_begun(at.slot):
+        return ""
+    if "wall_time" in at.node.limits and kind.lasts and at.slot not in state.begun:
+        builder.note(ev.NodeBegan(node=at.node.name, iteration=at.iteration, item=at.item, at=builder.now))
+        builder.due_by(builder.now + at.node.limits["wall_time"].most)
+    is_slow = False
+    under_way = _under_way(builder, caps)
+    for scope, ahead in ((SAGA, under_way), (at.node.name, 0)):
+        for name, cap in caps.of.get(scope, {}).items():
+            cost = _declared(at) if name == "cost" and cap.then == TERMINATE else 0
+            found = _counted(state, at, scope, name, ahead) + cost
+            if cost and found <= cap.most < found + _reserved(builder, scope):
+                return HELD  # the others may cost less than they have declared
+            if found <= cap.most:
+                continue
+            if cap.then == TERMINATE:
+                return _ended(builder, at, scope, failure_of(name, cap, scope, found), cost)
+            if cap.then == THROTTLE:
+                is_slow = _is_slow(builder, caps, scope, at.node) or is_slow
+    if not kind.load:
+        return ""  # a node that does no work takes no place from one that does
+    if is_slow or _is_full(builder, caps, at.node):
+        return HELD
+    _begins(builder, caps, at.node)
+    return ""
+
+
+def _counted(state: State, at: Activation, scope: str, name: str, ahead: int) -> int:
+    """How much of a limit is used when the node begins, without what it declares; `ahead`: nodes that have begun before."""
+    found: int = getattr(state.used.get(scope, _NONE), name) if name in COUNTED else 0
+    return found + ahead + 1 if name == "hops" and not at.item else found
+
+
+def _ended(
+    builder: DecisionBuilder, at: Activation, scope: str, failure: ev.Failure, cost: int
+) -> ev.Failure | str:
+    """A limit is passed, if need be by what the node declares: its own fails it, the saga's ends the saga."""
+    if cost:
+        failure = replace(failure, message=f"{failure.message} with what `{at.node.tool}` may cost")
+    if scope != SAGA:
+        return failure
+    builder.note(ev.LimitReached(failure=failure))
+    return HELD
+
+
+def _declared(at: Activation) -> int:
+    """What the tool says that one call of it may cost; a map itself makes none."""
+    return 0 if at.node.each is not None and not at.item else at.node.cost
+
+
+def _reserved(builder: DecisionBuilder, scope: str) -> int:
+    """What the steps under way, in the saga or of one node, may still cost by what their tools declare."""
+    slots = {*builder.running, *(step.slot for step in builder.run)}
+    costs = {slot: builder.program.node_at(builder.state, slot).cost for slot in slots}
+    return sum(cost for slot, cost in costs.items() if scope in (SAGA, node_of(owner_of(slot))[0]))
+
+
+def _under_way(builder: DecisionBuilder, caps: Caps) -> int:
+    """How many nodes have begun and will have run when they are done: one for all items of a node."""
+    busy, opened = _busy(builder, caps)[SAGA], builder.state.open
+    if not builder.state.items:
+        return busy + len(opened)
+    return len({owner_of(slot) for slot in (*builder.running, *(step.slot for step in builder.run), *opened)})
+
+
+def _is_slow(builder: DecisionBuilder, caps: Caps, scope: str, node: Node) -> bool:
+    """Whether a node behind a throttled limit still has to wait: for earlier nodes, then for the end of the pause."""
+    busy = _busy(builder, caps)
+    if scope == SAGA and (busy[SAGA] or (_is_child(builder, node) and busy[_CHILDREN])):
+        return True
+    until = builder.state.used[scope].last + PAUSE_MS
+    if until > builder.now:
+        builder.due_by(until)
+        return True
+    return False
+
+
+def _is_full(builder: DecisionBuilder, caps: Caps, node: Node) -> bool:
+    """Whether as many as a throttled fan-out allows are at work: behind one of its senders, or in the saga."""
+    if not caps.wide:
+        return False
+    busy = _busy(builder, caps)
+    if SAGA in caps.wide and busy[SAGA] + busy[_CHILDREN] >= caps.saga["fan_out"].most:
+        return True
+    return any(busy[name] >= caps.of[name]["fan_out"].most for name in node.before if name in caps.wide)
+
+
+def _busy(builder: DecisionBuilder, caps: Caps) -> dict[str, int]:
+    """How many are at work: steps in the saga, children in the saga, both behind each node whose fan-out is throttled."""
+    if builder.busy is None:
+        builder.busy = dict.fromkeys((SAGA, _CHILDREN, *caps.wide), 0)
+        for slot in builder.state.tokens.keys() & set(builder.running):
+            _begins(builder, caps, builder.program.nodes[node_of(slot)[0]])
+        for slot in builder.state.children:  # one that has ended is closed in this very decision
+            _begins(builder, caps, builder.program.nodes[node_of(slot)[0]])
+    return builder.busy
+
+
+def _is_child(builder: DecisionBuilder, node: Node) -> bool:
+    return builder.program.kinds[node.kind].load == CHILD
+
+
+def _begins(builder: DecisionBuilder, caps: Caps, node: Node) -> None:
+    busy = _busy(builder, caps)
+    busy[_CHILDREN if _is_child(builder, node) else SAGA] += 1
+    for name in node.before:
+        if name in caps.wide:
+            busy[name] += 1
+
+
+ERRORS_KEPT = 20
+"""How many errors a join's failure keeps: it is stored in an entry and in the state."""
+
+Moment = tuple[int, int]
+"""When, in epoch ms, and which signal of those that wait; -1: none, its time is over."""
+
+
+def in_order(state: State, now: int) -> list[str]:
+    """The slots with tokens: first those whose work is over, the one that was over first before the others.
+
+    Of two signals the earlier one of the log is first, whatever the clocks said that dated them.
+    """
+    moments: dict[str, Moment] = {}
+    latest, times = 0, list[int]()
+    for signal in state.signals:
+        latest = max(latest, signal.at)
+        times.append(latest)
+    for slot, work in state.open.items():
+        found = [(times[at], at) for at, signal in enumerate(state.signals) if _ends(work, signal)]
+        if work.due and work.due <= now:
+            found.append((work.due, -1))
+        if found:
+            moments[slot] = min(found)
+    first = sorted((slot for slot in state.tokens if slot in moments), key=moments.__getitem__)
+    return [*first, *(slot for slot in state.tokens if slot not in moments)]
+
+
+def _ends(work: Open, signal: Signal) -> bool:
+    """Tell whether the work is over with this signal."""
+    if signal.name == ANSWER:
+        return work.ask is not None and is_answer_to(signal.key, work.ask.id)
+    if signal.name == CALLBACK:
+        return isinstance(work, Callback) and signal.key == work.id
+    return work.signal == signal.name and signal.is_in_time(work.due)
+
+
+def join_failure(context: EvaluationContext, node: Node) -> ev.Failure:
+    """Why the join at the context's slot fails. What catches it finds the failures in `last_error.errors`."""
+    errors, join, slot = context.errors(), node.join, context.slot
+    assert join is not None, "one that tolerates nothing does not fail"
+    arrived, carried = context.state.tokens[slot], context.state.errors.get(slot, {})
+    index, dead = context.program.index, ((src, its) for src, its in carried.items() if not arrived[src])
+    count = sum(bool(unrescued(index, src, node.name, arrived, its)) for src, its in dead)
+    has = "has" if count == 1 else "have"
+    text = f"{count} of {len(node.before)} nodes before it {has} failed, and {join.tolerated or 'none'} may"
+    if count <= join.tolerated:
+        text += f", but it waits for {join.need}"
+    first = "; ".join(f"{error.node}: {error.code}: {error.message}"[:200] for error in errors[:5])
+    kept = (
+        ev.Blamed(error.code, error.message[:LONGEST_MESSAGE], error.node) for error in errors[:ERRORS_KEPT]
+    )
+    failure = replace(ev.failed_with("join_failed", f"{text}: {first}", node.name), errors=tuple(kept))
+    # The outputs are in the state, under their names.
+    return replace(failure, batch=ev.Value(v=context.batch({}))) if context.program.tells_batch else failure
 
 
 def schedule_ready(builder: DecisionBuilder) -> None:
@@ -271,7 +480,7 @@ def _completed(builder: DecisionBuilder, at: Activation, said: Completed) -> Non
         key=getattr(builder.state.open.get(at.slot), "key", "") if at.node.undo else "",
     )
     if said.tool and failing is not None:  # what a model has put in its place is done
-        from baton.core.decide.other_ways import left  # few steps have another way
+        from baton.core.decide.failure_handling import left  # few steps have another way
 
         for event in list(left(builder.context(at.slot), failing, said.tool, builder.now)):
             builder.note(event)
@@ -333,7 +542,7 @@ def _done(builder: DecisionBuilder, at: Activation, said: Done) -> None:
     builder.note(closing)
 
 
-def _ended(builder: DecisionBuilder, at: Activation, said: Ended) -> None:
+def _ended_by_stop(builder: DecisionBuilder, at: Activation, said: Ended) -> None:
     try:
         check_output(builder.context(at.slot, said.event.output), at.node)
     except RouteError as error:
@@ -344,7 +553,7 @@ def _ended(builder: DecisionBuilder, at: Activation, said: Ended) -> None:
 
 def _failed(builder: DecisionBuilder, at: Activation, said: Failed) -> None:
     if said.is_attempt and at.node.failures:
-        from baton.core.decide.failing_children import handle  # few children have rules
+        from baton.core.decide.failure_handling import handle  # few children have rules
 
         handle(builder, at, said.failure)
         return
@@ -354,9 +563,9 @@ def _failed(builder: DecisionBuilder, at: Activation, said: Failed) -> None:
 def _granted(builder: DecisionBuilder, at: Activation, said: Granted) -> None:
     failing, work = builder.state.failing.get(at.slot), builder.state.open[at.slot]
     if failing is not None and work.arguments:
-        from baton.core.decide.other_ways import (
-            changed,
-        )  # few arguments differ from those of the attempt before
+        from baton.core.decide.failure_handling import (
+            changed,  # few arguments differ from those of the attempt before
+        )
 
         for event in list(changed(builder.context(at.slot), failing, builder.now, work.arguments)):
             builder.note(event)
@@ -389,5 +598,5 @@ _FOLLOWS: dict[type, Callable[[DecisionBuilder, Activation, Any], None]] = {
     Granted: _granted,
     Moved: _moved,
     Unhelped: _unhelped,
-    Ended: _ended,
+    Ended: _ended_by_stop,
 }

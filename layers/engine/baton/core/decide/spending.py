@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
+from baton.core.effects.rows import ANY_ROWS, RowRoom
 from baton.core.failures.strategies.base import ON_CALL
 from baton.core.graph.graph import Cap, Node
 from baton.core.limits import DAY_MS, Limits
@@ -19,8 +21,7 @@ from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import SAGA, TERMINATE, failure_of
 from baton.core.log.records import SharedLimit
 from baton.core.log.state import State
-from baton.core.money import amount_of, dollars, micro_dollars
-from baton.core.user_rules import BLOCKED
+from baton.core.money import BLOCKED, amount_of, dollars, micro_dollars
 
 SAGA_SPENT, USER_SPENT, WARNING = "budget_saga", "budget_user_day", "budget_warning"
 TENANT_SPENT = "budget_tenant_day"
@@ -308,3 +309,23 @@ def reached(
         message=f"{said}: resumed, it may go on until {dollars(limit.most + terms.saga)} are",
         node=node,
     )
+
+
+_DEFAULTS = Limits()
+
+
+class Bounds(Struct, frozen=True, kw_only=True):
+    """The limits of a deployment and of its store, as far as decisions know them.
+
+    `entry_bytes`: of the events of one entry together; one is always taken. `value_bytes`: of a value that is made here. `deaths`: so many
+    in a row, then a person has to decide. `rows`: of tools, that the store takes together with an entry.
+    """
+
+    entry_bytes: int = _DEFAULTS.entry_bytes
+    value_bytes: int = _DEFAULTS.result_bytes
+    deaths: int = _DEFAULTS.max_deaths
+    money: SpendingLimits = ANY_AMOUNT
+    rows: RowRoom = ANY_ROWS
+
+
+DEFAULT = Bounds()

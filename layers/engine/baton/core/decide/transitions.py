@@ -1,27 +1,92 @@
 """Where the saga goes on from a node that is done, was skipped or failed: the settlement of the event.
 
-`loop`, `branch`, what leaving a round does, and which outputs are no longer read. Which nodes are ready: readiness.py.
+`loop`, `branch`, what leaving a round does, and which outputs are no longer read. Which nodes are ready: program.py.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.conditions import ConditionError
 from baton.core.conditions.schema import violations
 from baton.core.decide.context import NOTHING, EvaluationContext
 from baton.core.decide.program import Program
-from baton.core.decide.settlement import RouteError, Settlement
-from baton.core.expressions import ExpressionError
-from baton.core.failures import sanitised
+from baton.core.expressions import LONGEST_MS, ExpressionError, compile_template, lasting, parse_duration
+from baton.core.failures import quoted, sanitised
 from baton.core.failures.codes import class_of
-from baton.core.graph.graph import Node
+from baton.core.graph.graph import Loop, Node, Pause, Poll
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import Caps, size_of
+from baton.core.log.records import Paused
 from baton.core.log.state import State, node_of, owner_of, slot_of
+from baton.core.summary import summary_of
+
+_Event = TypeVar("_Event", bound=ev.Settles)
+
+
+class RouteError(Exception):
+    """The transition from here cannot be computed."""
+
+    def __init__(self, code: str, message: str, answer: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.answer = answer
+
+
+class Settlement(Struct, frozen=True, kw_only=True):
+    """The fields have the meaning that they have in an event. `output`, `keep` and `full` are those of a node that is done."""
+
+    emits: tuple[ev.Token, ...] = ()
+    errors: tuple[ev.Failure, ...] = ()
+    way: str = ""
+    drops: tuple[str, ...] = ()
+    carry: tuple[str, ...] = ()
+    forget: tuple[str, ...] = ()
+    fault: ev.Failure | None = None
+    output: ev.Value | None = None
+    keep: bool = True
+    full: ev.Value | None = None
+    is_result: bool = False
+    paused: Paused | None = None
+
+    def on(self, event: _Event) -> _Event:
+        """The event of a node, completed with what follows from it."""
+        if self.paused is not None:
+            event = replace(event, paused=self.paused)
+        if isinstance(event, ev.Gives):
+            return replace(
+                event,
+                emits=self.emits,
+                errors=self.errors,
+                way=self.way,
+                drops=self.drops,
+                carry=self.carry,
+                forget=self.forget,
+                fault=self.fault,
+                output=self.output,
+                keep=self.keep,
+                full=self.full,
+            )
+        if self.is_result:
+            return replace(event, is_result=True)
+        return replace(
+            event,
+            emits=self.emits,
+            errors=self.errors,
+            way=self.way,
+            drops=self.drops,
+            carry=self.carry,
+            forget=self.forget,
+            fault=self.fault,
+        )
+
 
 ERRORS_CARRIED = 20
 _NONE: frozenset[str] = frozenset()
@@ -53,8 +118,6 @@ def done(
         again, chosen, way = _choose(context, node)
         found = _again(program, state, slot, node) if again else _go(program, state, slot, node, chosen)
         if again and node.loop is not None and (node.loop.pause is not None or node.loop.poll is not None):
-            from baton.core.decide.pauses import paused  # few loops rest between their rounds
-
             found = replace(found, paused=paused(context, node.loop, now, began))
         if caps is not None:
             _check_limits(caps, state, node, found.emits, output, cost)
@@ -319,3 +382,62 @@ def _settled(
         keep=keep,
         output=output,
     )
+
+
+GIVEN_UP = "poll_exhausted"
+LONGEST_ANSWER = 4_096
+"""Bytes of the last answer that the failure of a poll keeps; of a longer one it keeps the beginning."""
+_NONE_AT_ALL = re.compile(r" *0+(\.0+)? *(ms|s|m|h|d)? *")
+
+
+def paused(context: EvaluationContext, loop: Loop, now: int, began: int) -> Paused | None:
+    """The pause before the round that follows on this one. The last try of a poll is made at its deadline.
+
+    Raises `RouteError`, for a poll also where its tries or its time are used up, and `LackingError`.
+    """
+    by = 0
+    if loop.poll is not None:
+        by = _deadline(context, loop.poll, began)
+        rounds = node_of(context.slot)[1][-1] + 1
+        if rounds >= loop.max_iterations:
+            _give_up(context, rounds, "the most there may be")
+        if by and now >= by:
+            _give_up(context, rounds, f"for {lasting(loop.poll.within_ms)}")
+    until = now + (0 if loop.pause is None else _length(context, loop, loop.pause))
+    until = min(until, by) if by else until
+    return Paused(until=until, ends_by=by) if by or until > now else None
+
+
+def _give_up(context: EvaluationContext, rounds: int, most: str) -> NoReturn:
+    assert context.output is not None, "it has answered"
+    last = context.content(context.output)
+    encoded = msgspec.json.encode(last)
+    text = f"it was asked {rounds} time{'s' * (rounds > 1)}, {most}, and `until` does not hold; the last answer: {encoded.decode()[:300]}"
+    if len(encoded) > LONGEST_ANSWER:
+        last = summary_of(last, LONGEST_ANSWER, len(encoded), "in the log")
+    raise RouteError(GIVEN_UP, quoted(text), msgspec.json.encode(last).decode())
+
+
+def _deadline(context: EvaluationContext, poll: Poll, began: int) -> int:
+    """Counted from the first attempt of the first try; 0: none."""
+    if not poll.within_ms:
+        return 0
+    if (before := context.state.pauses.get(context.slot)) is not None:
+        return before.ends_by
+    failing = context.state.failing.get(context.slot)
+    since = 0 if failing is None else failing.history.since
+    return (since or began) + poll.within_ms
+
+
+def _length(context: EvaluationContext, loop: Loop, pause: Pause) -> int:
+    if pause.of is None:
+        rounds = node_of(context.slot)[1][-1]
+        # A large power is no number any more.
+        grown = pause.ms * pause.factor ** min(rounds, 100)
+        return round(min(grown, pause.most_ms or LONGEST_MS))
+    try:
+        given: Any = context.render(compile_template(pause.of))
+        return 0 if _NONE_AT_ALL.fullmatch(str(given)) else parse_duration(given)
+    except (ExpressionError, ValueError) as error:
+        which = "loop.pause" if loop.poll is None else "poll.every"
+        raise RouteError("wait_invalid", f"{which}: {error}") from error

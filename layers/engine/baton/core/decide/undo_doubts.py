@@ -10,15 +10,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from baton.core.decide.builder import DecisionBuilder
-from baton.core.decide.ending import fail
 from baton.core.decide.failure_handling import handle_failure
 from baton.core.decide.program import Program
-from baton.core.decide.retries import may_try_again
+from baton.core.decide.retries import fail, may_try_again
 from baton.core.decide.unknown_outcomes import doubt_notice
 from baton.core.effects.toolspec import CALL
 from baton.core.failures.strategies.registry import STRATEGIES
 from baton.core.log import events as ev
-from baton.core.log.answers import GIVE_UP, TRY_AGAIN, USE
+from baton.core.log.questions import GIVE_UP, TRY_AGAIN, USE
 from baton.core.log.records import Failure, Notice, Option
 from baton.core.log.state import UNKNOWN_OUTCOME, State, item_of, node_of, slot_of
 from baton.core.log.undos import NAMED, undone_item

@@ -1,20 +1,28 @@
 """Effects that may happen only once and may have happened: which steps are in doubt, and who is told when no `verify` looks.
 
-Claims are made in runtime/steps/effect_claims.py. Which failures leave a doubt: core/failures/doubts.py.
+Claims are made in runtime/steps/effects.py. Which failures leave a doubt: core/failures/codes.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
+from baton.core.decide.context import NOTHING, EvaluationContext, Found
 from baton.core.decide.program import Program
+from baton.core.decide.transitions import forgotten
 from baton.core.effects.toolspec import ONCE, PURE
-from baton.core.graph.graph import Node
+from baton.core.expressions import ExpressionError
+from baton.core.graph.graph import Graph, Node, name_of
 from baton.core.log import events as ev
-from baton.core.log.folding.callbacks import is_elsewhere
-from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, node_of
+from baton.core.log.folding.fold import apply
+from baton.core.log.folding.received import is_elsewhere
+from baton.core.log.questions import tool_asked_about
+from baton.core.log.scopes import Map, Replanning, late_end
+from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, item_of, node_of, owner_of, slot_of
+from baton.core.log.undos import is_undo
 
 
 def is_in_doubt(program: Program, state: State, slot: str, running: Collection[str]) -> bool:
@@ -128,3 +136,219 @@ def doubt_notice(state: State, slot: str, now: int) -> ev.Notice:
         at=now,
         incident=True,
     )
+
+
+def told(context: EvaluationContext, now: int, running: Collection[str]) -> Iterator[ev.Event]:
+    """The events in front of the one that stops what is at the context's slot; none where it has done nothing. Raises `LackingError`."""
+    program, state, slot = context.program, context.state, context.slot
+    if is_in_doubt(program, state, slot, running):
+        yield ev.NoticeDue(notice=doubt_notice(state, slot, now))
+    stopped = child_link(program, state, slot) or step_link(context, running)
+    if stopped is not None:
+        yield stopped
+
+
+def child_link(program: Program, state: State, slot: str) -> ev.StepStopped | None:
+    """That the child at a slot is stopped, and an undoing of its parent comes to it: once, and unless it certainly has nothing to undo."""
+    child = state.children.get(slot) if slot in state.open else None
+    if child is None or child.listed or program.node_at(state, slot).stays:
+        return None
+    if not (child.undoable if child.status else _may_undo(program.graphs, child.workflow)):
+        return None
+    name, iteration = node_of(slot)
+    head, item = state.undo.head, item_of(slot)
+    return ev.StepStopped(node=name, iteration=iteration, item=item, tool="", child=child.saga, prior=head)
+
+
+def _may_undo(graphs: Mapping[str, Graph], workflow: str, above: tuple[str, ...] = ()) -> bool:
+    """Whether something may undo what a child does. Of a graph of the document it is known; what a registered workflow does is not."""
+    graph = graphs.get(name_of(workflow))
+    if graph is None:
+        return True
+    if workflow in above:
+        return False
+    return any(
+        node.undoes or (bool(inner := node.work.workflow) and _may_undo(graphs, inner, (*above, workflow)))
+        for node in graph.nodes
+    )
+
+
+def step_link(context: EvaluationContext, running: Collection[str]) -> ev.StepStopped | None:
+    """That the step at the context's slot is stopped, if it may have done something. Raises `LackingError`."""
+    program, state, slot = context.program, context.state, context.slot
+    if not program.undoes or not may_stand(program, state, slot, running):
+        return None
+    node, failing = program.node_at(state, slot), state.failing.get(slot)
+    return link(context, node.tool if failing is None else tool_asked_about(node, failing), failing)
+
+
+def link(context: EvaluationContext, tool: str, failing: Failing | None, instead: str = "") -> ev.StepStopped:
+    """The place in the list of what `tool` may have done at the context's slot; `instead`: the tool that goes on. Raises `LackingError`."""
+    program, state, slot = context.program, context.state, context.slot
+    (name, iteration), node = node_of(slot), program.node_at(state, slot)
+    is_undone = tool in node.undo
+    return ev.StepStopped(
+        node=name,
+        iteration=iteration,
+        item=item_of(slot),
+        tool=tool,
+        prior=state.undo.head if is_undone else None,
+        kept=kept_of(context, node, tool, failing) if is_undone else None,
+        instead=instead,
+        key="" if failing is None or not is_undone else failing.key,
+    )
+
+
+def kept_of(context: EvaluationContext, node: Node, tool: str, failing: Failing | None) -> ev.Value | None:
+    """What undoes the step needs of its arguments, if they can be made once more. Raises `LackingError`."""
+    undo, program, slot = node.undo[tool], context.program, context.slot
+    if failing is not None and failing.kept is not None:
+        return failing.kept
+    if undo.keeps == () or ("#" in slot and not program.is_one_of_many(slot)):
+        return None
+    try:
+        given: dict[str, Any] = context.render(program.template(slot))
+    except ExpressionError:
+        return None
+    return ev.Value(v=undo.needed({**given, **({} if failing is None else replaced(failing))}))
+
+
+def replaced(failing: Failing) -> dict[str, Any]:
+    """Arguments that replace those of the step in its next call, as far as they are known."""
+    return {**failing.arguments, **({} if failing.way is None else failing.way.arguments)}
+
+
+def left_by(program: Program, state: State, found: Found) -> tuple[ev.StepStopped, ...]:
+    """What is stopped with the end of a saga that undoes nothing then: a later rollback comes to it. Raises `LackingError`."""
+    slots = state.tokens if program.undoes else state.open
+    stopped = []
+    for slot in slots:
+        one = child_link(program, state, slot)
+        if one is None and slot not in state.undo.unsure:
+            one = step_link(EvaluationContext(program, state, found, slot), ())
+        if one is not None:
+            stopped.append(one)
+    return tuple(stopped)
+
+
+STEP, SAGA = "step", "saga"  # which other one has done what an attempt was given
+
+
+def linked(
+    program: Program,
+    state: State,
+    node: Node,
+    succeeded: ev.StepSucceeded,
+    kept: ev.Value | None,
+    done_by: str,
+    key: str = "",
+) -> ev.StepSucceeded:
+    """With its place in the list. What a model has put in its place is there by its own calls."""
+    slot, tool = _slot(succeeded), succeeded.tool
+    if not (program.undoes or state.undo.head) or is_undo(slot):
+        return succeeded
+    if (node.effect == PURE and tool == node.tool) or isinstance(state.open.get(slot), Replanning):
+        return succeeded
+    if done_by == STEP:
+        return succeeded  # it is undone where it was done
+    undo = None if done_by == SAGA or node.stays else node.undo.get(tool)
+    return replace(
+        succeeded,
+        prior=state.undo.head,
+        lasting=undo is None,
+        kept=None if undo is None else kept,
+        key=key if undo is not None and undo.keyed else "",
+    )
+
+
+def in_doubt(
+    program: Program,
+    state: State,
+    node: Node,
+    failed: ev.StepFailed,
+    kept: ev.Value | None,
+    key: str = "",
+    *,
+    acted: bool = False,
+) -> ev.StepFailed:
+    """A failure for good; with its place in the list where the step may have acted, in this attempt or (`acted`) in one before."""
+    failure, slot = unanswered(node, failed.failure), _slot(failed)
+    if acted:
+        failure = replace(failure, doubt=True)
+    failed = replace(failed, failure=failure)
+    acting = failure.tool or failed.tool
+    if not program.undoes or is_undo(slot) or acting not in node.undo or not may_have_acted(node, failure):
+        return failed
+    return replace(failed, tool=acting, prior=state.undo.head, kept=kept, key=key)
+
+
+def _slot(event: ev.Settles) -> str:
+    return slot_of(event.node, event.iteration, event.item)
+
+
+ROUND = "the end of its round"
+
+
+def late_in(context: EvaluationContext, late: tuple[int, int] | None = (0, 0)) -> EvaluationContext:
+    """The same place, where the map goes on (or, with None, is over): what its items read is read until they have ended."""
+    state = context.state
+    work = state.open[context.slot]
+    assert isinstance(work, Map), "nothing else goes on beside its items"
+    return replace(context, state=replace(state, open={**state.open, context.slot: replace(work, late=late)}))
+
+
+def over(program: Program, state: State, event: ev.MapEnded, slot: str) -> ev.MapEnded:
+    """The end of a map that has gone on, with the outputs that no node reads any more."""
+    return replace(event, forget=forgotten(late_in(EvaluationContext(program, state, NOTHING, slot), None)))
+
+
+def doubts_of(
+    program: Program, state: State, slot: str, now: int, running: Collection[str], found: Found
+) -> Iterator[ev.Event]:
+    """What is told of items of a node that are stopped while they act. Raises `LackingError`."""
+    for item in state.items_of(slot):
+        one = f"{slot}#{item}"
+        if one in state.tokens:
+            yield from told(EvaluationContext(program, state, found, one), now, running)
+
+
+def ended(
+    program: Program, state: State, slot: str, now: int, running: Collection[str], found: Found, why: str
+) -> list[ev.Event]:
+    """The items that a map has left running are stopped. Nothing follows from that. Raises `LackingError`."""
+    work, (name, iteration) = state.open[slot], node_of(slot)
+    assert isinstance(work, Map), "the caller has looked"
+    doubts = doubts_of(program, state, slot, now, running, found)
+    end = late_end(name, iteration, work, len(state.items_of(slot)), why)
+    return [*doubts, over(program, state, end, slot)]
+
+
+def ends_first(
+    program: Program, state: State, event: ev.Event, now: int, running: Collection[str], found: Found
+) -> list[ev.Event]:
+    """The event behind what is told of the steps that it stops, because their round is over with it. Raises `LackingError`.
+
+    The maps that have gone on in that round end first. The join of such a map, where its loop begins with it, goes on absorbing
+    what comes from outside of the loop.
+    """
+    drops = getattr(event, "drops", ())
+    if not drops:
+        return [event]
+    assert isinstance(event, ev.Settles), "no other event ends a round"
+    gone, own = state.late.intersection(drops), slot_of(event.node, event.iteration, event.item)
+    first: list[ev.Event] = []
+    for slot in drops:
+        if slot in state.tokens and owner_of(slot) not in gone and owner_of(slot) != own:
+            first += told(EvaluationContext(program, state, found, slot), now, running)
+    for slot in sorted(gone):
+        its = ended(program, state, slot, now, running, found, ROUND)
+        first += its
+        for one in its:
+            state = apply(state, one)
+    if not gone:
+        return [*first, event]
+    closed = {
+        slot for slot in gone if slot in state.closed and node_of(slot)[0] not in program.index.tails_of
+    }
+    left = tuple(slot for slot in drops if owner_of(slot) not in gone or slot in closed)
+    return [*first, replace(event, drops=left)]

@@ -11,12 +11,17 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 from pydantic.types import JsonValue
 
-from baton.core.documents.named import GraphModel
 from baton.core.documents.nodes.node_model import NodeModel
-from baton.core.documents.parts.approval import MOST_RULES, RiskRuleModel
 from baton.core.documents.parts.bounds import GuardrailsModel, Limits
-from baton.core.documents.parts.compensate import NONE, PARALLEL, SEQUENTIAL
-from baton.core.documents.parts.failing import Failover, OnFailure, Retry
+from baton.core.documents.parts.failing import (
+    NONE,
+    PARALLEL,
+    SEQUENTIAL,
+    Failover,
+    HandlerModel,
+    OnFailure,
+    Retry,
+)
 from baton.core.documents.parts.fields import (
     MAX_NODES,
     Duration,
@@ -28,12 +33,30 @@ from baton.core.documents.parts.fields import (
     one_of,
     words,
 )
-from baton.core.documents.parts.handler import HandlerModel
-from baton.core.documents.parts.node import Schema
-from baton.core.documents.parts.outside import EventsModel
-from baton.core.documents.parts.replan import ReplanModel
-from baton.core.documents.parts.schedule import ScheduleModel
+from baton.core.documents.parts.node import ReplanModel, Schema
+from baton.core.documents.parts.people import MOST_RULES, RiskRuleModel
+from baton.core.documents.parts.triggers import EventsModel, ScheduleModel
 from baton.core.effects.risk import RiskRule
+
+
+class GraphModel(Model):
+    """Nodes that run as a saga of their own. Retries, reactions, policies, schemas, rules of risk and allowed tools are the document's."""
+
+    description: str = Field(default="", description="What it is for. Changes nothing of how it runs.")
+    input: Annotated[dict[str, JsonValue] | None, Given] = Field(
+        default=None, description="JSON Schema of its input. Without it any input is accepted."
+    )
+    timeout: Annotated[Duration | None, Given] = Field(
+        default=None, description="The longest time from its start to its end, after which it fails."
+    )
+    limits: Limits = Field(default_factory=dict, description="How far it may go.")
+    nodes: dict[NodeName, NodeModel] = Field(
+        min_length=1, max_length=MAX_NODES, description="The nodes by name."
+    )
+    output: Value = Field(
+        default=None,
+        description="Its result, once every node has ended: the output of the node that names it.",
+    )
 
 
 class WorkflowModel(Model):

@@ -18,8 +18,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from baton.core.conditions.docschema import CONDITIONS
-from baton.core.documents.definition import DEFINED, WorkflowModel
+from baton.core.conditions.document import CONDITIONS
+from baton.core.documents.familiar import BELOW, INSIDE, unshared
 from baton.core.documents.nodes.base import NodeDocument
 from baton.core.documents.nodes.node_model import BY_KEY
 from baton.core.documents.nodes.own import FIELDS, OwnKind, OwnKinds
@@ -27,12 +27,18 @@ from baton.core.documents.nodes.registry import NODE_TYPES
 from baton.core.documents.parts.bounds import LEAST_USD, MOST_USD, LimitsModel
 from baton.core.documents.parts.control import SHARE_PATTERN
 from baton.core.documents.parts.failing_schema import definitions
-from baton.core.documents.parts.fields import API_NAME, MAX_NODES, MOST_OPERATIONS
+from baton.core.documents.parts.fields import (
+    API_NAME,
+    EXPRESSION,
+    MAX_NODES,
+    MOST_OPERATIONS,
+    TEMPLATE,
+    TEXT,
+    ref,
+)
 from baton.core.documents.parts.naming import NODE_NAME
-from baton.core.documents.parts.patterns import EXPRESSION, TEMPLATE, TEXT, ref
-from baton.core.documents.places import BELOW, INSIDE, unshared
-from baton.core.expressions import SAGA_FIELDS
-from baton.core.expressions.durations import LONGEST_S, PATTERN, SHORTEST_S
+from baton.core.documents.read import DEFINED, WorkflowModel
+from baton.core.expressions import LONGEST_S, PATTERN, SAGA_FIELDS, SHORTEST_S
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID = "urn:baton:workflow-schema:1"
@@ -44,7 +50,7 @@ _OF_NODES = "node."
 # Models of kinds of node: described where they stand, in the one kind that has it.
 _IN_PLACE = {model.__name__ for kind in NODE_TYPES for model in (kind.model, *kind.parts.values()) if model}
 # Models whose objects are described once.
-_PARTS = {
+_SCHEMA_PARTS = {
     "BranchModel": "branch",
     "RuleModel": "rule",
     "LoopModel": "loop",
@@ -295,7 +301,7 @@ def _definitions() -> Mapping[str, Any]:
     models: dict[str, type[BaseModel]] = {
         model.__name__: model for model in (*INSIDE.values(), *BELOW.values())
     }
-    parts = {name: _part(made[model], made, models[model]) for model, name in _PARTS.items()}
+    parts = {name: _part(made[model], made, models[model]) for model, name in _SCHEMA_PARTS.items()}
     fields = _clean(made["NodeModel"]["properties"], made)
     of_nodes = {f"{_OF_NODES}{name}": field for name, field in fields.items() if name not in BY_KEY}
     return {**SHARED, **CONDITIONS, **definitions(), **parts, **of_nodes}
@@ -348,8 +354,8 @@ def _clean_one(field: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, A
         return {**schema, "$ref": f"{_REF}node"}
     if model in _IN_PLACE:
         return _object(made[model], made)
-    if model in _PARTS:
-        return {**schema, "$ref": f"{_REF}{_PARTS[model]}"}
+    if model in _SCHEMA_PARTS:
+        return {**schema, "$ref": f"{_REF}{_SCHEMA_PARTS[model]}"}
     return schema
 
 

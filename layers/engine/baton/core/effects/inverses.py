@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from baton.core.effects.toolspec import CALL, ToolSpec
-from baton.core.expressions.spelling import hinted, nearest
+from baton.core.expressions import hinted, nearest
 
 KEY = "step_key"
 """The parameter that gets the idempotency key of the call that is undone, unless that has a field or an argument of this name."""

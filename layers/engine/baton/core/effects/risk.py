@@ -1,6 +1,6 @@
 """How risky a call of a tool is: what the tool says of its arguments, and the rules that make a level of it.
 
-Pure data and arithmetic. Which calls a person has to approve is in approvals.py.
+Pure data and arithmetic. Which calls a person has to approve is in toolspec.py.
 """
 
 from __future__ import annotations

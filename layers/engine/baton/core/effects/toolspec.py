@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from baton.core.effects.keys import KeyRule
-from baton.core.effects.risk import Risk
+from baton.core.effects.risk import ASKING, DEFAULT_RULES, LEVELS, LOW, Assessed, Risk, Rules, assess
 
 PURE, IDEMPOTENT, ONCE = "pure", "idempotent", "once"
 EFFECTS = (PURE, IDEMPOTENT, ONCE)
@@ -82,3 +85,168 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, di
         """Twelve hexadecimal digits that change whenever a schema does."""
         data = msgspec.json.encode([self.parameters, self.result], order="deterministic")
         return hashlib.sha256(data).hexdigest()[:12]
+
+
+PREFIX: Final = "std."
+STANDARD: Final = (
+    "std.delete_resource", "std.find_payment", "std.get", "std.get_object", "std.http", "std.http_pipeline", "std.named_pipeline", "std.notify",
+    "std.notify_cancelled", "std.openapi", "std.pay", "std.pipeline", "std.put_object", "std.refund", "std.restore",
+    "std.restore_object", "std.search_tools", "std.upsert",
+)  # fmt: skip
+ALL: Final = "std.*"
+SEARCH: Final = "std.search_tools"
+NAMED: Final = "std.named_pipeline"
+"""Not one of `std.*`: where it is granted, what agents run is kept."""
+# What looks whether another tool has acted, what takes back what that has done, and what does nothing outside that another cannot
+# do, is there with it.
+_WITH: Final = {
+    "std.find_payment": "std.pay", "std.refund": "std.pay", "std.http_pipeline": "std.http", "std.delete_resource": "std.http",
+    "std.restore": "std.upsert", "std.restore_object": "std.put_object", "std.notify_cancelled": "std.notify",
+}  # fmt: skip
+
+_TENANTS = r"[A-Za-z0-9_.:@+=|-]{1,128}(,[A-Za-z0-9_.:@+=|-]{1,128})*"
+_WORD = rf"std\.(\*|{'|'.join(name.removeprefix(PREFIX) for name in STANDARD)})(={_TENANTS})?"
+PATTERN: Final = f"^({_WORD}( {_WORD})*)?$"
+"""Of the setting: `std.http std.pay=acme,globex`."""
+
+
+class Grants(msgspec.Struct, frozen=True):
+    """`tools` has the tenants of each name, None for all of them."""
+
+    tools: Mapping[str, frozenset[str] | None]
+
+    @classmethod
+    def of(cls, text: str) -> Grants:
+        """From the words of the setting: a name, or `std.*`, and behind `=` the tenants that may use it."""
+        tools: dict[str, frozenset[str] | None] = {}
+        for word in text.split():
+            name, limited, tenants = word.partition("=")
+            known = tools.get(name, frozenset())
+            tools[name] = None if known is None or not limited else known | set(tenants.split(","))
+        return cls(tools)
+
+    def allows(self, name: str, tenant: str | None = None) -> bool:
+        """Whether this tenant, or without one any tenant, may use the standard tool of this name."""
+        names = (
+            {name, _WITH.get(name, name), ALL if name != NAMED else NAMED} if name in STANDARD else set[str]()
+        )
+        for granted in names & self.tools.keys():
+            tenants = self.tools[granted]
+            if tenants is None or tenant is None or tenant in tenants:
+                return True
+        return False
+
+
+NOTHING: Final = Grants({})
+EVERYTHING: Final = Grants({ALL: None, NAMED: None})
+
+
+class OfTenants(Mapping[str, ToolSpec]):
+    """Tools that not every tenant may use."""
+
+    @abstractmethod
+    def for_tenant(self, tenant: str) -> Mapping[str, ToolSpec]:
+        """Those that this tenant may."""
+
+
+def tools_for(tenant: str, tools: Mapping[str, ToolSpec]) -> Mapping[str, ToolSpec]:
+    """The tools that a tenant's documents may name."""
+    return tools.for_tenant(tenant) if isinstance(tools, OfTenants) else tools
+
+
+def off(name: str) -> str:
+    """What to say of a tool that is not there, if it is one of these."""
+    return (
+        "it is a standard tool that `StandardTools` of the deployment does not name for this tenant"
+        if name in STANDARD
+        else ""
+    )
+
+
+class Approval(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    """What the graph says of the approval of a node: `always` by the document, `by_tool` by the tool when it was compiled.
+
+    `risk` is the tool's of that time. `says` is a template: title, message, and whom the question is `to`.
+    `work_of`: the tool whose work is done, where that is another.
+    """
+
+    always: bool = False
+    by_tool: bool = False
+    risk: Risk | None = None
+    says: Any = None
+    expires_ms: int = 0
+    work_of: str = ""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that a person has to approve before it is made. `digest` names the tool and its arguments.
+
+    `is_changed`: the arguments are others than the step's own, because of what was called before the tool. `is_for_a_person`:
+    no escalation may approve it.
+    """
+
+    tool: str
+    arguments: Mapping[str, Any]
+    digest: str
+    level: str
+    why: str
+    is_changed: bool = False
+    is_for_a_person: bool = True
+
+
+def is_for_a_person(level: str) -> bool:
+    """Whether what is of this risk must never be approved without a person's answer, whatever escalation says."""
+    return level in ASKING
+
+
+def digest_of(tool: str, arguments: Mapping[str, Any], again: int = 0) -> str:
+    """SHA-256 of the tool's name and the arguments as JSON: whatever changes in them changes it."""
+    said = [tool, arguments, again] if again else [tool, arguments]
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def request_for(
+    tool: str,
+    arguments: Mapping[str, Any],
+    spec: ToolSpec | None,
+    *,
+    always: bool = False,
+    by_tool: bool = False,
+    risks: Iterable[Risk | None] = (),
+    rules: Rules | None = None,
+    again: int = 0,
+) -> Request | None:
+    """The approval that a call needs; None when it needs none.
+
+    The strictest one counts of the tool as it is now (`spec`) and of the step that it does: `always` by the document, `by_tool`
+    and `risks` by the step's own tool. `again` tells apart calls with equal arguments that are other acts.
+    """
+    known = {*risks, spec.risk if spec is not None else None} - {None}
+    by_tool = by_tool or (spec is not None and spec.requires_approval)
+    always = always or by_tool
+    if not known and not always:
+        return None
+    effective = {**_defaults(spec), **arguments}
+    worst = Assessed(LOW, "it always needs an approval")
+    for risk in known:
+        assert risk is not None, "left out above"
+        found = assess(risk, DEFAULT_RULES if rules is None else rules, effective)
+        if LEVELS.index(found.level) > LEVELS.index(worst.level):
+            worst = found
+    if not always and worst.level not in ASKING:
+        return None
+    return Request(
+        tool=tool,
+        arguments=arguments,
+        digest=digest_of(tool, effective, again),
+        level=worst.level,
+        why=worst.why,
+        is_for_a_person=by_tool or not known or worst.level in ASKING,
+    )
+
+
+def _defaults(spec: ToolSpec | None) -> dict[str, Any]:
+    """What the tool takes for arguments that are left out."""
+    known = spec.parameters.get("properties", {}) if spec is not None else {}
+    return {name: schema["default"] for name, schema in known.items() if "default" in schema}

@@ -1,6 +1,6 @@
 """When a step fails: what its failure is, what is done about it, and how it is told.
 
-codes.py and names.py are the tables, classes.py and evidence.py say what a failure is, policy.py, retry.py,
+codes.py and names.py are the tables, names.py and evidence.py say what a failure is, policy.py, policy.py,
 alternatives.py and matrix.py what can be done about it, strategies/ what is done, failover.py what goes before that,
 sanitise.py what must not be written down. Nothing here is carried out.
 """

@@ -1,6 +1,6 @@
 """Circuit breakers as data: whether a call may go to its target now, and what its outcome makes of the breaker.
 
-One breaker is for one target of one tenant. Nothing is stored or awaited here: the record is a port (ports/breakers.py), the
+One breaker is for one target of one tenant. Nothing is stored or awaited here: the record is a port (ports/operators.py), the
 cache of a process is in runtime/steps/breaking.py.
 """
 

@@ -5,7 +5,7 @@ What exceptions, statuses and services are called is in names.py, what the engin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 TRANSIENT, RECOVERABLE, USER_RESOLVABLE = "transient", "recoverable", "user_resolvable"
@@ -205,3 +205,77 @@ def told(code: str) -> Told:
     """A sentence and advice, for any code."""
     row = CODES.get(code)
     return Told(row.says, row.advice) if row else Told(f"The step failed with `{code}`.", "Read its message.")
+
+
+TOOL_DEFECT, INPUT_INVALID = "tool_defect", "input_invalid"
+
+DEFECTS: Mapping[str, str] = {
+    INPUT_INVALID: "The arguments of a call do not fit the parameters of its tool.",
+    "result_invalid": "What a tool returned does not fit what it promises.",
+    "output_invalid": "What a tool returned does not fit the `output_schema` of its node.",
+    "tool_missing": "The tool is not in the deployment.",
+    TOOL_DEFECT: "The tool raised one of the errors of Python below.",
+}
+"""By code, what is wrong."""
+
+ERRORS = (
+    *("AssertionError", "AttributeError", "ImportError", "IndentationError", "IndexError", "KeyError"),
+    *("ModuleNotFoundError", "NameError", "NotImplementedError", "RecursionError", "SyntaxError", "TabError"),
+    *("TypeError", "UnboundLocalError", "ZeroDivisionError"),
+)
+"""Errors of Python itself that say "bug". A class of an application or a library that is derived from one is not on the list: it was
+raised on purpose."""
+
+
+def is_on_purpose(code: str, kind: str) -> bool:
+    """Tell whether a tool itself gave the code of a defect: of what the engine finds, no tool has said the class `kind`."""
+    return code in DEFECTS and code != TOOL_DEFECT and bool(kind)
+
+
+def is_bug(exceptions: Sequence[str]) -> bool:
+    """Tell whether the first of these names, the error's own, says that the code is wrong."""
+    return bool(exceptions) and exceptions[0] in ERRORS
+
+
+DOUBTFUL = frozenset({TRANSIENT, CATASTROPHIC, UNKNOWN})
+"""Classes of failures after which it may have happened: the answer did not come, or says nothing. The others refuse."""
+
+BY_CODE: Mapping[str, bool] = {
+    # It was refused, and the same may be accepted later.
+    "rate_limited": False,
+    "deadlock": False,
+    "file_locked": False,
+    "element_not_found": False,
+    # No call was made.
+    "breaker_open": False,
+    "in_progress": False,
+    # The tool did return: only what it returned is of no use.
+    "result_invalid": True,
+    # It was raised somewhere in the tool: before it acted, or after.
+    "tool_defect": True,
+    "result_too_large": True,
+    "rows_refused": True,
+    "output_invalid": True,
+    "cancelled": True,
+    # Another caller with the same key is at it.
+    "conflict": True,
+}
+"""Codes for which it is not as their class says: whether there is a doubt."""
+
+
+def leaves_doubt(code: str, class_: str = "", happened: bool | None = None) -> bool:
+    """Whether it may have happened. `happened` is what the tool itself says.
+
+    What has happened for sure and came to no result is a doubt, too: its result is unknown.
+    """
+    if happened is not None:
+        return happened
+    code = ALIASES.get(code, code)
+    return BY_CODE.get(code, (class_ or class_of(code)) in DOUBTFUL)
+
+
+def says_nothing(code: str, class_: str, status: int, *, doubt: bool, refused: bool) -> bool:
+    """Whether a call that has failed had no answer, or one that says nothing: whatever it was to do may have happened. `refused`: it is known that it has not."""
+    if refused:
+        return False
+    return doubt or code == "timeout" or status >= 500 or leaves_doubt(code, class_)

@@ -6,13 +6,15 @@ No library is imported: attributes are looked for by name.
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_tz
 from typing import Any
 
 import msgspec
 
-from baton.core.failures.classes import Verdict, classify
-from baton.core.failures.names import EXCEPTIONS, SENT, UNSENT
+from baton.core.failures.names import EXCEPTIONS, SENT, UNSENT, Verdict, classify
 
 MOST_CAUSES = 8
 # Where a status and a service's own code are found: on the error, or on the response that it carries.
@@ -117,3 +119,37 @@ def _header(headers: Any, name: str) -> str:
     except Exception:  # noqa: BLE001  # no headers, or a library's code, as above
         return ""
     return ""
+
+
+LONGEST_MS = 366 * 86_400_000
+_SECONDS = re.compile("[0-9]+")
+_CLOCK = "[0-9]{2}:[0-9]{2}:[0-9]{2}"
+# The standard library reads many dates of mail besides, and zones that it does not know as GMT.
+_DATE = re.compile(
+    f"[A-Z][a-z]+day, [0-9]{{2}}-[A-Z][a-z]{{2}}-[0-9]{{2}} {_CLOCK} GMT"
+    f"|[A-Z][a-z]{{2}}, [0-9]{{2}} [A-Z][a-z]{{2}} [1-9][0-9]{{3}} {_CLOCK} GMT"
+    f"|[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} [ 0-9][0-9] {_CLOCK} [1-9][0-9]{{3}}"
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def parse_retry_after(text: str, now_ms: int) -> int | None:
+    """Milliseconds from now, 0 for a date that is over, at most 366 days; None for what is neither form."""
+    text = text.strip(" \t")
+    if _SECONDS.fullmatch(text):
+        # A number of a thousand digits need not be read to know that it is long.
+        digits = text.lstrip("0")
+        return LONGEST_MS if len(digits) > 9 else min(int(digits or "0") * 1_000, LONGEST_MS)
+    fields = parsedate_tz(text) if _DATE.fullmatch(text) else None
+    if fields is None or fields[5] > 60:
+        return None
+    year, month, day, hour, minute, second = fields[:6]
+    if "-" in text:  # Two digits mean the year that is at most 50 years away.
+        oldest = (_EPOCH + timedelta(milliseconds=now_ms)).year - 49
+        year = oldest + (year - oldest) % 100
+    try:
+        moment = (datetime(year, month, day, hour, minute, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
+    except ValueError:
+        return None
+    # A leap second, 60, is the next minute's first.
+    return max(0, min(moment + second * 1_000 - now_ms, LONGEST_MS))

@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from baton.core.conditions.model import Condition
-from baton.core.conditions.outcome import ConditionError
+from baton.core.conditions.model import Condition, ConditionError
 
 MINUTE_MS, DAY_MIN = 60_000, 1_440
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

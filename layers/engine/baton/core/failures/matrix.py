@@ -12,15 +12,25 @@ import msgspec
 
 from baton.core.failures.codes import (
     CATASTROPHIC,
+    DEFECTS,
     PERMANENT,
     RECOVERABLE,
     TRANSIENT,
     UNKNOWN,
     USER_RESOLVABLE,
 )
-from baton.core.failures.defects import DEFECTS
-from baton.core.failures.policy import ASK, FAIL, Change, PolicyEntry, Rules
-from baton.core.failures.retry import EXPONENTIAL, FIXED, JITTERED, PRESETS, RetryChange
+from baton.core.failures.policy import (
+    ASK,
+    EXPONENTIAL,
+    FAIL,
+    FIXED,
+    JITTERED,
+    PRESETS,
+    Change,
+    PolicyEntry,
+    RetryChange,
+    Rules,
+)
 
 RETRY, REPLAN, ASK_USER, ROLLBACK, ESCALATE = "retry", "replan", "ask_user", "rollback", "escalate"
 RETRY_BUDGET_MS = 1_800_000

@@ -6,7 +6,12 @@ asked for its names in evidence.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import msgspec
+
+from baton.core.failures.codes import ALIASES, CLASSES, CODES, TOOL_DEFECT, UNKNOWN, class_of, is_bug
 
 STATUSES: Mapping[int, str] = {
     301: "resource_moved",
@@ -159,3 +164,136 @@ SERVICES: Mapping[str, str] = _each(
         23000 23001 23502 23503 23505 23514 23P01 SQLITE_CONSTRAINT SQLITE_CONSTRAINT_UNIQUE
         SQLITE_CONSTRAINT_FOREIGNKEY SQLITE_CONSTRAINT_NOTNULL SQLITE_CONSTRAINT_PRIMARYKEY SQLITE_CONSTRAINT_CHECK""",
 )
+
+
+RETRYABLE = frozenset({"transient", "unknown"})
+"""The classes that are worth another try with nothing changed."""
+
+_MOST = 64
+_STRANGE = re.compile(r"[^a-z0-9_.]")
+
+
+class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a failure is: its code, its class, and the HTTP status if there was one."""
+
+    code: str
+    kind: str
+    status: int = 0
+
+
+def code_of(name: str) -> str:
+    """A code as it is spelled here: `NETWORK_ERROR`, `not-found` and `503` are other spellings."""
+    text = _STRANGE.sub("_", name.strip().lower())[:_MOST]
+    if len(text) == 3 and text.isdigit():
+        return code_of_status(int(text)) or text
+    return ALIASES.get(text, text)
+
+
+def code_of_status(status: int) -> str:
+    """The code of an HTTP status; empty for one that says nothing of a failure."""
+    if status in STATUSES:
+        return STATUSES[status]
+    return {4: OTHER_4XX, 5: OTHER_5XX}.get(status // 100, "")
+
+
+def classify(
+    *,
+    code: str = "",
+    kind: str = "",
+    services: Sequence[str] = (),
+    status: int = 0,
+    exceptions: Sequence[str] = (),
+) -> Verdict:
+    """The code and class of a failure.
+
+    code: what the tool itself says. kind: the class that it says, in any spelling; one that does not exist is passed over. services:
+    codes out of the service's answer, such as `ThrottlingException`. status: of HTTP, 0 for none. exceptions: names
+    with their modules, the most exact one first. What a tool says counts before what a service says, that before the
+    status, and that before the name of an exception, which is a defect where it is on the list of these. An unknown code stays, with the class of what else is known.
+    """
+    known = _first(services, SERVICES) or code_of_status(status) or _first(exceptions, EXCEPTIONS)
+    if not known:
+        # What a tool itself says is no defect, whatever it was raised from.
+        known = TOOL_DEFECT if is_bug(exceptions) and not code else "tool_error" if exceptions else UNKNOWN
+    found = code_of(code) or known
+    of = class_of(found if found in CODES else known)
+    kind = _STRANGE.sub("_", kind.strip().lower())
+    return Verdict(found, kind if kind in CLASSES else of, status)
+
+
+def _first(names: Sequence[str], table: Mapping[str, str]) -> str:
+    return next((table[name] for name in names if name in table), "")
+
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_IS_EXCEPTION = re.compile(r"[A-Z]\w*[a-z]\w*(Error|Exception|Timeout|Interrupt)")
+_IS_CLASS = re.compile(r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+")
+_SUFFIX = re.compile("(Error|Exception)$")
+_MOST_EDITS = 2
+_SHORTEST = 4
+_BY_LAST_PART = {name.rpartition(".")[2]: code for name, code in reversed(list(EXCEPTIONS.items()))}
+
+
+def exception_meant(name: str) -> str | None:
+    """What to write instead of the name of an exception or of a service's error; None for what is none."""
+    last = name.rpartition(".")[2]
+    known = EXCEPTIONS.get(name) or _BY_LAST_PART.get(last) or SERVICES.get(last)
+    is_called = _IS_EXCEPTION.fullmatch(last) is not None
+    if known is None and not is_called and not _IS_CLASS.fullmatch(last):
+        return None
+    if not any(letter.isupper() for letter in last) or last.isupper():
+        return None  # `api_error`, `ETIMEDOUT`: a tool may say so itself
+    short = _CAMEL.sub("_", _SUFFIX.sub("", last)).lower()
+    if known is None:
+        known = short if short in CODES or short in CLASSES else ALIASES.get(short) or near(short, CLASSES)
+    if known:
+        return f"write `{known}`"
+    said = f'let the tool raise `StepFailure("{short}")`, and write `{short}`'
+    # A service's own code may look so, too, and a tool may pass it on.
+    return said if is_called else f"{said}; the code of a tool that says `{name}` itself is `{code_of(name)}`"
+
+
+def near(code: str, more: Collection[str] = ()) -> str:
+    """The code, or one of `more`, of which this is a near miss; empty for a known one, and for what is like none."""
+    if code in CODES or code in more:
+        return ""
+    found = next((known for known in (*more, *CODES, *ALIASES) if _is_near(code, known)), "")
+    return found if found in more else code_of(found)
+
+
+def _is_near(code: str, known: str) -> bool:
+    """Whether two names differ by slips of a finger: one in a word, two in all, or in how words are divided."""
+    ours, theirs = _words(code), _words(known)
+    if "".join(ours) == "".join(theirs):
+        return True
+    if len(ours) != len(theirs) or len(known) < _SHORTEST:
+        return False
+    pairs = [(one, other) for one, other in zip(ours, theirs, strict=True) if one != other]
+    return len(pairs) <= _MOST_EDITS and all(_is_slip(one, other) for one, other in pairs)
+
+
+def _words(name: str) -> list[str]:
+    return re.split("[_.]", name)
+
+
+def _is_slip(one: str, other: str) -> bool:
+    """Whether one letter is missing, too many, another, or has changed places with its neighbour."""
+    if len(one) > len(other):
+        one, other = other, one
+    start = _shared(one, other)
+    if len(one) < len(other):
+        return one[start:] == other[start + 1 :]
+    swapped = (
+        one[start : start + 2] == other[start : start + 2][::-1] and one[start + 2 :] == other[start + 2 :]
+    )
+    return swapped or one[start + 1 :] == other[start + 1 :]
+
+
+def _shared(one: Iterable[str], other: Iterable[str]) -> int:
+    """How many letters are the same from the beginning on."""
+    count = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        count += 1
+    return count

@@ -1,16 +1,169 @@
-"""What is done about one kind of failure, an entry of the failure matrix, and what a rule changes of it: the shapes.
-
-The matrix itself is in matrix.py, the choice of an entry's next strategy in strategies/ladder.py.
-"""
+"""The policy for a kind of failure: an entry of the failure matrix, and retry policies."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from baton.core.failures.retry import RetryChange, RetryPolicy
+FIXED, LINEAR, FIBONACCI, CUSTOM = "fixed", "linear", "fibonacci", "custom"
+EXPONENTIAL, JITTERED = "exponential", "exponential_jitter"
+BACKOFFS: Mapping[str, str] = {
+    FIXED: "always `base`",
+    EXPONENTIAL: "`base`, then each time `multiplier` times as long",
+    JITTERED: "as `exponential`, shorter or longer by chance, by up to the share `jitter` of it",
+    LINEAR: "`base`, twice `base`, three times `base`, …",
+    FIBONACCI: "`base` times 1, 1, 2, 3, 5, 8, …",
+    CUSTOM: "the pauses that `schedule` lists, then `max_delay`",
+}
+"""The kinds of back-off, each with the pauses it makes."""
+
+# A service may ask for a longer pause than a policy would make, but not for any.
+LONGEST_RETRY_AFTER_MS = 86_400_000
+MOST_ATTEMPTS = 100
+
+
+class RetryPolicy(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """How a step is tried again. Times in milliseconds.
+
+    `max_attempts` counts the first attempt, too. `budget_ms` is the time from the end of the first attempt to the
+    beginning of the last, 0 for as long as it takes. `never` are codes and classes that are not tried again; `on`, if
+    there are any, the only ones that are. Without either, those that the failure matrix retries.
+    """
+
+    max_attempts: int = 5
+    backoff: str = EXPONENTIAL
+    base_ms: int = 1_000
+    multiplier: float = 2.0
+    max_delay_ms: int = 30_000
+    jitter: float = 0.5
+    schedule: tuple[int, ...] = ()
+    budget_ms: int = 0
+    on: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+
+
+PRESETS: Mapping[str, RetryPolicy] = {
+    "critical": RetryPolicy(
+        max_attempts=10, backoff=JITTERED, base_ms=100, max_delay_ms=30_000, jitter=0.3, budget_ms=300_000
+    ),
+    "standard": RetryPolicy(
+        max_attempts=5, backoff=EXPONENTIAL, base_ms=1_000, max_delay_ms=30_000, budget_ms=120_000
+    ),
+    "quick": RetryPolicy(max_attempts=3, backoff=FIXED, base_ms=500, max_delay_ms=500, budget_ms=30_000),
+    "rate_limited": RetryPolicy(
+        max_attempts=10, backoff=JITTERED, base_ms=5_000, max_delay_ms=120_000, jitter=0.5, budget_ms=900_000
+    ),
+    "immediate": RetryPolicy(max_attempts=3, backoff=FIXED, base_ms=0, max_delay_ms=0, budget_ms=10_000),
+    "none": RetryPolicy(max_attempts=1, backoff=FIXED, base_ms=0, max_delay_ms=0),
+}
+"""Policies by name."""
+
+
+class RetryChange(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    """What a document says of a policy: the fields that are not None are its own, the others those of `preset`.
+
+    Without a preset the others stay as they are where it applies.
+    """
+
+    preset: str = ""
+    max_attempts: int | None = None
+    backoff: str | None = None
+    base_ms: int | None = None
+    multiplier: float | None = None
+    max_delay_ms: int | None = None
+    jitter: float | None = None
+    schedule: tuple[int, ...] | None = None
+    budget_ms: int | None = None
+    on: tuple[str, ...] | None = None
+    never: tuple[str, ...] | None = None
+
+
+_PACE = ("max_attempts", "backoff", "base_ms", "max_delay_ms", "schedule")
+
+
+def changed(policy: RetryPolicy, change: RetryChange) -> RetryPolicy:
+    """The policy with what the change says.
+
+    A change of how often or how fast lifts a budget that it does not name, because that was meant for other numbers. A
+    schedule stands for `backoff: custom` and for as many retries as it has pauses.
+    """
+    said: dict[str, Any] = {
+        name: value for name in RetryPolicy.__struct_fields__ if (value := getattr(change, name)) is not None
+    }
+    if any(name in said for name in _PACE):
+        said.setdefault("budget_ms", 0)
+    if "schedule" in said:
+        said.setdefault("backoff", CUSTOM)
+        said.setdefault("max_attempts", len(said["schedule"]) + 1)
+        said.setdefault("max_delay_ms", max(said["schedule"]))
+    elif said.get("base_ms", 0) > (PRESETS.get(change.preset, policy)).max_delay_ms:
+        said.setdefault("max_delay_ms", said["base_ms"])
+    return msgspec.structs.replace(PRESETS.get(change.preset, policy), **said)
+
+
+def listed(policy: RetryPolicy, code: str, kind: str) -> bool | None:
+    """Whether the policy's own lists let this be tried again; None when they do not say."""
+    if code in policy.never or kind in policy.never:
+        return False
+    return code in policy.on or kind in policy.on if policy.on else None
+
+
+def pause(
+    policy: RetryPolicy,
+    attempt: int,
+    *,
+    elapsed_ms: int = 0,
+    retry_after_ms: int | None = None,
+    draw: float = 0.5,
+) -> int | None:
+    """As `next_delay`, of a failure that is to be tried again whatever the lists say."""
+    if attempt >= policy.max_attempts:
+        return None
+    delay = backoff_ms(policy, attempt, draw)
+    if retry_after_ms is not None:
+        if retry_after_ms > LONGEST_RETRY_AFTER_MS:
+            return None
+        # Never sooner than the service says, and not all callers that got the same pause at the same moment.
+        spread = policy.jitter * policy.base_ms * draw if policy.backoff == JITTERED else 0
+        return retry_after_ms + round(spread)  # the budget is for our own pauses
+    if policy.budget_ms and elapsed_ms + delay > policy.budget_ms:
+        return None
+    return delay
+
+
+def backoff_ms(policy: RetryPolicy, attempt: int, draw: float = 0.5) -> int:
+    """The pause by the back-off alone, never above `max_delay_ms`."""
+    base, most = policy.base_ms, policy.max_delay_ms
+    delay: float = base
+    if policy.backoff in {EXPONENTIAL, JITTERED}:
+        # The power is held down: a float ends at 1e308.
+        delay = base * policy.multiplier ** min(attempt - 1, MOST_ATTEMPTS)
+        if policy.backoff == JITTERED:
+            delay *= 1 - policy.jitter + draw * policy.jitter * 2
+    elif policy.backoff == LINEAR:
+        delay = base * attempt
+    elif policy.backoff == FIBONACCI:
+        delay = base * _fibonacci(min(attempt, MOST_ATTEMPTS))
+    elif policy.backoff == CUSTOM:
+        delay = policy.schedule[attempt - 1] if attempt <= len(policy.schedule) else most
+    return round(min(delay, most))
+
+
+def _fibonacci(number: int) -> int:
+    last, this = 0, 1
+    for _ in range(number - 1):
+        last, this = this, last + this
+    return this
+
+
+def draw(seed: str, slot: str, attempt: int) -> float:
+    """A number of [0, 1) that is the same whenever it is asked for again, and different for every attempt."""
+    said = msgspec.json.encode([seed, slot, attempt])
+    return (int.from_bytes(hashlib.sha256(said).digest()[:8], "big") >> 11) / (1 << 53)
+
 
 ASK, FAIL = "ask", "fail"
 """Words of documents and deployments for what comes after retries and alternatives: people are asked, or the step fails."""

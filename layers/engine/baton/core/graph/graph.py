@@ -13,15 +13,77 @@ from typing import Any
 import msgspec
 
 from baton.core.conditions.model import Condition
-from baton.core.effects.approvals import Approval
 from baton.core.effects.risk import RiskRule
+from baton.core.effects.toolspec import Approval
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.codes import PERMANENT
 from baton.core.failures.failover import Policy
 from baton.core.failures.policy import Change
-from baton.core.graph.outside import Events
-from baton.core.graph.schedule import Schedule
 from baton.errors import UnknownEntry
+
+
+class _Rule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    """For events of this type, of this source (empty: of any), for which the condition holds.
+
+    `correlation_key`, and what the subclasses add, are templates of the event.
+    """
+
+    type: str
+    source: str = ""
+    when: Condition | None = None
+    correlation_key: str = ""
+
+    def is_for(self, type: str, source: str) -> bool:
+        """Whether only the condition can still say no."""
+        return self.type == type and self.source in ("", source)
+
+
+class StartRule(_Rule, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    """Such an event starts a saga; of `user`, a template of the event, or without one of the user who has registered the rule."""
+
+    input: Any = None
+    labels: dict[str, str] = {}
+    user: str = ""
+
+
+class SignalRule(_Rule, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    """Such an event is a signal for the saga that was started with the same correlation key."""
+
+    signal: str
+    payload: Any = None
+
+
+class Events(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    """Of the rules that fit, the first of `start` counts, and of `signal` the first for each signal."""
+
+    start: tuple[StartRule, ...] = ()
+    signal: tuple[SignalRule, ...] = ()
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types of events that any rule is for, each once."""
+        return tuple(sorted({rule.type for rule in (*self.start, *self.signal)}))
+
+
+SKIP, QUEUE, ALLOW = "skip", "queue", "allow"
+OVERLAPS = (SKIP, QUEUE, ALLOW)
+"""What becomes of a tick while a saga of the schedule is still at work: it is passed over, waits for its end, or is started beside it."""
+
+
+class Schedule(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    """Ticks by a cron expression of five fields, or (`rate`, in ms) one after so long.
+
+    `catch_up`: of ticks that are overdue, so many are started, the newest ones. `input` is a template. `labels` are those of its sagas.
+    """
+
+    cron: str = ""
+    rate: int = 0
+    timezone: str = "UTC"
+    overlap: str = SKIP
+    catch_up: int = 1
+    input: Any = None
+    labels: dict[str, str] = {}
+
 
 FORMAT = 1
 JOIN_FAILED = "join_failed"
@@ -137,7 +199,7 @@ class Catch(_Part, frozen=True, kw_only=True):
 class Asks(_Part, frozen=True, kw_only=True):
     """What a node asks a person. `says` is a template: title, message, details, options, takeover, and whom it is `to`.
 
-    `type` is one of TYPES of core/log/answers.py. `schema` is that of the data that is asked for.
+    `type` is one of TYPES of core/log/questions.py. `schema` is that of the data that is asked for.
     """
 
     type: str
@@ -373,3 +435,55 @@ def decode_graph(data: bytes, kinds: Collection[str]) -> Graph:
 def hash_of(data: bytes) -> str:
     """SHA-256, hexadecimal: the name of a graph's bytes."""
     return hashlib.sha256(data).hexdigest()
+
+
+INPUT, OUTER = "input", "outer"
+"""The two parts of what a named graph is started with: its input, and what its expressions name of the place that starts it."""
+WHOLE_INPUT = "${input}"
+"""The input of a named graph that is given no other one: that of its starter."""
+HANDLER = "failure-handler"
+"""The last part of the id of a failure handler's saga."""
+_OF, _IN = ".", "#"
+
+
+def inner_name(workflow: str, graph: str) -> str:
+    """The name under which sagas of a named graph are listed. No workflow can be registered under it: a name has no dot."""
+    return f"{workflow}{_OF}{graph}"
+
+
+def name_of(workflow: str) -> str:
+    """The name of the graph in the document; empty for a registered workflow."""
+    return workflow.partition(_OF)[2]
+
+
+def starter_of(workflow: str) -> str:
+    """The workflow in whose document a named graph is; a registered workflow itself."""
+    return workflow.partition(_OF)[0]
+
+
+def written_for(saga: str, workflow: str) -> tuple[str, str]:
+    """The saga that `saga` stands for where expressions say so, and its workflow: to a failure handler in the document, the one that has failed."""
+    if not (name_of(workflow) and saga.endswith(f".{HANDLER}")):
+        return saga, workflow
+    return saga.rsplit(".", 2)[0], starter_of(workflow)
+
+
+def inner_graph(graph: str, name: str) -> str:
+    """What stands for the hash of a named graph in the saga that runs it. `graph`: the same of its starter."""
+    return f"{graph.partition(_IN)[0]}{_IN}{name}"
+
+
+def parts_of(graph: str) -> tuple[str, str]:
+    """The hash of the document's graph, and the name of the graph in it that a saga runs; empty for that itself."""
+    whole, _, name = graph.partition(_IN)
+    return whole, name
+
+
+def started(given: Any, seen: Mapping[str, Any]) -> dict[str, Any]:
+    """What a named graph is started with. `seen`: a template of what it names of the place that starts it."""
+    return {INPUT: given, **({OUTER: dict(seen)} if seen else {})}
+
+
+def split(workflow: str, given: Any) -> tuple[Any, Any]:
+    """The input of what is started, and for a named graph what it names of its starter, or None: as far as neither is passed by reference."""
+    return (given.get(INPUT), given.get(OUTER)) if name_of(workflow) else (given, None)

@@ -5,11 +5,13 @@ Entries written by a newer version are refused with what is not known of them, n
 
 from __future__ import annotations
 
-from typing import get_args
+from collections.abc import Iterator
+from typing import Any, get_args
 
 import msgspec
 
-from baton.core.log.events import FORMAT, Entry, Event
+from baton.core.graph.graph import hash_of
+from baton.core.log.events import FORMAT, Entry, Event, Gives, Value
 from baton.errors import CorruptLog, UnknownEntry
 
 
@@ -79,3 +81,33 @@ def node_in(data: bytes) -> str:
         return next((event.node for event in _decode_nodes(data).events if event.node), "")
     except _UNREADABLE:
         return ""
+
+
+SCHEME = "cas://sha256/"
+PERIOD = "@"
+"""What comes behind the digest of a value that is not kept for ever: where it is."""
+
+
+def value_of(part: Any, ref: str) -> Value | None:
+    """The value that `part` names by this reference, whatever its period: a blob, or what a summary stands for and the entry still holds."""
+    for value in _values(part):
+        if value.ref.partition(PERIOD)[0] == ref:
+            return value
+    if isinstance(part, Gives) and part.full is not None and not part.full.ref:
+        # The summary names it by its hash, as if it were a blob.
+        return part.full if SCHEME + hash_of(_encode(part.full.v)) == ref else None
+    return None
+
+
+def _values(part: Any) -> Iterator[Value]:
+    if isinstance(part, Value):
+        yield part
+    elif isinstance(part, msgspec.Struct):
+        for name in part.__struct_fields__:
+            yield from _values(getattr(part, name))
+    elif isinstance(part, dict):
+        for item in part.values():
+            yield from _values(item)
+    elif isinstance(part, tuple):
+        for item in part:
+            yield from _values(item)

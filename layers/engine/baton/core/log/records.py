@@ -1,11 +1,11 @@
 """What events are made of: values, failures, tokens, questions and notices; and the root of all kinds of event.
 
-No events here: see events.py, and failure_events.py for those about steps that fail.
+No events here: see events.py, and events.py for those about steps that fail.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -123,7 +123,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def says_nothing(self) -> bool:
         """Whether the call that has failed had no answer, or one that says nothing: whatever it was to do may have happened."""
-        from baton.core.failures.doubts import says_nothing  # few calls fail
+        from baton.core.failures.codes import says_nothing  # few calls fail
 
         refused = self.refused or self.unsent
         return says_nothing(self.code, self.kind, self.status, doubt=self.doubt, refused=refused)
@@ -311,3 +311,160 @@ class About(Root, frozen=True, omit_defaults=True, kw_only=True):
     node: str
     iteration: tuple[int, ...] = ()
     item: str = ""
+
+
+class Settles(About, frozen=True, omit_defaults=True, kw_only=True):
+    """An event that settles a node: it consumes the tokens waiting at (node, iteration) and emits the next ones.
+
+    `errors` go on along its edges; see state.py.
+
+    `way` says in words what `loop` and `branch` chose: again, break, timeout; rule 1, default, chosen. `drops`
+    are the slots of a round that is over with this. `forget` names nodes whose outputs no later step can read any
+    more; `carry` those that the next round reads as the previous one's, as LOOP/NODE, which may be forgotten, too.
+    `paused`: when the next round of its loop begins, where that is not at once.
+    `fault`: the node was done, but where it goes on is unknown; unless something is emitted, the saga fails with it.
+    """
+
+    became: ClassVar[str] = "ran"
+    """What became of the node, in a word."""
+    emits: tuple[Token, ...] = ()
+    errors: tuple[Failure, ...] = ()
+    way: str = ""
+    drops: tuple[str, ...] = ()
+    carry: tuple[str, ...] = ()
+    forget: tuple[str, ...] = ()
+    fault: Failure | None = None
+    paused: Paused | None = None
+
+    @property
+    def ends(self) -> bool:
+        """Whether the saga ends with it, and has its output as its result."""
+        return False
+
+    @property
+    def ended_by(self) -> str:
+        """The key of the outside event that ended the node, if one did."""
+        return getattr(self, "by", "")
+
+
+class Gives(Settles, frozen=True, omit_defaults=True, kw_only=True):
+    """Of a node that is done. `keep` False: no node reads its output any more, so the state does not hold it.
+
+    `full`: the output is only a summary of this.
+    """
+
+    output: Value
+    keep: bool = True
+    full: Value | None = None
+
+
+_NONE: dict[str, Any] = {}
+
+
+class Work(msgspec.Struct, frozen=True):
+    """Work that is only a place: what happens to it happens to the steps inside. Each kind says what is different with it."""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Those of the call that a question is about, if they are not the step's."""
+        return _NONE
+
+    @property
+    def signal(self) -> str:
+        """The name of the signal that ends it; empty for none."""
+        return ""
+
+    @property
+    def due(self) -> int | None:
+        """When it ends by itself; None: never."""
+        return None
+
+    @property
+    def orphan(self) -> Child | None:
+        """The child saga that goes on when its parent drops this work."""
+        return None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether what comes after it has begun, and what is inside of it runs beside that."""
+        return False
+
+    @property
+    def acts_by_items(self) -> bool:
+        """Tell whether what may have happened is told by its items alone, although its node fails as they do."""
+        return False
+
+    def hears(self, child: str) -> bool:
+        """Whether the end of this child saga is what it waits for."""
+        return False
+
+    @property
+    def ask(self) -> Ask | None:
+        """The question that it has open."""
+        return None
+
+    def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self | None:
+        """This work after a fork to a cut where it was open; `before` is the work open there before the fork.
+
+        `later`: the milliseconds from the cut to the fork.
+        """
+        return self
+
+    def postponed(self, later: int) -> Self:
+        """This work, to which what would end it by itself happens so many milliseconds later."""
+        return self
+
+
+class Child(Work, frozen=True, omit_defaults=True, kw_only=True, tag="child"):
+    """For a child saga; `status` is empty until it reported its end, in this `window` of its parent's inbox.
+
+    A signal of the name `listens` calls it off: the child is cancelled, and waited for. So it is once its time, `until`, is over
+    (`overdue`), and undoes what it has done. `passed`: values that a named graph gets by reference. `listed`: it was stopped, and is
+    in the list of what an undoing of its parent comes to. `stood`: for how much of the time that it was parked for a defect it has got more.
+    """
+
+    saga: str
+    workflow: str
+    input: Value
+    window: int = 0
+    listens: str = ""
+    status: str = ""
+    output: Value = Value()
+    failure: Failure | None = None
+    undoable: bool = False
+    until: int = 0
+    overdue: bool = False
+    stood: int = 0
+    passed: dict[str, Value] = {}  # msgspec copies it
+    listed: bool = False
+
+    @property
+    def signal(self) -> str:
+        """The name of the signal that ends it."""
+        return self.listens
+
+    @property
+    def due(self) -> int | None:
+        return self.until if self.until and not (self.overdue or self.status) else None
+
+    @property
+    def orphan(self) -> Child | None:
+        return None if self.status else self
+
+    def hears(self, child: str) -> bool:
+        return child == self.saga and not self.status
+
+    def after_fork(self, before: Work | None, *, is_ending: bool, later: int = 0) -> Self | None:
+        """One that is open on both sides goes on; it is opened anew when it was cancelled with what the fork leaves."""
+        is_kept = (
+            not is_ending
+            and isinstance(before, Child)
+            and before.hears(self.saga)
+            and before.overdue == self.overdue
+        )
+        if not is_kept or self.status:
+            return self if self.status else None
+        return self.postponed(later)
+
+    def postponed(self, later: int) -> Self:
+        return replace(self, until=self.until + later) if self.until else self

@@ -11,7 +11,6 @@ import msgspec
 
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.strategies.base import History
-from baton.core.log.agents import Agent, Progress, Turn
 from baton.core.log.events import (
     Ask,
     Blamed,
@@ -23,10 +22,9 @@ from baton.core.log.events import (
     Shown,
     Value,
 )
-from baton.core.log.opened import Child
-from baton.core.log.records import Escalation, Option, Paused, Takeover
+from baton.core.log.records import Child, Escalation, Option, Paused, Takeover
 from baton.core.log.records import Segment as Transcribed
-from baton.core.log.replans import Made, Replanning
+from baton.core.log.scopes import Agent, Made, Progress, Replanning, Turn
 from baton.core.log.state import (
     Counts,
     Failing,
@@ -85,7 +83,7 @@ SHAPE = hashlib.sha256(
 ).hexdigest()[:12]
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(_Snapshot).decode
+_decode_snapshot = msgspec.json.Decoder(_Snapshot).decode
 
 
 class _Moved(msgspec.Struct, frozen=True):
@@ -114,7 +112,7 @@ def encode_state(state: State) -> bytes:
 
 def decode_state(data: bytes) -> State:
     """Raises `msgspec.DecodeError` for bytes that another version wrote; the log is then read instead."""
-    snapshot = _decode(data)
+    snapshot = _decode_snapshot(data)
     if snapshot.shape != SHAPE:
         raise msgspec.DecodeError(f"a snapshot of shape {snapshot.shape}; this version knows {SHAPE}")
     return snapshot.state

@@ -1,23 +1,24 @@
 """The folded state of a saga: exactly what later decisions can still need.
 
-No transitions here (see folding/fold.py), no status (see status.py) and no decisions (see core/decide/decide.py). Values are replaced, never changed.
+No transitions here (see folding/fold.py), no status (see state.py) and no decisions (see core/decide/decide.py). Values are replaced, never changed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from baton.core.failures.alternatives import Alternative
 from baton.core.failures.strategies.base import History
+from baton.core.graph.index import GraphIndex
+from baton.core.log import events as ev
 from baton.core.log.events import (
     Ask,
     CancelRequested,
-    Failure,
     Notice,
     Parked,
     SagaEnded,
@@ -25,9 +26,8 @@ from baton.core.log.events import (
     SignalReceived,
     Value,
 )
-from baton.core.log.opened import Child
-from baton.core.log.records import Paused, SharedLimit
-from baton.core.log.replans import Made
+from baton.core.log.records import Child, Failure, Paused, SharedLimit
+from baton.core.log.scopes import Made
 from baton.core.log.undos import Earlier, Undoable
 from baton.core.log.work import Open, children_in
 
@@ -337,7 +337,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     held: dict[str, Held] = {}
     """Steps that wait for a circuit breaker."""
     corrections: dict[str, tuple[int, ...]] = {}
-    """When answers of models were of no use (folding/corrections.py)."""
+    """When answers of models were of no use (folding/received.py)."""
     recovery: Recovery = Recovery()
     undo: Undoable = Undoable()
 
@@ -389,3 +389,130 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     def kills_workers(self) -> bool:
         """Whether it is parked because its workers kept dying: nothing whatever is done for it then."""
         return self.parked is not None and self.parked.code == "worker_killed"
+
+
+FINISHED = frozenset({"completed", "failed", "cancelled", "rolled_back", "rollback_failed"})
+WAITING = frozenset({"waiting", "suspended", "paused", "parked", "reflecting"})
+
+
+class Turns(Protocol):
+    """Knows when a node is ready: `Program`."""
+
+    def has_come(self, state: State, slot: str) -> bool:
+        """Whether what has arrived at `slot` is all that its join waits for."""
+
+
+def status_of(state: State, turns: Turns | None = None) -> str:
+    """The status that the log implies; whatever else shows a status is a cache of this.
+
+    `turns` tells a join that still waits for an edge from one that is ready to run. Without it such a join
+    counts as running.
+    """
+    if state.ended is not None:
+        return state.ended.status
+    if state.version == 0:
+        return "pending"
+    if state.parked is not None:
+        return "parked"
+    if state.undo.work is not None:
+        return "suspended" if _all_ask(state, state.undo.work.steps) else "compensating"
+    if state.is_stopping:
+        return "running"
+    if not (state.open or state.failing or state.held or state.pauses):
+        return "running"
+    for slot in state.tokens:
+        is_open = (
+            state.has_begun(slot)
+            or slot in state.held
+            or slot in state.pauses
+            or _is_held(state.failing.get(slot))
+        )
+        if not is_open and (turns is None or turns.has_come(state, slot)):
+            return "running"
+    asks = any(failing.ask is not None for failing in state.failing.values())
+    asks = asks or any(work.ask is not None for work in state.open.values())
+    return "suspended" if asks else "waiting"
+
+
+def _all_ask(state: State, slots: Collection[str]) -> bool:
+    """Whether each of these steps waits for a person."""
+    return bool(slots) and all(
+        (slot in state.failing and state.failing[slot].ask is not None)
+        or (slot in state.open and state.open[slot].ask is not None)
+        for slot in slots
+    )
+
+
+def _is_held(failing: Failing | None) -> bool:
+    """Whether a step waits for an answer, or for its next attempt."""
+    return failing is not None and (failing.ask is not None or failing.due_at > 0)
+
+
+def group_of(status: str) -> str:
+    """Which part of the status index a status belongs to: `open`, `waiting` or `done`."""
+    if status in FINISHED:
+        return "done"
+    return "waiting" if status in WAITING else "open"
+
+
+LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "open": (("open", "waiting"), ""),
+    "done": (("done",), ""),
+    **{
+        status: ((group_of(status),), status)
+        for status in (
+            "running",
+            "waiting",
+            "suspended",
+            "parked",
+            "compensating",
+            "completed",
+            "failed",
+            "cancelled",
+            "rolled_back",
+            "rollback_failed",
+        )
+    },
+}
+"""What a list of sagas can be asked for, as groups of the status index and, within them, one status.
+
+Only what a saga can come to in this release; `pending` is none, because the first entry makes it `running`.
+"""
+
+
+def carriers(event: ev.Settles) -> Collection[tuple[str, str]]:
+    """Sender and receiver of the tokens that carry an event's `errors`.
+
+    Dead ones of the node itself. Of a failure that is caught its handlers know, too, and so do the unchosen ways out of
+    a loop that ends with it.
+    """
+    if not event.errors:
+        return ()
+    is_lost = all(error.handled for error in event.errors)
+    is_caught = any(token.alive for token in event.emits if token.src == event.node)
+    return frozenset(
+        (token.src, token.dst)
+        for token in event.emits
+        if (token.src == event.node and token.alive == is_caught) or (is_lost and not token.alive)
+    )
+
+
+def unrescued(
+    ways: GraphIndex, src: str, name: str, arrived: Mapping[str, bool], carried: Iterable[Failure]
+) -> tuple[Failure, ...]:
+    """What the dead edge from `src` to `name` carries, less the failures that were caught and are rescued there.
+
+    They are by a live edge from their handlers, or from nodes that are reached only through those; and at a handler by any
+    failure that it is there for. An edge that is only taken when `src` fails is not lost by what else has failed.
+    """
+    is_handler = name in ways.handlers.get(src, ())
+    return tuple(
+        one for one in carried if not one.handled or not (is_handler or _is_rescued(ways, name, arrived, one))
+    )
+
+
+def _is_rescued(ways: GraphIndex, name: str, arrived: Mapping[str, bool], failure: Failure) -> bool:
+    if any(alive and name in ways.handlers.get(src, ()) for src, alive in arrived.items()):
+        return True
+    through = ways.only_through(failure.node, failure.handled)
+    return any(alive and src in through for src, alive in arrived.items())

@@ -1,7 +1,7 @@
 """An agent: it asks a model, makes the calls that the answer asks for, and asks again, until an answer asks for none.
 
 Turns and calls are steps at slots of items, with nodes of their own that the compiler has made. How a turn is
-performed is in runtime/models/model_caller.py; what the agent keeps, and its events, in core/log/agents.py.
+performed is in runtime/models/model_caller.py; what the agent keeps, and its events, in core/log/scopes.py.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from msgspec.structs import replace
 
 from baton.core.graph.graph import AgentParts, Node
 from baton.core.log import events as ev
-from baton.core.log.agents import (
+from baton.core.log.folding.workflow_limits import ASKED
+from baton.core.log.records import Segment
+from baton.core.log.scopes import (
     Agent,
     Progress,
+    agent_call_item,
     answer_of,
     call_digest,
-    call_item,
     calls_words,
     is_turn,
     item_words,
     place_of,
     turn_item,
 )
-from baton.core.log.folding.workflow_limits import ASKED
-from baton.core.log.records import Segment
 from baton.core.log.state import slot_of
 from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Desk, Done, Failed, Moved, Next, Opened, Run, Spread
@@ -214,7 +214,7 @@ def _calls(parts: AgentParts, work: Agent, asked: list[dict[str, Any]]) -> Itera
     made, known = dict(work.made), {call.tool for call in parts.calls}
     left = parts.calls_in_all - work.used.calls
     for index, one in enumerate(asked):
-        item, tool = call_item(work.turn, index), str(one["tool"])
+        item, tool = agent_call_item(work.turn, index), str(one["tool"])
         if (error := one.get("error")) is not None:
             yield ev.Called(item=item, tool=tool, failure=ev.failed_with(error["code"], error["message"]))
             continue

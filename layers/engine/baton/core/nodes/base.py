@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.log.opened import Child
+from baton.core.log.records import Child
 from baton.core.log.state import State
 from baton.core.log.work import Open
 
@@ -177,7 +177,7 @@ class Desk(Protocol):
         """A value that the kind has made, for the log: no larger than a value may be. Raises `UnfitError`."""
 
     def started(self, at: Activation) -> tuple[ev.Value, dict[str, ev.Value]]:
-        """The same, less values that are passed by reference; and those (core/decide/passing.py). Raises `UnfitError`."""
+        """The same, less values that are passed by reference; and those (core/decide/context.py). Raises `UnfitError`."""
 
     def content(self, at: Activation, value: ev.Value) -> Any:
         """The JSON value that a value of the log stands for."""

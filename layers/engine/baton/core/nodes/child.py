@@ -7,17 +7,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.core.expressions.durations import lasting
+from baton.core.expressions import lasting
 from baton.core.failures.codes import CHILD_FAILED, class_of
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.log.folding.signal_folds import call_off
-from baton.core.log.opened import Child
-from baton.core.log.records import LONGEST_MESSAGE
+from baton.core.log.folding.received import call_off
+from baton.core.log.records import LONGEST_MESSAGE, Child
 from baton.core.log.state import LONGEST_ID
 from baton.core.log.work import Open
 from baton.core.nodes.base import CHILD, Activation, Desk, Done, Failed, Kind, Moved, Next, Opened, Tend
-from baton.core.times import iso
+from baton.core.sizes import iso
 
 TIMEOUT = "timeout"
 CALLED_OFF = "cancelled"

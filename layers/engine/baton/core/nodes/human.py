@@ -8,7 +8,7 @@ from typing import Any
 
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.log.answers import (
+from baton.core.log.questions import (
     APPROVAL,
     DECISION,
     EXPIRED,
@@ -16,16 +16,16 @@ from baton.core.log.answers import (
     REJECT,
     REJECTED,
     TYPES,
+    audience_of,
     is_answer_to,
     notice_of,
+    text_of,
 )
-from baton.core.log.approvals import audience_of, text_of
 from baton.core.log.records import Escalation, Option, Takeover
 from baton.core.log.state import ANSWER
 from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Desk, Done, Escalated, Failed, Kind, Next, Opened
-from baton.core.sizes import excess_of
-from baton.core.times import iso
+from baton.core.sizes import excess_of, iso
 
 PERSON, DEFAULT = "person", "default"
 """Where an answer comes from, besides its question's escalation (POLICY)."""
@@ -76,7 +76,7 @@ class HumanKind(Kind):
             )
         if desk.now < ask.due:
             return None
-        from baton.core.log.escalation import due_step  # few questions have one
+        from baton.core.log.questions import due_step  # few questions have one
 
         return Escalated(*due_step(desk.state, at.slot, ask, desk.now))
 
@@ -130,7 +130,7 @@ def _question(at: Activation, desk: Desk, said: Mapping[str, Any]) -> ev.Ask:
 
 
 def _escalation(said: Sequence[Mapping[str, Any]], now: int) -> tuple[Escalation, ...]:
-    from baton.core.log.escalation import steps_of
+    from baton.core.log.questions import steps_of
 
     return steps_of(said, now)
 

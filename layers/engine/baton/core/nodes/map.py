@@ -1,7 +1,7 @@
 """A map: the same is done for each item of a list, so many at a time, until enough have succeeded or too many have failed.
 
 Items are begun in the order of the list. What they give leaves the state in parts, so that a state holds what is at work and little more.
-What the map keeps is in core/log/maps.py; what is done for an item is a node of another kind, which the compiler has made.
+What the map keeps is in core/log/scopes.py; what is done for an item is a node of another kind, which the compiler has made.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from baton.core.graph.graph import Each, Node
-from baton.core.graph.inner import name_of
+from baton.core.graph.graph import Each, Node, name_of
 from baton.core.log import events as ev
 from baton.core.log.folding.workflow_limits import ASKED
-from baton.core.log.maps import FAILED, NOT_BEGUN, RUNNING, STOPPED, SUCCEEDED, Map, late_end
+from baton.core.log.scopes import FAILED, NOT_BEGUN, RUNNING, STOPPED, SUCCEEDED, Map, late_end
 from baton.core.log.work import Open
 from baton.core.nodes.base import Activation, Desk, Done, Failed, Kind, Moved, Next, Opened, UnfitError
 

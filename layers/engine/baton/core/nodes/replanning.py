@@ -1,7 +1,7 @@
 """A step that has failed, done another way: a model suggests alternatives, which are tried one after the other.
 
 The request to the model, the question to a person which one it is to be, and the calls of an alternative are steps at slots
-of items. What is open meanwhile, and its events, are in core/log/replans.py; the request is made in runtime/models/replanner.py. Nothing of what
+of items. What is open meanwhile, and its events, are in core/log/scopes.py; the request is made in runtime/models/replanner.py. Nothing of what
 a model writes is rendered: `{"$from": 1, "at": "/id"}` is all that it can refer to.
 """
 
@@ -16,13 +16,12 @@ from baton.core.conditions.schema import violations
 from baton.core.failures.strategies.base import SUGGEST
 from baton.core.graph.graph import Node, ReplanParts
 from baton.core.log import events as ev
-from baton.core.log.answers import DECISION, TYPES, notice_of
-from baton.core.log.approvals import shown
 from baton.core.log.folding.workflow_limits import ASKED
+from baton.core.log.questions import DECISION, TYPES, notice_of, shown
 from baton.core.log.records import Option
-from baton.core.log.replans import CHOICE, PLAN, Replanning, act_digest, call_item, call_place
+from baton.core.log.scopes import CHOICE, PLAN, Replanning, act_digest, call_place, replan_call_item
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, owner_of, slot_of
-from baton.core.models.references import filled
+from baton.core.models.messages import filled
 from baton.core.nodes.base import (
     Activation,
     Completed,
@@ -132,7 +131,7 @@ def _begin(at: Activation, alternatives: Sequence[Any], number: int, step: int, 
             iteration=at.iteration,
             at=desk.now,
             number=number,
-            call=call_item(number, step),
+            call=replan_call_item(number, step),
             tool=tool,
             digest=digest if found is not None else "",
             repeats=found.slot if found is not None else "",
@@ -173,7 +172,7 @@ def _arguments(
     def source(other: int) -> Any:
         if other == 0:
             return _own(at, desk)[1]
-        given = desk.state.items.get(slot_of(at.node.name, at.iteration, call_item(number, other)))
+        given = desk.state.items.get(slot_of(at.node.name, at.iteration, replan_call_item(number, other)))
         if given is None or other >= step:
             raise ValueError(f"step {other} does not come before")
         return desk.content(at, given)

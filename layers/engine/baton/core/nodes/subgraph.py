@@ -1,6 +1,6 @@
 """A named graph of the document, which runs as a child saga: it is started by its name, and gets what it names of its starter.
 
-What it gets besides its input, and how that is found again, is in core/graph/inner.py.
+What it gets besides its input, and how that is found again, is in core/graph/graph.py.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from baton.core.graph.graph import Node
-from baton.core.graph.inner import INPUT, name_of
+from baton.core.graph.graph import INPUT, Node, name_of
 from baton.core.log import events as ev
 from baton.core.nodes.base import Activation, Desk
 from baton.core.nodes.child import ChildKind

@@ -3,18 +3,112 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+from zlib import crc32
 
-from baton.core.effects.approvals import is_for_a_person
+from baton.core.effects.toolspec import ONCE, is_for_a_person
+from baton.core.expressions import lasting
 from baton.core.graph.graph import Node
 from baton.core.log import events as ev
-from baton.core.log.answers import REJECTED
-from baton.core.log.maps import is_index
-from baton.core.log.replans import CHOICE, Replanning, label_of
+from baton.core.log.folding.received import callback_of, said_of
+from baton.core.log.questions import REJECTED
+from baton.core.log.scopes import CHOICE, Replanning, is_index, label_of
+from baton.core.log.state import UNKNOWN_OUTCOME
 from baton.core.log.work import Callback, Open
-from baton.core.nodes import elsewhere
-from baton.core.nodes.base import STEP, Activation, Desk, Done, Failed, Granted, Kind, Next, Run
+from baton.core.nodes.base import (
+    STEP,
+    Activation,
+    Completed,
+    Desk,
+    Done,
+    Failed,
+    Granted,
+    Kind,
+    Later,
+    Next,
+    Run,
+)
 from baton.core.nodes.human import HumanKind
+from baton.core.sizes import iso
+
+FIRST_MS: Final = 15_000
+LONGEST_MS: Final = 300_000
+_JITTER: Final = (
+    4  # a pause is up to a fourth longer, so that requests that began together are not looked at together
+)
+
+
+def resumed_request(at: Activation, work: Callback, desk: Desk) -> Run | Later:
+    """A look, where one is due: it was said to be over, or the time has come. The last one is at its end."""
+    is_said = said_of(desk.state, work.id) is not None
+    looked, knew = desk.looked(at) or (work.since, False)
+    if (is_said and not knew) or next_look(work, looked) <= desk.now:
+        return Run({})
+    return Later(next_look(work, desk.now))
+
+
+def next_look(work: Callback, after: int) -> int:
+    """The first moment later than `after` at which a look is due; once its time is over, each one is."""
+    pause, at = FIRST_MS, work.since
+    assert work.response is not None, "nothing else is looked at"
+    stretch = 1 + crc32(work.response.id.encode()) / 2**32 / _JITTER
+    while at <= after < work.until:
+        if pause == LONGEST_MS:
+            longest = int(pause * stretch)
+            return min(at + (max(after - at, 0) // longest + 1) * longest, work.until)
+        at += int(pause * stretch)
+        pause = min(2 * pause, LONGEST_MS)
+    return min(at, work.until)
+
+
+def resumed_work(at: Activation, work: Callback, desk: Desk) -> Completed | Run | Later | None:
+    """How the attempt has ended, if it has; or a look whether it has."""
+    if work.response is not None:
+        return resumed_request(at, work, desk)
+    if (said := told(at, desk)) is not None:
+        return said
+    if desk.now < (work.due or 0):
+        return None
+    return Completed(work.id, failure=_too_late(at.node, work))
+
+
+def shown(work: Callback) -> dict[str, Any]:
+    by = work.heartbeat_by
+    return {
+        "callback": work.id,
+        "since": iso(work.since),
+        "until": iso(work.until),
+        "heard_at": iso(work.heard_at) if by else None,
+        "heartbeat_by": iso(by) if by else None,
+    }
+
+
+def in_words(work: Callback) -> str:
+    if work.response is not None:
+        return f"the answer of `{work.response.model}`, until {iso(work.until)} at most"
+    often = f", with a heartbeat every {lasting(work.heartbeat_ms)}" if work.heartbeat_ms else ""
+    return f"the callback `{work.id}`, until {iso(work.until)} at most{often}"
+
+
+def told(at: Activation, desk: Desk) -> Completed | None:
+    """What work elsewhere has said."""
+    callback = callback_of(desk.state, at.slot)
+    said = said_of(desk.state, callback)
+    if said is None:
+        return None
+    return Completed(callback, None if said.failure else said.payload, said.failure)
+
+
+def _too_late(node: Node, work: Callback) -> ev.Failure:
+    if work.due == work.until:
+        code, text = "timeout", f"no callback within {lasting(work.until - work.since)}"
+    else:
+        code, text = "heartbeat_timeout", f"no heartbeat for {lasting(work.heartbeat_ms)}"
+    if node.effect != ONCE:
+        return ev.failed_with(code, text, node.name)
+    # What may happen only once may be done by now: it is not handed over again before a person has looked.
+    return ev.failed_with(UNKNOWN_OUTCOME, f"{text}: it may have happened elsewhere", node.name)
+
 
 _QUESTIONS = HumanKind()
 
@@ -47,7 +141,7 @@ class TaskKind(Kind):
 
             return replanning.begun(at, desk)
         # Work that was handed over can be done before the log knows that it was: the worker died, or the tool failed after.
-        if at.node.callback is not None and (said := elsewhere.told(at, desk)) is not None:
+        if at.node.callback is not None and (said := told(at, desk)) is not None:
             return said
         arguments = desk.arguments(at)
         return Run(arguments) if desk.may_spend(at) else None
@@ -69,7 +163,7 @@ class TaskKind(Kind):
     def resume(self, at: Activation, work: Open, desk: Desk) -> Next | None:
         """A question as any other; but an answer lets the tool act, and is no output."""
         if isinstance(work, Callback):
-            return elsewhere.resumed(at, work, desk)
+            return resumed_work(at, work, desk)
         if isinstance(work, Replanning):
             from baton.core.nodes import replanning
 
@@ -98,7 +192,7 @@ class TaskKind(Kind):
 
     def open_view(self, node: Node, work: Open) -> dict[str, Any]:
         if isinstance(work, Callback):
-            return elsewhere.shown(work)
+            return shown(work)
         if isinstance(work, Replanning):
             return {"alternative": work.alternative or None}
         return _QUESTIONS.open_view(node, work)
@@ -107,7 +201,7 @@ class TaskKind(Kind):
         work = event.work()
         if isinstance(work, Replanning):
             return "what a model puts in its place"
-        return elsewhere.in_words(work) if isinstance(work, Callback) else _QUESTIONS.words(event)
+        return in_words(work) if isinstance(work, Callback) else _QUESTIONS.words(event)
 
     def label(self, work: Open | None, item: str) -> str:
         return label_of(item, work.calls.get(item, "") if isinstance(work, Replanning) else "")

@@ -7,11 +7,259 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from baton.core.conditions.values import type_of
-from baton.core.expressions.spelling import nearest
-from baton.core.pipelines import limits
-from baton.core.pipelines.shapes import Field, Told
+from baton.core.conditions import model as bounds
+from baton.core.conditions.patterns import PROGRAM_BYTES, time_of, weight
+from baton.core.conditions.values import type_of, units
+from baton.core.expressions import escape, nearest
 from baton.errors import Problem
+
+REQUIRED: Final[Any] = object()
+"""The default of a field that has none."""
+
+
+class Told(list[Problem]):
+    """What was found to be wrong so far."""
+
+    def wrong(self, path: str, message: str, right: str = "") -> None:
+        self.append(Problem(path, message, right))
+
+
+class Wrong(ValueError):
+    """What is wrong with one value, and what would be right."""
+
+    def __init__(self, message: str, right: str = "") -> None:
+        super().__init__(message)
+        self.message, self.right = message, right
+
+
+@dataclass(frozen=True)
+class Shape:
+    """`says` completes "this must be …". `read` gives the value as the primitives take it; what it is after a problem was
+    told does not matter."""
+
+    says: str
+    schema: Mapping[str, Any]
+    read: Callable[[Any, str, Told], Any]
+
+
+class Field(NamedTuple):
+    """One field: a default that is left out of a step is given to the primitive as it stands here."""
+
+    name: str
+    shape: Shape
+    says: str
+    default: Any = REQUIRED
+
+
+def text(most: int, says: str = "a text") -> Shape:
+    def read(value: Any, path: str, told: Told) -> Any:
+        if not isinstance(value, str) or not value:
+            told.wrong(path, f"this must be {says}, not {'empty' if value == '' else type_of(value)}")
+        elif len(value) > most:
+            told.wrong(path, f"this has {len(value)} characters, and at most {most} are allowed")
+        return value
+
+    return Shape(says, {"type": "string", "minLength": 1, "maxLength": most}, read)
+
+
+def whole(least: int, most: int) -> Shape:
+    says = f"a whole number from {least} to {most}"
+
+    def read(value: Any, path: str, told: Told) -> Any:
+        if type(value) is not int or not least <= value <= most:
+            what = value if type(value) is int and abs(value) < 1_000_000_000 else type_of(value)
+            told.wrong(path, f"this must be {says}, not {what}")
+        return value
+
+    return Shape(says, {"type": "integer", "minimum": least, "maximum": most}, read)
+
+
+def one_of(*words: str) -> Shape:
+    says = f"one of {', '.join(words)}"
+
+    def read(value: Any, path: str, told: Told) -> Any:
+        if value not in words:
+            what = f"`{value[:40]}`" if isinstance(value, str) else type_of(value)
+            told.wrong(path, f"{what} is not {says}", nearest(value, words) if isinstance(value, str) else "")
+        return value
+
+    return Shape(says, {"enum": list(words)}, read)
+
+
+ANYTHING: Final = Shape("any value", {}, lambda value, path, told: value)
+
+
+def checked(shape: Shape, make: Callable[[Any], Any]) -> Shape:
+    """The shape, and what `make` makes of a value of it. `make` raises `Wrong`."""
+
+    def read(value: Any, path: str, told: Told) -> Any:
+        before = len(told)
+        found = shape.read(value, path, told)
+        if len(told) > before:
+            return found
+        try:
+            return make(found)
+        except Wrong as error:
+            told.wrong(path, error.message, error.right)
+            return found
+
+    return Shape(shape.says, shape.schema, read)
+
+
+def list_of(item: Shape, most: int, least: int = 1, says: str = "a list") -> Shape:
+    def read(value: Any, path: str, told: Told) -> Any:
+        if not isinstance(value, list):
+            told.wrong(path, f"this must be {says}, not {type_of(value)}")
+            return ()
+        if not least <= len(value) <= most:
+            told.wrong(path, f"this has {len(value)} items; it must have {least} to {most}")
+            return ()
+        return tuple(item.read(one, f"{path}/{index}", told) for index, one in enumerate(value))
+
+    schema = {"type": "array", "items": item.schema, "minItems": least, "maxItems": most}
+    return Shape(says, schema, read)
+
+
+def some(item: Shape, most: int, least: int = 1) -> Shape:
+    """One of them, or a list."""
+    several = list_of(item, most, least)
+    says = f"{item.says}, or a list of such"
+
+    def read(value: Any, path: str, told: Told) -> Any:
+        return several.read(value, path, told) if isinstance(value, list) else (item.read(value, path, told),)
+
+    return Shape(says, {"anyOf": [item.schema, several.schema]}, read)
+
+
+def by_type(says: str, **shapes: Shape) -> Shape:
+    """Another shape for each type of JSON: `str`, `list`, `dict`."""
+
+    def read(value: Any, path: str, told: Told) -> Any:
+        shape = shapes.get(type(value).__name__)
+        if shape is None:
+            told.wrong(path, f"this must be {says}, not {type_of(value)}")
+            return None
+        return shape.read(value, path, told)
+
+    return Shape(says, {"anyOf": [shape.schema for shape in shapes.values()]}, read)
+
+
+FLAG: Final = by_type("true or false", bool=Shape("true or false", {"type": "boolean"}, ANYTHING.read))
+
+
+def named(item: Shape, most: int, says: str) -> Shape:
+    """An object whose keys are the author's own."""
+
+    def read(value: Any, path: str, told: Told) -> Any:
+        if not isinstance(value, dict):
+            told.wrong(path, f"this must be {says}, not {type_of(value)}")
+            return {}
+        if not 1 <= len(value) <= most:
+            told.wrong(path, f"this has {len(value)} entries; it must have 1 to {most}")
+            return {}
+        return {str(key): item.read(one, f"{path}/{escape(key)}", told) for key, one in value.items()}
+
+    schema = {
+        "type": "object",
+        "additionalProperties": item.schema,
+        "minProperties": 1,
+        "maxProperties": most,
+    }
+    return Shape(says, schema, read)
+
+
+def record(fields: Sequence[Field], says: str) -> Shape:
+    """An object with these fields, and no others."""
+    known = {field.name: field for field in fields}
+    required = [field.name for field in fields if field.default is REQUIRED]
+
+    def read(value: Any, path: str, told: Told) -> Any:
+        if not isinstance(value, dict):
+            told.wrong(path, f"this must be {says}, not {type_of(value)}")
+            return {}
+        for key in value:
+            if key not in known:
+                hint = nearest(str(key), known) or f"there are {', '.join(known)}"
+                told.wrong(f"{path}/{escape(key)}", f"there is no field `{str(key)[:40]}` here", hint)
+        found = {}
+        for name, known_field in known.items():
+            if name in value:
+                found[name] = known_field.shape.read(value[name], f"{path}/{name}", told)
+            elif known_field.default is REQUIRED:
+                told.wrong(
+                    path, f"`{name}` is missing", f"it is {known_field.shape.says}: {known_field.says}"
+                )
+            else:
+                found[name] = known_field.default
+        return found
+
+    schema = {
+        "type": "object",
+        "properties": {field.name: described(field) for field in fields},
+        "required": required,
+        "additionalProperties": False,
+    }
+    return Shape(says, schema, read)
+
+
+def described(field: Field) -> dict[str, Any]:
+    """The schema of a field, with what it is for."""
+    default = {} if field.default is REQUIRED or field.default is None else {"default": _plain(field.default)}
+    return {**field.shape.schema, "description": field.says, **default}
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+STEPS = 32
+"""Steps of a pipeline."""
+
+REQUESTS = 8
+"""Of them, requests."""
+
+ROWS = 50_000
+"""Rows of a table."""
+
+CELLS = 1_000_000
+"""Rows times columns of a table that a step makes."""
+
+WORK = 5_000_000
+"""Units of all steps together: 1 to 4 seconds of a processor."""
+
+FIELDS = 64
+"""Names in one list of a step: columns, keys, aggregates, formats."""
+
+CONDITIONS = 100
+"""Conditions inside one condition."""
+
+NESTING = 8
+"""Conditions inside each other."""
+
+NAME = 200
+"""Characters of the name of a field."""
+
+PATTERN_LENGTH = 1_000
+"""Characters of a regular expression."""
+
+EXPRESSION = 2_000
+"""Characters of a JMESPath expression."""
+
+FORMAT = 60
+"""Characters of a format of dates."""
+
+DATE = 100
+"""Characters of a date."""
+
+PREVIEW_ROWS = 50
+PREVIEW_ITEMS = 20
+PREVIEW_TEXT = 200
+PREVIEW_LEVELS = 4
+"""What a preview shows: rows, items of lists and objects, characters of texts, lists and objects inside each other."""
+
+PROBLEMS = 20
+"""Problems that one failure tells."""
+
 
 INVALID: Final = "pipeline_invalid"
 DATA: Final = "pipeline_data"
@@ -30,8 +278,8 @@ class PipelineFailed(Exception):
 
     def __init__(self, code: str, problems: Sequence[Problem]) -> None:
         self.code, self.problems = code, tuple(problems)
-        more = len(self.problems) - limits.PROBLEMS
-        lines = [_line(problem) for problem in self.problems[: limits.PROBLEMS]]
+        more = len(self.problems) - PROBLEMS
+        lines = [_line(problem) for problem in self.problems[:PROBLEMS]]
         super().__init__("\n".join([*lines, *([f"and {more} more"] if more > 0 else [])]))
 
 
@@ -51,7 +299,7 @@ class Broken(Exception):
 class Work:
     """The units that are left to one run. Every method raises `Broken` when there are none."""
 
-    def __init__(self, units: int = limits.WORK) -> None:
+    def __init__(self, units: int = WORK) -> None:
         self._left = units
 
     def spend(self, units: int) -> None:
@@ -59,7 +307,7 @@ class Work:
         if self._left < 0:
             raise Broken(
                 TOO_LARGE,
-                f"the pipeline needs more than {limits.WORK:,} units of work (a value, or 32 characters of one)",
+                f"the pipeline needs more than {WORK:,} units of work (a value, or 32 characters of one)",
                 right="filter and select first, or split it into several",
             )
 
@@ -83,11 +331,13 @@ class Work:
 
     def make(self, rows: int, columns: int) -> None:
         """Before a table of this size is made."""
-        if rows > limits.ROWS:
-            what = f"this would make {rows:,} rows, and a table has at most {limits.ROWS:,}"
+        if rows > ROWS:
+            what = f"this would make {rows:,} rows, and a table has at most {ROWS:,}"
             raise Broken(TOO_LARGE, what, right="filter first, or aggregate")
-        if rows * columns > limits.CELLS:
-            what = f"this would make {rows:,} rows of {columns:,} columns, which is more than {limits.CELLS:,} values"
+        if rows * columns > CELLS:
+            what = (
+                f"this would make {rows:,} rows of {columns:,} columns, which is more than {CELLS:,} values"
+            )
             raise Broken(TOO_LARGE, what, right="filter or select first")
         self.spend(rows * (columns + 1))
 
@@ -123,7 +373,7 @@ class Call:
         """Says so, unless some row has the field with nothing in it."""
         names = dict.fromkeys(name for row in rows[:100] for name in row)
         if path.partition(".")[0] not in names and not any(path in row for row in rows):
-            hint = nearest(path, [*names][: limits.FIELDS]) or f"there are {', '.join([*names][:10])}"
+            hint = nearest(path, [*names][:FIELDS]) or f"there are {', '.join([*names][:10])}"
             self.notes.append(f"no row has `{path}` ({hint})")
 
 
@@ -132,8 +382,8 @@ def table(value: Any, what: str, at: str = "") -> Rows:
     if not isinstance(value, list):
         right = "take the list out of it with `transform` first" if isinstance(value, dict) else ""
         raise Broken(DATA, f"{what} must be a list of objects, not {type_of(value)}", at, right)
-    if len(value) > limits.ROWS:
-        raise Broken(TOO_LARGE, f"{what} has {len(value):,} rows, and a table at most {limits.ROWS:,}", at)
+    if len(value) > ROWS:
+        raise Broken(TOO_LARGE, f"{what} has {len(value):,} rows, and a table at most {ROWS:,}", at)
     for index, row in enumerate(value):
         if not isinstance(row, dict):
             raise Broken(
@@ -201,3 +451,54 @@ def columns(rows: Rows, work: Work) -> dict[str, None]:
         if row.keys() - found.keys():
             found.update(dict.fromkeys(row))
     return found
+
+
+_CHEAPER = 10  # a unit of a pattern's time is so much less than one of ours
+
+_SHARE = 5  # so many groups take as long again as the pattern without them: each place of the text is kept for each
+
+
+class Pattern:
+    """A compiled pattern."""
+
+    def __init__(self, source: str) -> None:
+        """Raises `Wrong`."""
+        if weight(source) > bounds.PATTERN_WEIGHT:
+            raise Wrong("the pattern is too large", "repeat less: {1,1000} counts a thousand times")
+        import re2  # half a megabyte, which most cold starts do not need
+
+        options = re2.Options()
+        options.max_mem, options.log_errors = PROGRAM_BYTES, False
+        try:
+            self._engine: Any = re2.compile(source, options)
+        except (re2.error, UnicodeEncodeError) as error:
+            raise Wrong(
+                f"`{source[:100]}` is not a regular expression: {_said(error)}",
+                "the syntax is RE2's, without look-around and back-references",
+            ) from error
+        self._source = source
+        self.names: tuple[str, ...] = tuple(sorted(self._engine.groupindex, key=self._engine.groupindex.get))
+
+    def charge(self, texts: Sequence[str], work: Work) -> None:
+        """Before it is held against these texts."""
+        shares = _SHARE + self._engine.groups
+        work.spend(
+            sum(1 + time_of(self._source, units(one)) * shares // (_CHEAPER * _SHARE) for one in texts)
+        )
+
+    def found(self, text: str) -> dict[str, str | None] | None:
+        """The named groups; without any, the first group or all of it under the empty name. None for no match."""
+        match = self._engine.search(text)
+        if match is None:
+            return None
+        if self.names:
+            return dict(match.groupdict())
+        return {"": match.group(1 if self._engine.groups else 0)}
+
+
+def _said(error: Exception) -> str:
+    said = error.args[0]
+    return said.decode(errors="replace") if isinstance(said, bytes) else str(error)
+
+
+PATTERN: Shape = checked(text(PATTERN_LENGTH, "a regular expression"), Pattern)

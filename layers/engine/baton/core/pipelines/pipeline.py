@@ -13,18 +13,75 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from baton.core.conditions.values import type_of
-from baton.core.expressions.spelling import nearest
-from baton.core.pipelines import limits
-from baton.core.pipelines.base import INVALID, TOO_LARGE, Broken, Call, PipelineFailed, Primitive, Work
-from baton.core.pipelines.registry import PRIMITIVES
-from baton.core.pipelines.requests import REQUEST
-from baton.core.pipelines.shapes import Field, Told, record, text
+from baton.core.expressions import nearest
+from baton.core.pipelines import base
+from baton.core.pipelines.base import (
+    ANYTHING,
+    INVALID,
+    TOO_LARGE,
+    Broken,
+    Call,
+    Field,
+    PipelineFailed,
+    Primitive,
+    Shape,
+    Told,
+    Work,
+    Wrong,
+    by_type,
+    checked,
+    named,
+    one_of,
+    record,
+    text,
+    whole,
+)
+from baton.core.pipelines.tables import FILTER, GROUPBY, JOIN, SELECT, SORT, TOP_K
+from baton.core.pipelines.texts import DATE, EXTRACT, TRANSFORM
 from baton.core.sizes import excess_of
 from baton.errors import Problem
 
+URL: Final = 8_000
+_MANY = 64
+
+
+def _scalar(value: Any) -> Any:
+    """Raises `Wrong`."""
+    if not isinstance(value, (str, int, float)):
+        raise Wrong(f"this must be a text, a number or a boolean, not {type_of(value)}")
+    return value
+
+
+_SCALAR: Final = checked(Shape("a text", {"type": ["string", "number", "boolean"]}, ANYTHING.read), _scalar)
+
+REQUEST = Primitive(
+    "http_request",
+    "Sends a request by the rules of `std.http`, and gives the body of its answer. Requests are sent first, in order.",
+    (
+        Field("url", text(URL, "an address"), "`https://…`"),
+        Field("method", one_of("GET", "POST"), "POST carries an idempotency key", "GET"),
+        Field("headers", named(text(URL), _MANY, "an object of texts"), "headers", None),
+        Field("query", named(_SCALAR, _MANY, "an object"), "parameters: texts, numbers and booleans", None),
+        Field("json", ANYTHING, "the body of a POST", None),
+        Field(
+            "timeout",
+            by_type("a duration such as `5s`", str=text(20), int=whole(1, 900)),
+            "of this request, to its last byte: `5s`, or seconds",
+            None,
+        ),
+    ),
+    None,
+)
+
+
+PRIMITIVES: Mapping[str, Primitive] = {
+    one.op: one for one in (REQUEST, SORT, FILTER, SELECT, TOP_K, GROUPBY, JOIN, TRANSFORM, EXTRACT, DATE)
+}
+
+
 _OP, _INPUT, _AS = "op", "input", "as"
 _sorted = msgspec.json.Encoder(order="sorted").encode
-_NAME = text(limits.NAME, "a name")
+_NAME = text(base.NAME, "a name")
 _COMMON: Final = (
     Field(_INPUT, _NAME, "an input of the pipeline, or the `as` of an earlier step; if left out, the result of the step before", None),
     Field(_AS, _NAME, "a name for its result, for later steps", None),
@@ -65,7 +122,7 @@ class Result(NamedTuple):
 def schema(*, requests: bool) -> dict[str, Any]:
     """The JSON Schema of a list of steps."""
     steps = [_schema_of(one) for one in PRIMITIVES.values() if requests or one.run is not None]
-    return {"type": "array", "minItems": 1, "maxItems": limits.STEPS, "items": {"anyOf": steps}}
+    return {"type": "array", "minItems": 1, "maxItems": base.STEPS, "items": {"anyOf": steps}}
 
 
 def _fields_of(primitive: Primitive) -> tuple[Field, ...]:
@@ -88,9 +145,9 @@ def read(steps: Any, names: Mapping[str, Any], *, requests: bool = False) -> Pla
     Raises `PipelineFailed` with every problem; paths begin at the list of steps.
     """
     told = Told()
-    if not isinstance(steps, list) or not 1 <= len(steps) <= limits.STEPS:
+    if not isinstance(steps, list) or not 1 <= len(steps) <= base.STEPS:
         what = f"not {len(steps)}" if isinstance(steps, list) else f"not {type_of(steps)}"
-        told.wrong("", f"a pipeline is a list of 1 to {limits.STEPS} steps, {what}")
+        told.wrong("", f"a pipeline is a list of 1 to {base.STEPS} steps, {what}")
         raise PipelineFailed(INVALID, told)
     reader = _Reader(names, told, requests=requests)
     read = [reader.step(step, place) for place, step in enumerate(steps)]
@@ -161,8 +218,8 @@ class _Reader:
                     f"{path}/{_OP}", f"this pipeline sends no requests, so there is no `{op}`", right
                 )
                 return None
-            if self._requests > limits.REQUESTS:
-                self._told.wrong(path, f"a pipeline sends at most {limits.REQUESTS} requests")
+            if self._requests > base.REQUESTS:
+                self._told.wrong(path, f"a pipeline sends at most {base.REQUESTS} requests")
         return primitive
 
     def _source(self, name: Any, path: str, field: str, place: int) -> str | int:
@@ -265,13 +322,13 @@ _encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False).encode
 def _preview(value: Any, rows: int, level: int = 0) -> Any:
     """The beginning of a value, for a person or a model to look at."""
     if isinstance(value, str):
-        return value if len(value) <= limits.PREVIEW_TEXT else f"{value[: limits.PREVIEW_TEXT - 1]}…"
-    if isinstance(value, (dict, list)) and level == limits.PREVIEW_LEVELS:
+        return value if len(value) <= base.PREVIEW_TEXT else f"{value[: base.PREVIEW_TEXT - 1]}…"
+    if isinstance(value, (dict, list)) and level == base.PREVIEW_LEVELS:
         return "…" if value else value
     if isinstance(value, dict):
-        shown = list(value.items())[: limits.PREVIEW_ITEMS]
+        shown = list(value.items())[: base.PREVIEW_ITEMS]
         return {_preview(key, 0): _preview(one, rows, level + 1) for key, one in shown}
     if isinstance(value, list):
-        most = rows if level == 0 else limits.PREVIEW_ITEMS
+        most = rows if level == 0 else base.PREVIEW_ITEMS
         return [_preview(one, rows, level + 1) for one in value[:most]]
     return value

@@ -1,4 +1,4 @@
-"""`regex_extract` and `parse_date`: what is in a text, in fields of their own."""
+"""Primitives on texts and on any JSON: expressions, dates, and JMESPath."""
 
 from __future__ import annotations
 
@@ -7,12 +7,29 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
+from jmespath.exceptions import JMESPathError
+from jmespath.parser import Parser
+from jmespath.visitor import TreeInterpreter
+
 from baton.core.conditions.values import is_number, type_of
-from baton.core.expressions.spelling import nearest
-from baton.core.pipelines import limits
-from baton.core.pipelines.base import DATA, Broken, Call, Primitive
-from baton.core.pipelines.patterns import PATTERN
-from baton.core.pipelines.shapes import FLAG, Field, Told, Wrong, checked, some, text
+from baton.core.expressions import nearest
+from baton.core.pipelines import base
+from baton.core.pipelines.base import (
+    DATA,
+    FLAG,
+    INVALID,
+    PATTERN,
+    Broken,
+    Call,
+    Field,
+    Primitive,
+    Told,
+    Work,
+    Wrong,
+    checked,
+    some,
+    text,
+)
 from baton.core.pipelines.tables import FIELD
 
 # ---- regex_extract ---------------------------------------------------------------------------------------------
@@ -116,7 +133,7 @@ def _read_date(value: Any, written: str, zone: tzinfo) -> datetime:
 
 def _utc(value: Any, formats: tuple[str, ...], zone: tzinfo) -> str | None:
     """`2026-11-21T10:00:00.000Z`, always as long, so that texts sort like moments. None for what is no date."""
-    if isinstance(value, str) and len(value) > limits.DATE:
+    if isinstance(value, str) and len(value) > base.DATE:
         return None
     for written in formats:
         try:
@@ -151,13 +168,13 @@ DATE = Primitive(
         Field("field", FIELD, "the date, or the way to it"),
         Field(
             "format",
-            some(checked(text(limits.FORMAT, "a format"), _format), limits.FIELDS),
+            some(checked(text(base.FORMAT, "a format"), _format), base.FIELDS),
             f"`{ISO}`, `{UNIX}` (seconds), `{UNIX_MS}`, or directives such as `%d.%m.%Y %H:%M`; of several, the first that fits",
             (ISO,),
         ),
         Field(
             "timezone",
-            checked(text(limits.FORMAT, "the name of a time zone"), _zone),
+            checked(text(base.FORMAT, "the name of a time zone"), _zone),
             "of dates that name none, such as `Europe/Berlin`; UTC if left out",
             None,
         ),
@@ -166,3 +183,85 @@ DATE = Primitive(
     ),
     _dates,
 )  # fmt: skip
+
+
+def _parsed(source: str) -> Any:
+    """Raises `Wrong`."""
+
+    return Expression(source)
+
+
+def _transform(call: Call) -> Any:
+    return call.fields["expression"].of(call.value, call.work)
+
+
+TRANSFORM = Primitive(
+    "transform",
+    "Makes any other JSON of any JSON: takes a list out of an answer, or computes new objects.",
+    (
+        Field(
+            "expression",
+            checked(text(base.EXPRESSION, "a JMESPath expression"), _parsed),
+            "in JMESPath: `flights[].{airline: carrier.name, price: price}`",
+        ),
+    ),
+    _transform,
+)
+
+
+class Expression:
+    """A parsed expression."""
+
+    def __init__(self, source: str) -> None:
+        """Raises `Wrong`."""
+        try:
+            self._tree: Any = Parser().parse(source).parsed
+        except RecursionError as error:
+            raise Wrong("the expression is nested too deep") from error
+        except JMESPathError as error:
+            raise Wrong(f"not a JMESPath expression: {_line(error)}") from error
+
+    def of(self, value: Any, work: Work) -> Any:
+        """What it makes of a value. Raises `Broken`."""
+        try:
+            return _Counting(work).visit(self._tree, value)
+        except RecursionError as error:
+            raise Broken(INVALID, "it is nested too deep", "expression") from error
+        # What the library lets out where a value does not fit, besides its own errors.
+        except (JMESPathError, ArithmeticError, AttributeError, TypeError, ValueError) as error:
+            raise Broken(DATA, _line(error), "expression") from error
+
+
+def _line(error: Exception) -> str:
+    """Its first line: the others point into the expression, for a terminal."""
+    return str(error).partition("\n")[0][:300]
+
+
+class _Counting(TreeInterpreter):  # type: ignore[misc]  # the library has no types
+    """Every step costs a unit, a list what is in it, and a function what it is given."""
+
+    def __init__(self, work: Work) -> None:
+        super().__init__()
+        self._work = work
+
+    def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:
+        self._work.spend(1)
+        found = super().visit(node, *args, **kwargs)
+        if type(found) is list:  # what flattens it next makes as much as its lists have
+            self._work.spend(len(found) + sum(len(one) for one in found if type(one) is list))
+        return found
+
+    def visit_comparator(self, node: Any, value: Any) -> Any:
+        sides = [self.visit(child, value) for child in node["children"]]
+        for side in sides:
+            self._work.weigh(side)
+        known = [{"type": "literal", "value": side, "children": []} for side in sides]
+        return super().visit_comparator({**node, "children": known}, value)
+
+    def visit_function_expression(self, node: Any, value: Any) -> Any:
+        given = [self.visit(child, value) for child in node["children"]]
+        for one in given:
+            self._work.weigh(one)
+        if node["value"] == "join" and len(given) > 1 and isinstance(given[1], list):
+            self._work.spend(len(str(given[0])) * len(given[1]) >> 5)
+        return self._functions.call_function(node["value"], given)

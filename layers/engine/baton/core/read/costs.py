@@ -1,26 +1,155 @@
-"""From usage to dollars, and the answer that shows them. What is used is counted in usage.py, prices are in prices.py."""
+"""From usage to dollars, and the answer that shows them. What is used is counted in usage.py, prices are in costs.py."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import asdict
 
-from baton.core.read import prices
-from baton.core.read.bill import Usage
-from baton.core.read.prices import Price
+from baton.core.decide.spending import SpendingLimits, end_of, shown
+from baton.core.limits import Limits
+from baton.core.log import events as ev
+from baton.core.log.folding.workflow_limits import UNANSWERED
+from baton.core.log.state import node_of
+from baton.core.models.usage import Usage as usage_Usage
+from baton.core.money import MICRO, NO_RULE, UserRule
+from baton.core.sizes import iso
+
+WRITE_BYTES, READ_BYTES = 1_024, 4_096
+REQUESTS_PER_MESSAGE = 3  # it is sent, received and deleted; batches make it less
+
+
+class Deployment(msgspec.Struct, frozen=True, kw_only=True):
+    """What a bill depends on besides the log. Memory in MB, times in ms, sizes in bytes.
+
+    Four times are assumptions, for a DynamoDB that answers within 5 to 10 ms: `init`, what a new process of the worker is billed for before it begins;
+    `handover`, from a worker's start to its first step and from its last entry to its end; `request` and `passing`, one invocation of the API and of the relay.
+    """
+
+    worker_mb: int = 1_024
+    api_mb: int = 1_024
+    relay_mb: int = 512
+    init: int = 800
+    handover: int = 50
+    request: int = 30
+    passing: int = 15
+    snapshot_tail: int = 8_192
+    snapshot_blob: int = 65_536
+    news_every: int = 5_000
+    lease_grace: int = 1_000
+    fork_deadline: int = 60_000
+    timer_by_message: int = 900_000
+    limits: Limits = Limits()
+
+    @classmethod
+    def of(cls, limits: Limits) -> Deployment:
+        """As the engine is set up; the rest as it is."""
+        return cls(
+            worker_mb=limits.worker_memory_mb,
+            snapshot_tail=limits.snapshot_tail_bytes,
+            snapshot_blob=limits.snapshot_blob_bytes,
+            news_every=limits.news_every_ms,
+            lease_grace=limits.lease_grace_ms,
+            fork_deadline=limits.fork_deadline_ms,
+            timer_by_message=limits.timer_by_message_ms,
+            limits=limits,
+        )
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What was used. `gb_seconds`: Lambda's time by its memory, all functions together."""
+
+    write_units: int = 0
+    read_units: int = 0
+    sqs_requests: int = 0
+    http_requests: int = 0
+    lambda_requests: int = 0
+    gb_seconds: float = 0.0
+    blob_puts: int = 0
+    blob_gets: int = 0
+
+
+def units(size: int, of: int = WRITE_BYTES) -> int:
+    """DynamoDB's units for so many bytes: one for each `of` begun, and one at least."""
+    return max(1, -(-size // of))
+
+
+def stored_bytes(data: bytes, around: int) -> int:
+    """Bytes of an item with this JSON and `around` bytes of other attributes: compressed if that saves a unit."""
+    plain = around + len(data)
+    if units(plain) == 1:
+        return plain
+    packed = around + len(zlib.compress(data))
+    return packed if units(packed) < units(plain) else plain
+
+
+REGION = "us-east-1"
+DATE = "2026-11-22"
+
+# How a number was confirmed on that date. AWS fills the tables of its pages in the browser; where a number could not be
+# read there, two pages of others that agree have to do.
+ON_AWS = "AWS's own page"
+BY_OTHERS = "others' pages"
+
+
+class Price(NamedTuple):
+    """Dollars for a million of something; `page` is where AWS publishes it."""
+
+    what: str
+    unit: str
+    usd_per_million: float
+    page: str
+    confirmed: str
+
+    def usd(self, quantity: float) -> float:
+        """Dollars for so many."""
+        return quantity * self.usd_per_million / 1_000_000
+
+
+_DYNAMODB = "https://aws.amazon.com/dynamodb/pricing/on-demand/"
+_LAMBDA = "https://aws.amazon.com/lambda/pricing/"
+_STEP_FUNCTIONS = "https://aws.amazon.com/step-functions/pricing/"
+_S3 = "https://aws.amazon.com/s3/pricing/"
+
+# A write unit is a kilobyte begun; a read unit is four, strongly consistent.
+WRITE_UNIT = Price("DynamoDB writes", "write units", 0.625, _DYNAMODB, BY_OTHERS)
+READ_UNIT = Price("DynamoDB reads", "read units", 0.125, _DYNAMODB, BY_OTHERS)
+# Lambda's reads of a stream cost nothing.
+SQS_REQUEST = Price("SQS requests", "requests", 0.40, "https://aws.amazon.com/sqs/pricing/", BY_OTHERS)
+LAMBDA_REQUEST = Price("Lambda requests", "requests", 0.20, _LAMBDA, ON_AWS)
+# arm64, the first 7.5 billion GB-seconds of a month; billed by the millisecond, initialisation included.
+GB_SECOND = Price("Lambda time", "GB-seconds", 13.3334, _LAMBDA, BY_OTHERS)
+S3_PUT = Price("S3 PUT", "requests", 5.00, _S3, BY_OTHERS)
+S3_GET = Price("S3 GET", "requests", 0.40, _S3, BY_OTHERS)
+HTTP_REQUEST = Price(
+    "API Gateway HTTP requests", "requests", 1.00, "https://aws.amazon.com/api-gateway/pricing/", ON_AWS
+)
+
+# What runs whether there are sagas or not: the reconciler's schedule and its state machine.
+SCHEDULER_INVOCATION = Price(
+    "Scheduler invocations", "requests", 1.00, "https://aws.amazon.com/eventbridge/pricing/", BY_OTHERS
+)
+EXPRESS_REQUEST = Price("Step Functions Express", "executions", 1.00, _STEP_FUNCTIONS, BY_OTHERS)
+EXPRESS_GB_SECOND = Price("Step Functions Express time", "GB-seconds", 16.67, _STEP_FUNCTIONS, BY_OTHERS)
+
+# Peers, for comparison. Neither includes the Lambda requests and time of the steps themselves, nor, for
+# durable functions, what is written and kept, which AWS charges by the gigabyte.
+DURABLE_OPERATION = Price("Lambda durable functions", "operations", 8.00, _LAMBDA, ON_AWS)
+STANDARD_TRANSITION = Price("Step Functions Standard", "transitions", 25.00, _STEP_FUNCTIONS, ON_AWS)
+
 
 _PRICED: tuple[tuple[str, Price], ...] = (
-    ("write_units", prices.WRITE_UNIT),
-    ("read_units", prices.READ_UNIT),
-    ("sqs_requests", prices.SQS_REQUEST),
-    ("http_requests", prices.HTTP_REQUEST),
-    ("lambda_requests", prices.LAMBDA_REQUEST),
-    ("gb_seconds", prices.GB_SECOND),
-    ("blob_puts", prices.S3_PUT),
-    ("blob_gets", prices.S3_GET),
+    ("write_units", WRITE_UNIT),
+    ("read_units", READ_UNIT),
+    ("sqs_requests", SQS_REQUEST),
+    ("http_requests", HTTP_REQUEST),
+    ("lambda_requests", LAMBDA_REQUEST),
+    ("gb_seconds", GB_SECOND),
+    ("blob_puts", S3_PUT),
+    ("blob_gets", S3_GET),
 )
 
 
@@ -70,7 +199,7 @@ def cost_view(
         "saga": saga,
         "status": status,
         "estimated": True,
-        "priced": {"region": prices.REGION, "date": prices.DATE},
+        "priced": {"region": REGION, "date": DATE},
         "usd": {"total": _dollars(total + paid), "aws": _dollars(total), "models": _dollars(paid)},
         "aws": [
             asdict(line) | {"quantity": round(line.quantity, 6), "usd": _dollars(line.usd)}
@@ -86,3 +215,187 @@ def cost_view(
 
 def _dollars(usd: float) -> float:
     return round(usd, 9)
+
+
+BY = ("workflow", "user", "model")
+OF = MODELS, AWS = ("models", "aws")
+"""Whose bill it is."""
+
+
+class DayCosts:
+    """Sums of sagas, each with its workflow, its user and its sums by model."""
+
+    def __init__(self, by: str) -> None:
+        self._by = by
+        self._sums: dict[str, list[float]] = {}
+
+    def add(self, workflow: str, user: str, models: Mapping[str, Iterable[float]]) -> None:
+        """The next saga. One that has asked no model is not counted."""
+        keys = set()
+        for model, numbers in models.items():
+            key = (workflow, user, model)[BY.index(self._by)]
+            sums = self._sums.setdefault(key, [0] * 4)
+            sums[0] += key not in keys
+            keys.add(key)
+            for index, number in enumerate(numbers, 1):
+                sums[index] += number
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What cost most in front."""
+        ordered = sorted(self._sums.items(), key=lambda pair: (-pair[1][3], pair[0]))
+        return [
+            {"key": key, "sagas": sagas, "input": read, "output": written, "usd": cost / MICRO}
+            for key, (sagas, read, written, cost) in ordered
+        ]
+
+
+class ModelCosts:
+    """Sums over a log, whatever branch an entry is in: what was asked in a branch that was left is paid for, too."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[str, str], list[int]] = {}
+        self.agent_steps = 0
+        """Turns of agents, and the calls that they have made."""
+
+    def add(self, entry: ev.Entry) -> None:
+        """The next entry."""
+        for event in entry.events:
+            self.agent_steps += isinstance(event, ev.Settles) and bool(event.item)
+            for usage in getattr(event, "usage", ()):
+                self._add(getattr(event, "node", ""), usage, is_request=usage.model != UNANSWERED)
+            if isinstance(event, ev.Revived):
+                for slot, cost in event.assumed.items():
+                    read, *written = event.tokens.get(slot) or (0,)
+                    usage = usage_Usage(model=UNANSWERED, input=read, output=sum(written), cost=cost)
+                    self._add(node_of(slot)[0], usage)
+            elif cost := getattr(event, "assumed", 0):
+                self._add(getattr(event, "node", ""), usage_Usage(model=UNANSWERED, cost=cost))
+
+    def _add(self, node: str, usage: usage_Usage, *, is_request: bool = True) -> None:
+        sums = self._sums.setdefault((usage.model, node), [0] * 5)
+        # What was held for a request and comes back is a request less without an answer.
+        for index, number in enumerate(
+            (is_request * (1 if usage.cost >= 0 else -1), usage.input, usage.cached, usage.output, usage.cost)
+        ):
+            sums[index] += number
+
+    def lines(self) -> list[dict[str, Any]]:
+        """One line for each model at each node: a charge, with the tokens that it is made of."""
+        return [
+            {
+                "what": model,
+                "node": node,
+                "quantity": read + written,
+                "unit": "tokens",
+                "usd": cost / MICRO,
+                "requests": requests,
+                "input": read,
+                "cached": cached,
+                "output": written,
+            }
+            for (model, node), (requests, read, cached, written, cost) in sorted(self._sums.items())
+            if requests or cost
+        ]
+
+
+def budget_view(
+    user: str,
+    spent: int,
+    reserved: int,
+    terms: SpendingLimits,
+    day: int,
+    tenant: tuple[int, int] = (0, 0),
+    rule: UserRule = NO_RULE,
+) -> dict[str, Any]:
+    """What `GET /budget` shows. Where there is no limit nothing is counted.
+
+    `tenant`: what its users together have told to be spent, and what they have drawn besides.
+    """
+    return {
+        "user": user,
+        "day": shown(day),
+        **_of_user(spent, reserved, rule, terms.user_day, day),
+        "saga_limit_usd": terms.saga / MICRO if terms.saga else None,
+        "tenant": _sums(*tenant, terms.tenant_day, day) if terms.tenant_day else None,
+    }
+
+
+def user_view(user: str, spent: int, reserved: int, rule: UserRule, of_all: int, day: int) -> dict[str, Any]:
+    """A row of `GET /users`: one user's day, and what an operator has decided. `of_all`: what each user may spend on a day."""
+    view = _of_user(spent, reserved, rule, of_all, day)
+    is_spent = bool(view["blocked_until"])
+    return {
+        "user": user,
+        "state": "blocked" if view["blocked"] else "spent" if is_spent else "open",
+        **view,
+        "own_limit_usd": None if rule.limit is None else rule.limit / MICRO,
+        "by": rule.by or None,
+        "at": iso(rule.at) if rule.at else None,
+        "note": rule.note or None,
+    }
+
+
+def _of_user(spent: int, reserved: int, rule: UserRule, of_all: int, day: int) -> dict[str, Any]:
+    """A rule counts where there is a limit of all users."""
+    limit = rule.limit if of_all and rule.limit is not None else of_all
+    if rule.is_blocked and of_all:
+        return {**_sums(spent, reserved, limit, day), "left_usd": 0.0, "blocked_until": None, "blocked": True}
+    return {**_sums(spent, reserved, limit, day), "blocked": False}
+
+
+def _sums(spent: int, reserved: int, limit: int, day: int) -> dict[str, Any]:
+    return {
+        "spent_usd": spent / MICRO,
+        "reserved_usd": reserved / MICRO,
+        "limit_usd": limit / MICRO if limit else None,
+        "left_usd": max(limit - spent - reserved, 0) / MICRO if limit else None,
+        "blocked_until": iso(end_of(day)) if limit and spent >= limit else None,
+    }
+
+
+ENDS = ("completed", "failed")
+_ROLLED_BACK = ("rolled_back", "rollback_failed")
+
+
+class ErrorBudgets:
+    """Sums by workflow. `percent` of its sagas may fail; 0: there is no budget."""
+
+    def __init__(self, percent: float) -> None:
+        self._percent = percent
+        self._sums: dict[str, list[int]] = {}
+
+    def add(self, workflow: str, status: str, count: int = 1) -> None:
+        """So many more sagas that have come to an end. One that was rolled back has failed, one that was cancelled is neither."""
+        status = "failed" if status in _ROLLED_BACK else status
+        if status in ENDS:
+            self._sums.setdefault(workflow, [0, 0])[ENDS.index(status)] += count
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What has failed most in front. `left`: so many more may fail; below 0, so many more have than may."""
+        ordered = sorted(self._sums.items(), key=lambda pair: (-pair[1][1], pair[0]))
+        return [
+            {
+                "key": workflow,
+                "completed": completed,
+                "failed": failed,
+                **self._budget(completed + failed, failed),
+            }
+            for workflow, (completed, failed) in ordered
+        ]
+
+    def _budget(self, ended: int, failed: int) -> dict[str, Any]:
+        if not self._percent:
+            return {"allowed": None, "left": None}
+        allowed = round(ended * self._percent * 100) // 10_000
+        return {"allowed": allowed, "left": allowed - failed}
+
+
+def added_up(pages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One answer of the pages of a day."""
+    first = pages[0]
+    budgets = ErrorBudgets(first["percent"] or 0)
+    for page in pages:
+        for row in page["workflows"]:
+            for status in ENDS:
+                budgets.add(row["key"], status, row[status])
+    return {"day": first["day"], "percent": first["percent"], "workflows": budgets.rows()}

@@ -5,16 +5,86 @@ Everything that draws a workflow draws this: `baton check`, `baton workflows`, t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from baton.core.graph.graph import Cap, Graph, Handler, Node
-from baton.core.graph.inner import name_of
+import msgspec
+
+from baton.core.decide.program import Program
+from baton.core.effects.risk import DEFAULT_RULES, rule_in_words
+from baton.core.failures.codes import CLASSES, PERMANENT, class_of
+from baton.core.failures.policy import ASK, PolicyEntry
+from baton.core.failures.strategies.base import History, LadderStep, Situation, Strategy
+from baton.core.failures.strategies.ladder import entry_of, is_said, ladder_of
+from baton.core.failures.strategies.registry import of
+from baton.core.graph.graph import Cap, Catch, Graph, Handler, Node, Pause, name_of
 from baton.core.money import MICRO
 from baton.core.nodes.base import Kinds
 from baton.core.nodes.registry import KINDS
-from baton.core.read.control_views import control_view
-from baton.core.read.risks import rules_of
+
+
+def control_view(node: Node) -> dict[str, Any]:
+    """Whether it runs, what it waits for, and where it goes on; conditions as the graph has them."""
+    shown: dict[str, Any] = {}
+    if node.when is not None:
+        shown["when"] = plain(node.when)
+    if (join := node.join) is not None:
+        tolerated = None if join.tolerated < 0 else join.tolerated
+        shown["join"] = {"wait_for": join.need or "all", "tolerated_failures": tolerated, "rest": join.rest}
+    if (branch := node.branch) is not None:
+        shown["branch"] = {
+            "rules": [{"if": plain(rule.condition), "then": list(rule.then)} for rule in branch.rules],
+            "choose": branch.choose or None,
+            "among": list(branch.among),
+            "default": list(branch.default),
+        }
+    if node.catch:
+        shown["catch"] = [
+            {
+                "code": list(rule.codes),
+                "class": list(rule.kinds),
+                "if": None if rule.condition is None else plain(rule.condition),
+                "then": list(rule.then),
+            }
+            for rule in node.catch
+        ]
+    if (loop := node.loop) is not None:
+        shown["loop"] = {
+            "while": plain(loop.condition),
+            "max_iterations": loop.max_iterations,
+            "back_to": loop.back_to,
+            "break_path": list(loop.break_path),
+            "timeout_path": list(loop.timeout_path),
+        }
+        if loop.pause is not None:
+            shown["loop"]["pause"] = _pause(loop.pause)
+        if loop.initial is not None:
+            shown["loop"]["initial"] = loop.initial
+        if loop.poll is not None:
+            shown["loop"]["within_ms"] = loop.poll.within_ms or None
+    return shown
+
+
+def _pause(pause: Pause) -> Any:
+    """As a document may have it."""
+    if pause.of is not None:
+        return pause.of
+    if pause.factor == 1.0:
+        return f"{pause.ms}ms"
+    return {"first": f"{pause.ms}ms", "factor": pause.factor, "most": f"{pause.most_ms}ms"}
+
+
+def plain(value: Any) -> Any:
+    """As JSON would give it back: with lists."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def rules_of(graph: Graph) -> list[str]:
+    """The document's own rules, or the default ones where a tool declares a risk; none where neither is."""
+    declares = any(node.approval is not None and node.approval.risk is not None for node in graph.work)
+    rules = graph.risk if graph.risk is not None else DEFAULT_RULES if declares else ()
+    return [rule_in_words(rule) for rule in rules]
+
 
 UNITS: Final = {"wall_time": "wall_time_ms", "cost": "cost_usd"}
 
@@ -101,3 +171,157 @@ def _node_view(node: Node, kinds: Kinds) -> dict[str, Any]:
     if node.limits:
         shown["limits"] = _limits(node.limits)
     return shown | control_view(node)
+
+
+ORDINARY = "tool_error"
+"""The code of an exception that nothing else is known of."""
+_OWN = ""  # a code of a tool's own
+MOST = 20
+"""Nodes that are told of one by one."""
+Steps = list[tuple[Strategy, str]]
+"""Strategies, with what is said of each."""
+
+
+def foretold(program: Program, *, handled: bool = False, last: str = "") -> dict[str, Any]:
+    """What a task of the graph does about a failure after retries and alternatives.
+
+    `steps` is what a task does that has no rules of its own, empty where there is none; `nodes` are those that do something
+    else, each with its words, the first `MOST` of them. `handled` and `last` are those of the saga's start.
+    """
+    known: dict[tuple[str, bool], str] = {}
+
+    def words(node: Node) -> str:
+        key = (node.domain, node.name in program.index.can_fail)
+        if node.failures or node.catch:
+            return _words(program, node, handled=handled, last=last or ASK)
+        if key not in known:
+            known[key] = _words(program, node, handled=handled, last=last or ASK)
+        return known[key]
+
+    steps, is_said, nodes = words(Node(name="", kind="")), False, dict[str, str]()
+    for node in program.graph.nodes:
+        if not program.kinds[node.kind].has_attempts:
+            continue
+        own = words(node)
+        if own == steps:
+            is_said = True
+        else:
+            nodes[node.name] = own
+            if len(nodes) == MOST:
+                break
+    return {"steps": steps if is_said or len(nodes) == MOST else "", "nodes": nodes}
+
+
+def by_class(program: Program) -> dict[str, Any]:
+    """How often a task is tried, over how long, and whether the saga undoes what it has done in the end: by class of failure.
+
+    As `foretold`: `steps` of a task without rules of its own, `nodes` of each that does something else. Each maps a class to
+    `attempts`, the milliseconds that their pauses last (`over_ms`), and `undone`. Codes of the failure matrix may have other numbers.
+    """
+    tasks = [node for node in program.graph.nodes if node.tool and program.kinds[node.kind].has_attempts]
+    usual = _classes(program, Node(name="", kind=""))
+    nodes = {node.name: found for node in tasks if (found := _classes(program, node)) != usual}
+    is_said = len(nodes) < len(tasks) or len(nodes) > MOST
+    return {"steps": usual if is_said else {}, "nodes": dict(list(nodes.items())[:MOST])}
+
+
+def _classes(program: Program, node: Node) -> dict[str, dict[str, Any]]:
+    is_foreseen = node.name in program.index.can_fail
+    found = {}
+    for kind in CLASSES:
+        rules = (program.graph.failures, node.failures)
+        is_caught = any(rule.condition is None for rule in _catches(node, _OWN, kind))
+        entry = entry_of(_OWN, kind, node.domain, rules, is_handled=is_foreseen or is_caught)
+        pauses = list(_pauses(entry))
+        is_undone = not (is_foreseen or is_caught) and _undoes(program, node, _OWN, kind)
+        found[kind] = {"attempts": len(pauses) + 1, "over_ms": sum(pauses), "undone": is_undone}
+    return found
+
+
+def _pauses(entry: PolicyEntry) -> Iterator[int]:
+    """Those before each attempt but the first, where nothing else is done about the failure before."""
+    history, now = History(), 1
+    for name in ladder_of(entry, _OWN)[:1]:
+        while of(name).repeats and isinstance(
+            step := of(name).next(_situation(entry, history, now)), LadderStep
+        ):
+            yield step.delay_ms
+            history, now = of(name).recorded(history, step, now), now + step.delay_ms
+
+
+def _situation(entry: PolicyEntry, history: History, now: int) -> Situation:
+    return Situation(entry=entry, history=history, code=_OWN, now=now)
+
+
+def _words(program: Program, node: Node, *, handled: bool, last: str) -> str:
+    usual = _course(program, node, ORDINARY, class_of(ORDINARY), handled=handled, last=last)
+    permanent = _course(program, node, _OWN, PERMANENT, handled=handled, last=last)
+    return usual if permanent == usual else f"{usual}; permanent: {permanent}"
+
+
+def _course(program: Program, node: Node, code: str, kind: str, *, handled: bool, last: str) -> str:
+    """The strategy for one failure, and the next one if it does not help."""
+    catches = _catches(node, code, kind)
+    is_caught = any(rule.condition is None for rule in catches)
+    goes_on = node.name in program.index.can_fail
+
+    def done(*, is_handled: bool) -> Steps:
+        rules = (program.graph.failures, node.failures)
+        return _done(entry_of(code, kind, node.domain, rules, is_handled=is_handled, last=last), code)
+
+    ends = [f"goes on with {_names(rule)}" for rule in catches]
+    if not is_caught:
+        *rest, last_word = [
+            "fails",
+            *(["what was done is undone"] if _undoes(program, node, code, kind) else []),
+            *(["the saga above goes on"] if handled else []),
+        ]
+        fails = f"{', '.join(rest)}, and {last_word}" if rest else last_word
+        ends.append("fails, and its join goes on" if goes_on else fails)
+    steps = done(is_handled=handled or goes_on or is_caught)
+    if len(ends) > 1 and steps and not done(is_handled=True):
+        # Where a condition of `catch` holds, the user is not asked.
+        return f"{' or '.join(ends[:-1])}, or {_then(steps, ends[-1])}"
+    return _then(steps, " or ".join(ends))
+
+
+def _undoes(program: Program, node: Node, code: str, kind: str) -> bool:
+    """Whether the saga undoes what it has done when it fails so: something can be, and no rule of the document leaves it out."""
+    levels = (program.graph.failures, node.failures)
+    ladder = entry_of(code, kind, node.domain, levels).ladder
+    return program.undoes and (not is_said(code, kind, levels) or any(of(name).undoes for name in ladder))
+
+
+def _then(steps: Steps, end: str) -> str:
+    """A strategy that waits for a decision is the last word."""
+    words = [said for _, said in steps]
+    return ", then ".join(words if steps and steps[-1][0].parks else [*words, end])
+
+
+def _catches(node: Node, code: str, kind: str) -> list[Catch]:
+    """The rules that may catch it, up to the first that does whatever its condition says: without one."""
+    found = []
+    for rule in node.catch:
+        if rule.fits(code, kind):
+            found.append(rule)
+            if rule.condition is None:
+                break
+    return found
+
+
+def _done(entry: PolicyEntry, code: str) -> Steps:
+    """The steps of the ladder after retries and alternatives, up to the first that ends it."""
+    found: Steps = []
+    for name in ladder_of(entry, code):
+        strategy = of(name)
+        if not entry.at_most.get(name, 1):
+            continue
+        if strategy.foretold:
+            found.append((strategy, strategy.foretell(entry)))
+        if strategy.is_last:
+            break
+    return found
+
+
+def _names(rule: Catch) -> str:
+    return " and ".join(f"`{name}`" for name in rule.then)

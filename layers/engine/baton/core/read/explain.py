@@ -1,6 +1,6 @@
 """The path that a saga took, and why a node ran or did not: answers from the log and the graph alone.
 
-story.py gathers the facts, reasons.py follows them to their cause.
+story.py gathers the facts, story.py follows them to their cause.
 """
 
 from __future__ import annotations
@@ -10,14 +10,31 @@ from typing import Any
 
 import msgspec
 
-from baton.core.expressions.spelling import hinted, nearest
+from baton.core.expressions import hinted, nearest
 from baton.core.log import events as ev
-from baton.core.log.answers import EXPIRED
+from baton.core.log.questions import EXPIRED
 from baton.core.log.state import node_of, slot_of
 from baton.core.log.undos import is_undo
-from baton.core.read.attempt_history import SHOWN, attempts_view, history
-from baton.core.read.places import BECAME, DROPPED, FAILED, SKIPPED, Arrival, Moment, Place
-from baton.core.read.reasons import (
+from baton.core.read.places import (
+    BECAME,
+    DROPPED,
+    FAILED,
+    SHOWN,
+    SKIPPED,
+    Arrival,
+    Moment,
+    Place,
+    attempts_view,
+    choice,
+    counted,
+    history,
+    listed,
+    moved,
+    said,
+    sent,
+    unhandled,
+)
+from baton.core.read.story import (
     ASKING,
     CHILD,
     HELD,
@@ -29,11 +46,10 @@ from baton.core.read.reasons import (
     WAITING,
     Cause,
     Reasons,
+    Story,
     end_of,
 )
-from baton.core.read.story import Story
-from baton.core.read.wording import choice, counted, listed, moved, said, sent, unhandled
-from baton.core.times import iso
+from baton.core.sizes import iso
 from baton.errors import NotFound
 
 STATES = (*BECAME, READY, RUNNING, HELD, RETRYING, ASKING, WAITING, CHILD, JOINING, UNREACHED)

@@ -1,7 +1,7 @@
 """From the events of a log to figures of its attempts: retries by tool, errors by code, time lost; and their documents.
 
 What is counted, and the form in which CloudWatch reads it out of a log line. When and where it is written is in
-runtime/invocation/metrics.py.
+runtime/invocation/watch.py.
 
 The form is the "Embedded metric format" of the CloudWatch user guide: the line is one JSON object and nothing else; its
 `_aws` has a `Timestamp` (epoch ms) and `CloudWatchMetrics`, a list of namespace, sets of dimensions (30 keys in one at
@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from baton.core.failures.classes import code_of
+from baton.core.failures.names import code_of
 from baton.core.log import events as ev
-from baton.core.log.folding.model_sums import UNANSWERED
+from baton.core.log.folding.workflow_limits import UNANSWERED
 from baton.core.log.state import slot_of
 from baton.core.models.usage import Usage
 

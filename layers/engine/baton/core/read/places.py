@@ -5,10 +5,25 @@ story.py gathers it from the log.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
 from msgspec import Struct
 
+from baton.core.conditions.model import Cel, Compare, Condition, JsonPath
+from baton.core.decide.program import Program
+from baton.core.expressions import lasting
+from baton.core.failures.codes import told
+from baton.core.failures.strategies.base import Told
+from baton.core.failures.strategies.registry import of
 from baton.core.log import events as ev
-from baton.core.log.state import slot_of
+from baton.core.log.questions import GIVE_UP, TRY_AGAIN, USE
+from baton.core.log.records import Sent
+from baton.core.log.state import UNKNOWN_OUTCOME, node_of, owner_of, slot_of
+from baton.core.log.undos import undone_item
+from baton.core.read.views import failure_view, question_view
+from baton.core.sizes import iso
 
 RAN, PASSED, WAITED, ANSWERED = "ran", "passed", "waited", "answered"
 SKIPPED, FAILED, DROPPED = "skipped", "failed", "dropped"
@@ -127,3 +142,381 @@ class Place(Struct, gc=False):
         """What came with it, by sender."""
         told = self.arrivals.items()
         return {src: arrival.errors for src, arrival in told if arrival.errors and not arrival.late}
+
+
+_LISTED = 5
+_LONGEST = 120
+
+
+def listed(names: Iterable[str]) -> str:
+    """`a`, `b` and `c`; of many, some."""
+    return some(f"`{name}`" for name in names)
+
+
+def some(texts: Iterable[str]) -> str:
+    """The same of texts that are no names."""
+    shown = list(texts)
+    if len(shown) > _LISTED:
+        shown = [*shown[: _LISTED - 1], f"{len(shown) - _LISTED + 1} more"]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def counted(number: int, one: str) -> str:
+    """`1 round`, `2 rounds`."""
+    return f"{number} {one}" if number == 1 else f"{number} {one}s"
+
+
+def said(failure: ev.Failure) -> str:
+    """A failure's code and message."""
+    return f"{failure.code}: {failure.message}" if failure.message else failure.code
+
+
+def sent(event: Sent) -> str:
+    """An event from outside. What its sender has written is shortened."""
+    return f"the event `{event.type}` from `{event.source[:_LONGEST]}` (id `{event.id[:_LONGEST]}`)"
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def condition_words(condition: Condition) -> str:
+    """An expression, a query or a comparison as it is written; nothing of a condition that has no short form."""
+    if isinstance(condition, Cel):
+        text = " ".join(condition.expression.split())
+    elif isinstance(condition, JsonPath):
+        value = "" if condition.operator in ("exists", "not_exists") else f" {_json(condition.value)}"
+        text = f"{condition.query} {condition.operator}{value}"
+    elif isinstance(condition, Compare):
+        text = f"{_json(condition.left)} {condition.operator} {_json(condition.right)}"
+    else:
+        return ""
+    return f"`{text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}`"
+
+
+def choice(program: Program, place: Place) -> str:
+    """How the edges from a slot were chosen: by its loop, by its branch, or by leaving a loop. Empty: they were not."""
+    end = place.end
+    assert end is not None, "it is done"
+    words = [_word(word, program, place) for word in end.way.split(", ") if word]
+    if end.leaves not in ("", place.node):
+        words.append(f"it leaves the loop that ends with `{end.leaves}`")
+    return "; ".join(words)
+
+
+def _word(word: str, program: Program, place: Place) -> str:
+    """One word of the log's `way`."""
+    node, branch = program.nodes[place.node], program.nodes[place.node].branch
+    rounds = counted(place.iteration[-1] + 1, "round") if place.iteration else ""
+    if word == "again" and node.loop is not None:
+        return f"round {place.iteration[-1] + 1} begins" + _at(place)
+    if word == "timeout" and node.loop is not None:
+        return f"it left the loop after {rounds}, the most there may be, by its timeout_path"
+    if word == "break":
+        return f"it left the loop after {rounds}"
+    if word == "default" and branch is not None:
+        why = "its `choose` names no node" if branch.choose else "no rule of its branch holds"
+        return why if branch.default else f"{why}, and it has no default"
+    if word.startswith("catch "):
+        return f"caught by rule {word.removeprefix('catch ')} of its `catch`"
+    if word == "chosen" and branch is not None:
+        return f"by its `choose`, `{branch.choose}`"
+    number = word.removeprefix("rule ")
+    if branch is not None and number.isdecimal() and 1 <= int(number) <= len(branch.rules):
+        condition = condition_words(branch.rules[int(number) - 1].condition)
+        return f"{word} of its branch" + (f", {condition}" if condition else "")
+    return word
+
+
+def _at(place: Place) -> str:
+    return f" at {iso(place.end.until)}" if place.end is not None and place.end.until else ""
+
+
+def moved(program: Program, place: Place) -> str:
+    """Where it went on from a slot that was ready, and where not; empty where nothing follows."""
+    end = place.end
+    assert end is not None, "it is done"
+    receivers = list(dict.fromkeys(node_of(slot)[0] for slot in (*end.to, *end.not_to)))
+    if end.became == FAILED and not end.to:
+        return f"the failure goes on to {listed(receivers)}" if receivers else ""
+    fault = said(end.failure) if end.failure is not None and end.became != FAILED else ""
+    if fault and not end.to:
+        return f"which way it goes on cannot be told: {fault}"
+    to = list(dict.fromkeys(node_of(slot)[0] for slot in end.to))
+    others = [name for name in receivers if name not in to]
+    where = ", ".join(
+        part
+        for part in (f"to {listed(to)}" if to else "", f"not to {listed(others)}" if others else "")
+        if part
+    )
+    words = ": ".join(part for part in (choice(program, place), where) if part)
+    return f"{fault}, {words}" if fault else words
+
+
+def unhandled(places: Mapping[str, Place], slots: Iterable[str]) -> tuple[str, ...]:
+    """The handlers at these slots, where each was skipped by its own `when`: a failure was caught, and nothing ran."""
+    found = [places[slot] for slot in slots]
+    if any(place.end is None or place.end.why != "when" for place in found):
+        return ()
+    return tuple(dict.fromkeys(place.node for place in found))
+
+
+def opened(program: Program, place: Place) -> str:
+    """What a node waits for."""
+    assert place.opened is not None, "it has begun"
+    return program.kinds[program.doing(place.slot).kind].words(place.opened) + asked_since(place.moves)
+
+
+def held(event: ev.StepHeld) -> str:
+    """The circuit breaker that a node waits for."""
+    return f"breaker `{event.breaker}`, which is {event.state.replace('_', '-')}; next probe at {iso(event.until)}"
+
+
+def asked_since(moves: Sequence[ev.QuestionEscalated | ev.QuestionClaimed]) -> str:
+    """What has happened to a question since it was asked; of much, the last."""
+    more = len(moves) - _LISTED
+    earlier = f"; {counted(more, 'thing')} before that" if more > 0 else ""
+    return earlier + "".join(f"; {_move(event)} {iso(event.at)}" for event in moves[-_LISTED:])
+
+
+def _move(event: ev.QuestionEscalated | ev.QuestionClaimed) -> str:
+    if isinstance(event, ev.QuestionClaimed):
+        return f"{'claimed' if event.to else 'released'} by `{event.by}` at"
+    if event.to is not None:
+        return f"handed on to {f'`{event.to}`' if event.to else 'who has started the saga'} at"
+    return f"reminder{f' by `{event.by}`' if event.by else ''} at"
+
+
+Seen: TypeAlias = ev.UndoBegan | ev.UndoStepBegan | ev.UndoPassed | ev.ChildUndone | ev.StepStopped
+
+
+class StoryPlaces(Protocol):
+    """What is changed here of the story in story.py."""
+
+    program: Program
+    places: dict[str, Place]
+    ended: list[str]
+    items: dict[str, list[Place]]
+    undoing: tuple[ev.UndoBegan, Moment] | None
+    reopened: list[tuple[Place, End]]
+
+    def place(self, slot: str, node: str, iteration: tuple[int, ...], item: str = "") -> Place: ...
+    def close(self, slot: str, end: End) -> None: ...
+
+
+STAYS = "nothing undoes it, so it stays"
+MAYBE = "it was stopped while it acted, and may have happened"
+NOTHING = "nothing to undo: its child had done nothing that can be undone"
+
+
+def see(story: StoryPlaces, event: Seen, when: Moment) -> None:
+    """An event about undoing. That of a step that undoes another is told to `settle`."""
+    if isinstance(event, ev.UndoBegan):
+        story.undoing = (event, when)
+        for was, end in story.reopened:  # a rollback after the end repeats nothing
+            story.close(was.slot, end)
+        story.reopened = []
+    elif isinstance(event, ev.UndoStepBegan):
+        _begin(story, event, when)
+    elif isinstance(event, ev.UndoPassed | ev.StepStopped):
+        if (place := story.places.get(slot_of(event.node, event.iteration, event.item))) is not None:
+            place.fate = STAYS if isinstance(event, ev.UndoPassed) else _stopped(event)
+    else:
+        became = FAILED if event.failure else SKIPPED if event.nothing else RAN
+        settle(story, event, became, event.failure, when)
+        undone = _undone(story, event)
+        if event.nothing and undone is not None:
+            undone.fate = NOTHING
+
+
+def _stopped(event: ev.StepStopped) -> str:
+    if event.instead and event.instead == event.tool:
+        return f"an earlier call of `{event.tool}`, with other arguments, may have happened, too"
+    if event.instead:
+        return f"`{event.tool}`, which it has left for `{event.instead}`, may have happened, too"
+    return f"child {event.child} was stopped; a rollback undoes what it has done" if event.child else MAYBE
+
+
+def settle(
+    story: StoryPlaces,
+    event: ev.ChildUndone | ev.Settles,
+    became: str,
+    failure: ev.Failure | None,
+    when: Moment,
+) -> None:
+    """A step that undoes another has ended."""
+    slot = slot_of(event.node, event.iteration, event.item)
+    place = story.places.get(slot)
+    if place is None or place.end is not None:
+        return
+    story.close(slot, End(became, when, failure=failure))
+    if (undone := _undone(story, event)) is not None:
+        undone.fate = f"undone {place.said}" if failure is None else f"could not be undone: {said(failure)}"
+
+
+def _begin(story: StoryPlaces, event: ev.UndoStepBegan, when: Moment) -> None:
+    slot = slot_of(event.node, event.iteration, event.item)
+    is_new = slot not in story.places
+    place = story.place(slot, event.node, event.iteration, event.item)
+    if place.end is not None:  # it had failed, and is tried again
+        place.end = None
+        story.ended.remove(slot)
+    if event.doubt and not event.way:  # the failure that a person is asked about
+        failure = ev.Failure(UNKNOWN_OUTCOME, event.doubt, event.node)
+        place.attempts.append(Attempt(0, event.tool, failure, 0, 0, when))
+    undone = _undone(story, event)
+    if undone is not None:
+        undone.fate = "is being undone"
+    place.label = "undo" + (f" of {undone.label}" if undone is not None and undone.label else "")
+    place.said = f"by {_by(story, event)}"
+    place.arrivals[event.node] = Arrival(event.node, True, (), owner_of(slot), when, False)
+    if is_new:
+        story.items.setdefault(owner_of(slot), []).append(place)
+
+
+def _by(story: StoryPlaces, event: ev.UndoStepBegan) -> str:
+    if event.child:
+        return f"child {event.child}"
+    found = story.program.nodes[event.node].inverse(event.tool, undone_item(event.item))
+    return "no tool" if found is None else f"`{found.step.tool}`"
+
+
+def _undone(story: StoryPlaces, event: ev.UndoStepBegan | ev.ChildUndone | ev.Settles) -> Place | None:
+    """The place of the step that is undone."""
+    return story.places.get(slot_of(event.node, event.iteration, undone_item(event.item)))
+
+
+SHOWN = 50  # attempts of one round: the first, and the last ones
+_ANSWERS = {
+    TRY_AGAIN: "a person said: try it again",
+    USE: "a person gave what it was to give",
+    GIVE_UP: "a person gave it up",
+    "expired": "no answer came in time",
+}
+
+
+def attempts_view(place: Place) -> list[dict[str, Any]]:
+    """The attempts of a slot, in their order; of very many, the first and the last ones."""
+    shown = place.attempts
+    if len(shown) > SHOWN:
+        shown = [shown[0], *shown[-SHOWN + 1 :]]
+    return [_attempt_view(attempt) for attempt in shown]
+
+
+def _attempt_view(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "attempt": attempt.number,
+        "tool": attempt.tool,
+        "version": attempt.when.version,
+        "at": iso(attempt.when.at),
+        "lasted_ms": attempt.lasted,
+        **failure_view(attempt.failure),
+        "then": [_reaction_view(attempt, chosen) for chosen in attempt.then],
+        "text": "; ".join([_failed(attempt), *(_done(attempt, chosen) for chosen in attempt.then)]),
+    }
+
+
+def _reaction_view(attempt: Attempt, chosen: ev.StrategyChosen) -> dict[str, Any]:
+    answer = attempt.answers.get(chosen.ask.id) if chosen.ask is not None else None
+    return {
+        "strategy": chosen.strategy,
+        "hint": chosen.hint or None,
+        "way": chosen.way.name if chosen.way is not None else None,
+        "policy": chosen.policy or None,
+        "why": list(chosen.why),
+        "pause_ms": pause_of(chosen),
+        "next_attempt_at": iso(chosen.due_at) if chosen.due_at else None,
+        "question": question_view(chosen.node, chosen.iteration, chosen.ask) if chosen.ask is not None else None,
+        "answer": answer.action if answer is not None else None,
+    }  # fmt: skip
+
+
+def pause_of(chosen: ev.StrategyChosen) -> int | None:
+    """Milliseconds from a failure to the attempt after it; None where it is not a matter of time."""
+    return max(chosen.due_at - chosen.at, 0) if of(chosen.strategy).repeats else None
+
+
+# ---- in words
+
+
+def _failed(attempt: Attempt) -> str:
+    failure = attempt.failure
+    means = told(failure.code).says
+    after = ", ".join(part for part in (lasting(attempt.lasted), _held(attempt.blocked)) if part)
+    return f"attempt {attempt.number} failed after {after}: {said(failure)} ({means})"
+
+
+def _held(blocked_ms: int) -> str:
+    return f"it held the event loop for {lasting(blocked_ms)}" if blocked_ms else ""
+
+
+def _done(attempt: Attempt, chosen: ev.StrategyChosen) -> str:
+    """What was done about it, why not something else, and how a question was answered."""
+    text = _words(chosen)
+    if chosen.policy:
+        text += f", by the policy `{chosen.policy}`" + (f": {chosen.message}" if chosen.message else "")
+    if chosen.why:
+        text += f" ({'; '.join(chosen.why)})"
+    answer = attempt.answers.get(chosen.ask.id) if chosen.ask is not None else None
+    if answer is None:
+        return text
+    with_other = f", with other values of {listed(answer.arguments)}" if answer.arguments else ""
+    return f"{text}; {_ANSWERS.get(answer.action, answer.action)}{with_other}"
+
+
+def _words(chosen: ev.StrategyChosen) -> str:
+    ask, way, pause = chosen.ask, chosen.way, pause_of(chosen)
+    words = Told(
+        pause=f"{lasting(pause)}, at {iso(chosen.due_at)}" if pause else "",
+        hooks=listed(chosen.hooks),
+        hint=chosen.hint,
+        by="" if way is None else way.tool or way.name,
+        others=listed(chosen.arguments),
+        is_asked=ask is not None,
+        until=iso(ask.expires_at) if ask is not None and ask.expires_at else "",
+        severity=chosen.severity,
+    )
+    return of(chosen.strategy).told(words)
+
+
+def history(place: Place) -> str:
+    """How a step that is done came to its last attempt; empty if that was its first."""
+    end = place.end
+    assert end is not None, "it has ended"
+    recorded = "it had happened before, so what came of it then was taken" if end.recorded else ""
+    parts = [recorded, _held(end.blocked_ms)]
+    if place.attempts:
+        last = place.attempts[-1]
+        times = "once" if len(place.attempts) == 1 else f"{len(place.attempts)} times"
+        is_same = end.failure is not None and said(end.failure) == said(last.failure)
+        how = "in the same way" if is_same else f"with {said(last.failure)}"
+        parts.insert(0, f"after it had failed {times}, last {how}")
+    return "; ".join(part for part in parts if part)
+
+
+def outlook(place: Place) -> str:
+    """What a step that has failed before waits for now; empty if it has not, or if it runs again."""
+    if not place.attempts:
+        return ""
+    last = place.attempts[-1]
+    failed = f"failed at attempt {last.number}: {said(last.failure)}"
+    if not last.then:
+        return failed
+    chosen = last.then[-1]
+    ask = chosen.ask
+    if ask is None:
+        return f"{failed}; it is {_words(chosen)}"
+    answer = last.answers.get(ask.id)
+    if answer is not None:
+        return f"{failed}; {_ANSWERS.get(answer.action, answer.action)}"
+    until = f", until {iso(ask.expires_at)} at most" if ask.expires_at else ""
+    moves = [event for event in place.moves if event.ask == ask.id]
+    return f"{failed}; it waits for an answer by {of(chosen.strategy).waits_for} to the question `{ask.id}`{until}{asked_since(moves)}"
+
+
+def is_asking(place: Place) -> bool:
+    """Whether a question about it is open."""
+    if not place.attempts or not place.attempts[-1].then:
+        return False
+    ask = place.attempts[-1].then[-1].ask
+    return ask is not None and ask.id not in place.attempts[-1].answers

@@ -7,19 +7,113 @@ Dollars are in costs.py.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import msgspec
+from msgspec import Struct
 
+from baton.core.effects.toolspec import ONCE
+from baton.core.graph.graph import Graph
+from baton.core.limits import Limits
 from baton.core.log import events as ev
 from baton.core.log.folding.fold import fold
 from baton.core.log.folding.forks import fork_to
+from baton.core.log.folding.whole_folds import Pace, is_quiet
+from baton.core.log.scopes import is_index
 from baton.core.log.snapshots import encode_moved, encode_state
-from baton.core.log.state import State
-from baton.core.log.status import Turns, group_of, status_of
-from baton.core.read.bill import READ_BYTES, REQUESTS_PER_MESSAGE, Deployment, Usage, stored_bytes, units
-from baton.core.read.claims import Claims
-from baton.core.read.due_row import DueRow
+from baton.core.log.state import State, Turns, group_of, slot_of, status_of
+from baton.core.read.costs import READ_BYTES, REQUESTS_PER_MESSAGE, Deployment, Usage, stored_bytes, units
+
+_ATTEMPTS = ev.StepSucceeded | ev.StepFailed | ev.AttemptFailed | ev.CallbackOpened
+
+
+class Claims:
+    """`nodes` are those whose tools may act only once, `calls` the agents and those of their tools."""
+
+    def __init__(self, nodes: Collection[str] = (), calls: Collection[tuple[str, str]] = ()) -> None:
+        self._nodes, self._calls = nodes, calls
+        self._called: dict[str, str] = {}  # tools, by slot
+
+    @classmethod
+    def of(cls, graph: Graph) -> Claims:
+        """As a graph says it."""
+        nodes = frozenset(node.name for node in graph.work if node.effect == ONCE)
+        agents = [(node.name, node.agent) for node in graph.nodes if node.agent is not None]
+        calls = frozenset(
+            (name, call.tool) for name, parts in agents for call in parts.calls if call.effect == ONCE
+        )
+        return cls(nodes, calls)
+
+    def has(self, event: ev.Event) -> bool:
+        """Whether the event, the next one of its log, is about an attempt with a claim."""
+        if isinstance(event, ev.CallsBegan):
+            for one in event.calls:
+                self._called[slot_of(event.node, event.iteration, one.item)] = one.tool
+        ends_elsewhere = getattr(event, "callback", "") and not isinstance(event, ev.CallbackOpened)
+        if not isinstance(event, _ATTEMPTS) or ends_elsewhere:
+            return False
+        if not event.item or is_index(event.item):
+            return event.node in self._nodes
+        return (
+            event.node,
+            self._called.get(slot_of(event.node, event.iteration, event.item), ""),
+        ) in self._calls
+
+
+class DueRow(Struct, kw_only=True):
+    """For one saga, from its start on. Times are epoch ms; `due` None: it is not in the index.
+
+    `quiet_since` is when something last happened, where a look at it takes no lease; `timer`, when something is due by
+    itself; None: nothing is.
+    """
+
+    limits: Limits
+    due: int | None = None
+    quiet_since: int | None = None
+    timer: int | None = None
+
+    def begin(self, at: int) -> None:
+        self.due = at + self.limits.start_due_ms
+
+    def arm(self, until: int) -> None:
+        """A fork keeps it in the index until then; 0: none does."""
+        if until:
+            self.due = until if self.due is None else min(self.due, until)
+
+    def is_moved_by_take(self, at: int) -> bool:
+        """Whether it is due only after the lease. At 0: a take of what was due, which stays where it is."""
+        limits = self.limits
+        end = at + limits.worker_timeout_s * 1_000 + limits.lease_grace_ms + limits.clock_skew_ms
+        if self.due is not None and (not at or self.due <= end):
+            return False
+        self.due = end
+        return True
+
+    def give_back(self, state: State, status: str, at: int, times: Sequence[int]) -> None:
+        """A release at a moment (0: when it was due); `times` are those at which something is due by itself."""
+        self.quiet_since, self.timer = None, min(times, default=None)
+        if state.ended is not None:
+            self.due = None
+        elif at and status == "running":
+            self.due = at
+        else:
+            now, is_calm = at or self.due or 0, is_quiet(state, status)
+            self.due = look = Pace.of(self.limits, is_quiet=is_calm).next(state.last_at, now)
+            if self.timer is not None and self.timer <= look:
+                self.due = self.timer
+            elif is_calm:
+                self.quiet_since = state.last_at
+
+    def looks(self, until: int) -> int:
+        """How many looks without a lease there were before that."""
+        since, count, pace = self.quiet_since, 0, Pace.of(self.limits, is_quiet=True)
+        while since is not None and self.due is not None and self.due < until:
+            if self.timer is not None and self.timer - self.due <= self.limits.timer_by_message_ms:
+                break
+            count, look = count + 1, pace.next(since, self.due)
+            self.due = look if self.timer is None else min(look, self.timer)
+        return count
+
 
 # An index row has less than a kilobyte: a unit to put or to delete it, two when its key changes.
 ROW_MOVES, ROW_CHANGES = 2, 1

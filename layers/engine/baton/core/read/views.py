@@ -2,33 +2,193 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
 from msgspec.structs import asdict
 
-from baton.core.decide.program import Program
-from baton.core.decide.readiness import WAITS
+from baton.core.decide.program import WAITS, Program
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.failures.classes import RETRYABLE
 from baton.core.failures.codes import class_of, told
-from baton.core.log.answers import asked, open_questions
-from baton.core.log.approvals import shown as without_secrets
-from baton.core.log.events import Ask, Entry, Event, Failure, Notice, Opens, Shown
+from baton.core.failures.names import RETRYABLE
+from baton.core.log.events import Ask, Entry, Event, Failure, Notice, NotUndone, Opens, Shown
 from baton.core.log.folding.workflow_limits import COUNTED
-from baton.core.log.records import Paused
-from baton.core.log.state import State, item_of, node_of, owner_of
-from baton.core.log.status import status_of
+from baton.core.log.questions import (
+    ERROR,
+    asked,
+    audience,
+    changeable,
+    may_answer,
+    open_questions,
+    tool_asked_about,
+)
+from baton.core.log.questions import shown as without_secrets
+from baton.core.log.records import Escalation, Option, Paused
+from baton.core.log.state import State, item_of, node_of, owner_of, status_of
 from baton.core.log.undos import is_undo
 from baton.core.money import MICRO
-from baton.core.read.control_views import plain
-from baton.core.read.definition_views import UNITS, cap_view
-from baton.core.read.forecast import foretold
-from baton.core.read.question_views import open_question_view, time_view
-from baton.core.read.undo_views import OF_UNDOING, undo_view
-from baton.core.times import iso
+from baton.core.read.definition_views import UNITS, cap_view, foretold, plain
+from baton.core.sizes import iso
+
+
+def open_question_view(
+    state: State, program: Program, tools: Mapping[str, ToolSpec], slot: str, ask: Ask
+) -> dict[str, Any]:
+    """A question that waits for an answer: for whom it is, and what an answer may change."""
+    node, iteration = node_of(slot)
+    failing = state.failing.get(slot)
+    tool = None if failing is None else tools.get(tool_asked_about(program.node_at(state, slot), failing))
+    return question_view(node, iteration, ask) | {
+        "for": [_person(one) for one in may_answer(state, ask)],
+        "claim": _claim(state, ask),
+        "escalate": [_step(state, step) for step in ask.escalate],
+        "arguments": changeable(ask, tool.parameters if tool is not None else {}),
+    }
+
+
+def _person(one: tuple[str, str]) -> dict[str, str]:
+    return {"kind": one[0], "name": one[1]}
+
+
+def _claim(state: State, ask: Ask) -> dict[str, Any] | None:
+    """The user who has claimed it, since when, and whom it was for."""
+    if not ask.candidates:
+        return None
+    by = audience(state, ask.to)[1]
+    return {"by": by, "at": iso(ask.moved_at), "from": _person(audience(state, ask.candidates))}
+
+
+def _step(state: State, step: Escalation) -> dict[str, Any]:
+    """What happens next while there is no answer."""
+    action = "decide" if step.decide else "remind" if step.to is None else "hand_on"
+    return {
+        "at": iso(step.at),
+        "action": action,
+        "to": None if step.to is None else _person(audience(state, step.to)),
+        "answer": step.decide or None,
+    }
+
+
+def question_view(node: str, iteration: tuple[int, ...], ask: Ask) -> dict[str, Any]:
+    """A question to a person; `expires_at` None: it waits for ever."""
+    return {
+        "id": ask.id,
+        "node": node or None,
+        "iteration": list(iteration),
+        "asked_for": asked_for(ask.type, ask.kind),
+        "message": ask.message,
+        "options": list(ask.actions),
+        "expires_at": time_view(ask.expires_at),
+        "type": ask.type,
+        "title": ask.title or None,
+        "details": ask.details,
+        "choices": [_choice(one) for one in ask.options if isinstance(one, Option)],
+        "schema": ask.schema,
+        "takeover": None if ask.takeover is None else asdict(ask.takeover),
+        "asked_at": time_view(ask.asked_at),
+        "risk": ask.risk or None,
+        "digest": ask.digest or None,
+        "told_at": time_view(ask.told_at),
+    }
+
+
+def asked_for(type_: str, kind: str) -> str | None:
+    """What a person is asked for where the type alone, which is `error`, does not say it. Of any other question `kind` repeats it."""
+    return kind if type_ == ERROR else None
+
+
+def _choice(option: Option) -> dict[str, Any]:
+    return asdict(option) | {"label": option.label or option.id}
+
+
+def time_view(milliseconds: int) -> str | None:
+    return iso(milliseconds) if milliseconds else None
+
+
+OF_UNDOING = frozenset(
+    {
+        *(
+            "prior",
+            "lasting",
+            "kept",
+            "key",
+            "acted",
+            "not_before",
+            "stays",
+            "undo",
+            "back_to",
+            "together",
+        ),
+        *(
+            "undoable",
+            "undone",
+            "again",
+            "child",
+            "doubtful",
+            "stands",
+            "doubts",
+            "doubt",
+            "redone",
+            "stopped",
+            "nothing",
+        ),
+    }
+)
+"""Fields of events that are shown where something is undone, or can be."""
+
+
+def undo_view(state: State, program: Program) -> dict[str, Any] | None:
+    """None for a saga that has done nothing that could be undone."""
+    undo, work = state.undo, state.undo.work
+    report = None if state.ended is None else state.ended.undone
+    if not (program.undoes or undo.head or work is not None or report is not None):
+        return None
+    failed: Iterable[NotUndone] = (one for one in undo.failed if not one.doubt)
+    shown: dict[str, Any] = {
+        "undoable": undo.can,
+        "lasting": undo.cannot,
+        "failed": [_failed(one) for one in failed],
+        "doubtful": list(undo.in_doubt),
+        "more_failed": undo.set_aside,
+        "more_doubtful": undo.unknown - len(undo.in_doubt),
+        "under_way": None,
+        "done": None,
+    }
+    if work is not None:
+        shown["under_way"] = {
+            "since": iso(work.at),
+            "reason": work.reason,
+            "by": work.by or None,
+            "back_to": work.back_to or None,
+            "undone": work.done,
+            "failed": undo.fails,
+            "left": undo.can + undo.doubts + len(work.again) + work.set_aside + len(work.steps),
+        }
+    if report is not None:
+        shown["done"] = {
+            "undone": report.done,
+            "failed": report.fails,
+            "lasting": report.lasts,
+            "stays": list(report.lasting),
+            "back_to": report.back_to or None,
+        }
+    return shown
+
+
+UNSURE = "it may be undone all the same"
+
+
+def _failed(one: NotUndone) -> dict[str, Any]:
+    return {
+        "step": one.slot,
+        "version": one.version,
+        "tool": one.tool,
+        "code": one.code,
+        "message": f"{UNSURE}: {one.message}" if one.unsure else one.message,
+    }
+
 
 _NO_TOOLS: Mapping[str, ToolSpec] = MappingProxyType({})
 _TIMES = frozenset(

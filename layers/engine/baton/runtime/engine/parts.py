@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from baton.core.decide.bounds import Bounds
-from baton.core.decide.spending import SpendingLimits
+from baton.core.decide.spending import Bounds, SpendingLimits
 from baton.core.effects.toolspec import ToolSpec
 from baton.core.limits import Limits
 from baton.core.log.events import Event, Gives, Value
@@ -29,30 +28,30 @@ from baton.ports import (
     Store,
     Watch,
 )
-from baton.runtime.attempts.values import Values
-from baton.runtime.invocation.context import Invocation, InvocationContext
-from baton.runtime.invocation.deadline import Deadline
-from baton.runtime.invocation.duration_estimator import DurationEstimator
+from baton.runtime.invocation.attempt import Values
+from baton.runtime.invocation.context import (
+    Deadline,
+    DurationEstimator,
+    Invocation,
+    InvocationContext,
+    StoreRetrier,
+)
 from baton.runtime.invocation.live import LiveShow
-from baton.runtime.invocation.metrics import Metrics
-from baton.runtime.invocation.store_retrier import StoreRetrier
+from baton.runtime.invocation.watch import Metrics
 from baton.runtime.log.lease import Leases, WithinLease
+from baton.runtime.money.accounts import LedgerCache
 from baton.runtime.money.ledger import Ledger
-from baton.runtime.money.ledger_cache import LedgerCache
-from baton.runtime.people.channels import Channels
-from baton.runtime.people.notices import Teller
+from baton.runtime.people.notices import Channels, Teller
 from baton.runtime.starting.catalog import Catalog
-from baton.runtime.steps.effect_claims import EffectClaims
+from baton.runtime.steps.effects import EffectClaims
 from baton.runtime.steps.steps import Steps
 
 if TYPE_CHECKING:
     from baton.core.documents.nodes.own import OwnKinds
-    from baton.ports.models import Models
-    from baton.ports.spans import Spans
+    from baton.ports.models import Models, Spans
     from baton.runtime.people.links import Links
     from baton.runtime.starting.children import Children
-    from baton.runtime.starting.quota import Quota, Room
-    from baton.runtime.starting.start import Starter
+    from baton.runtime.starting.start import Quota, Room, Starter
     from baton.runtime.steps.breaking import Breaking, Known
 
 
@@ -87,7 +86,7 @@ class Engine:
     breakers: dict[tuple[str, str], Known] = field(default_factory=dict)
     """What is known of circuit breakers, by tenant and target."""
     secrets: dict[str, bytes] = field(default_factory=dict, repr=False)
-    """The keys of runtime/people/tokens.py that were read."""
+    """The keys of runtime/people/links.py that were read."""
     api_url: str = ""
     """Where the deployment's own API is, without a slash at the end; empty where that is not known."""
     confirm_url: str = ""
@@ -206,7 +205,7 @@ class Parts:
 
     @cached_property
     def quota(self) -> Quota:
-        from baton.runtime.starting.quota import Quota
+        from baton.runtime.starting.start import Quota
 
         return Quota(self.context, self._engine.rooms)
 

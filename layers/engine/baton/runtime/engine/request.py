@@ -5,7 +5,10 @@ What can be asked for is in `service` (what changes something) and `queries` (wh
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,16 +17,14 @@ import msgspec
 
 from baton.core.conditions.schema import violations
 from baton.core.decide.program import Program
-from baton.core.expressions.spelling import hinted, nearest
+from baton.core.expressions import hinted, nearest
+from baton.core.log.codec import PERIOD
 from baton.core.log.events import Entry, Event, SignalReceived, Value
-from baton.core.log.references import PERIOD
-from baton.core.log.state import LONGEST_ID, State
-from baton.core.log.status import status_of
-from baton.errors import InvalidInput, NotAllowedNow, NotFound, Problem, SignalsFull, TooLarge
+from baton.core.log.state import LONGEST_ID, State, status_of
+from baton.errors import InvalidInput, NotAllowedNow, NotFound, Problem, SignalsFull, TooLarge, UserError
 from baton.ports import Head, SagaRef, Wake
 from baton.runtime.engine.parts import Engine, Parts
-from baton.runtime.invocation.context import Invocation
-from baton.runtime.invocation.deadline import Deadline
+from baton.runtime.invocation.context import Deadline, Invocation
 from baton.runtime.log.history import History
 
 Make = Callable[[State, int], Event | Sequence[Event] | None]
@@ -209,3 +210,71 @@ def check_payload(program: Program, state: State, signal: str, payload: Any) -> 
         problems += found
     if problems:
         raise InvalidInput(f"no wait for `{signal}` takes this payload; {blamed}", tuple(problems))
+
+
+_WORD = b"-_"  # in place of + and /, which a query string would have to escape
+_UNPACKED = 262_144  # bytes of a place; those of a list over 32 shards, with the longest ids, are half of it
+
+
+def write_cursor(place: bytes) -> str:
+    """A word for a place. Packed, because API Gateway takes 10,240 bytes of address and headers."""
+    return base64.b64encode(zlib.compress(place), _WORD).decode().rstrip("=")
+
+
+def read_cursor(cursor: str) -> bytes:
+    """Raises `UserError` for what no `write_cursor` has made."""
+    unpacking = zlib.decompressobj()
+    try:
+        packed = base64.b64decode(cursor + "=" * (-len(cursor) % 4), _WORD, validate=True)
+        place = unpacking.decompress(packed, _UNPACKED)
+    except (ValueError, zlib.error) as error:
+        raise foreign_cursor() from error
+    if not unpacking.eof or unpacking.unused_data:
+        raise foreign_cursor()
+    return place
+
+
+def foreign_cursor() -> UserError:
+    return UserError("the cursor is not one that a list has answered with; leave it out to begin anew")
+
+
+_TWO_KEYS = (
+    "with a `correlation_key` there is one saga, however often it is started: leave the Idempotency-Key out"
+)
+BY_KEY, BY_TICK, BY_EVENT, BY_CORRELATION = "k", "t", "e", "n"
+
+
+def in_cell(cell: int, rest: str) -> str:
+    """The id that begins with `rest` in a cell; 0: there are none."""
+    return f"c{cell}.{rest}" if cell else rest
+
+
+def named_id(cell: int, kind: str, *parts: Any) -> str:
+    """`kind` is one of those above; equal `parts` give equal ids."""
+    return in_cell(cell, kind + hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:25])
+
+
+def correlated_id(cell: int, tenant: str, workflow: str, key: str) -> str:
+    """The id of the one saga of a workflow that is started with this correlation key."""
+    return named_id(cell, BY_CORRELATION, tenant, workflow, key)
+
+
+def id_of_start(
+    engine: Engine, caller: Caller, workflow: str, key: str, correlation_key: str
+) -> tuple[str, str]:
+    """(What makes a second start find the first, the id): for a caller's start. Raises `UserError` for two keys."""
+    cell = engine.store.cell
+    if correlation_key and key:
+        raise UserError(_TWO_KEYS)
+    if correlation_key:
+        return correlation_key, correlated_id(
+            cell, caller.tenant, workflow.partition("@")[0], correlation_key
+        )
+    if key:
+        return key, named_id(cell, BY_KEY, caller.tenant, caller.user, key)
+    return "", in_cell(cell, f"s{engine.clock.now():011x}{engine.entropy.token(56)}")
+
+
+def new_trace(engine: Engine) -> str:
+    """The `traceparent` of a saga whose caller has none."""
+    return f"00-{engine.entropy.token(128)}-{engine.entropy.token(64)}-01"

@@ -1,14 +1,178 @@
-"""The context of one invocation: its name, its time, the ports that it may use, and its answer to Lambda."""
+"""One invocation: its wakes, its time, and its calls to stores."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from math import inf
+from typing import Any, ParamSpec, TypeVar
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, field
 
 from baton.core.limits import Limits
-from baton.ports import Blobs, Clock, Entropy, Log, Store
-from baton.runtime.invocation.store_retrier import StoreRetrier
+from baton.core.log.events import CallbackOpened, Entry, StepInterrupted, StepSucceeded
+from baton.errors import EngineFault, PoisonMessage, StoreUnavailable, Throttled
+from baton.ports import Blobs, Clock, Entropy, Log, Message, Offload, Queue, SagaRef, Store
+
+T = TypeVar("T")
+
+
+class Overdue(TimeoutError):
+    """The time of a call is over. No other `TimeoutError` is one, such as a socket's."""
+
+
+class _Call(Struct, eq=False):
+    """A call that is under way in a task. `cancels`: how often that task had been cancelled before."""
+
+    task: asyncio.Task[Any]
+    cancels: int
+    at: float
+    is_over: bool = False
+
+
+class Alarm:
+    """For one event loop. Times are the loop's own."""
+
+    def __init__(self) -> None:
+        # In the order in which they began: calls that are over at the same moment end in it.
+        self._calls: dict[_Call, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._rings_at = inf
+
+    async def within(self, seconds: float, what: Awaitable[T]) -> T:
+        """The result of the call. When its time is over it is cancelled, and `Overdue` is raised."""
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
+        assert task is not None
+        at = loop.time() + seconds
+        call = _Call(task, task.cancelling(), at)
+        self._calls[call] = None
+        if at < self._rings_at:
+            self._set(loop, at)
+        try:
+            return await what
+        except asyncio.CancelledError as error:
+            if call.is_over and task.cancelling() <= call.cancels + 1:  # no other caller has cancelled it
+                raise Overdue from error
+            raise
+        finally:
+            self._calls.pop(call, None)
+            if call.is_over:
+                task.uncancel()
+
+    def _set(self, loop: asyncio.AbstractEventLoop, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._rings_at = loop.call_at(at, self._ring, loop, at), at
+
+    def _ring(self, loop: asyncio.AbstractEventLoop, at: float) -> None:
+        self._timer, self._rings_at = None, inf
+        now = max(loop.time(), at)  # a loop may ring a little early
+        for call in self._calls:
+            if call.at <= now and not call.is_over:
+                call.is_over = True
+                call.task.cancel()
+        if later := [call.at for call in self._calls if not call.is_over]:
+            self._set(loop, min(later))
+
+
+P = ParamSpec("P")
+
+
+class StoreRetrier:
+    """Awaitable port calls for one invocation that must end by `deadline`.
+
+    `cut_off`: when what is running in this invocation is interrupted. Without one there is nothing to be done after a
+    call that fails.
+    """
+
+    def __init__(
+        self,
+        offload: Offload,
+        clock: Clock,
+        entropy: Entropy,
+        limits: Limits,
+        deadline: int,
+        cut_off: int | None = None,
+    ) -> None:
+        self._offload = offload
+        self._clock = clock
+        self._entropy = entropy
+        self._limits = limits
+        self.deadline = deadline
+        self._cut_off = deadline if cut_off is None else min(cut_off, deadline)
+        self._least = (deadline - self._cut_off) // 2
+        self._alarm = Alarm()
+
+    async def __call__(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """The call's result. A repeated call may have happened before: callers recognise their own writes.
+
+        Raises `StoreUnavailable` when there is no answer in time. Then the call may still happen.
+        """
+        return (await self.tried(function, *args, **kwargs))[0]
+
+    async def tried(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> tuple[T, int]:
+        """The same, and how often it was called: the calls before the last may still happen, too."""
+        now, tries = self._clock.now(), 0
+        end = self._end(now)
+        ceiling = self._limits.store_pause_first_ms
+        while True:
+            try:
+                left, tries = max(end - now, 0) / 1_000, tries + 1
+                try:
+                    return await self._alarm.within(left, self._offload(function, *args, **kwargs)), tries
+                except Overdue as error:
+                    raise _no_answer(function) from error
+            except (Throttled, StoreUnavailable):
+                pause = ceiling * (0.5 + self._entropy.uniform() / 2)
+                if self._clock.now() + pause >= end:
+                    raise
+                await asyncio.sleep(pause / 1_000)
+                ceiling = min(ceiling * 2, self._limits.store_pause_longest_ms)
+                now = self._clock.now()
+
+    def _end(self, began: int) -> int:
+        """When a call that begins now gives up.
+
+        A call that begins before the cut-off ends at it, so that there is time left to say so. An ordinary call that
+        is under way just then is not one that hangs: it gets half of the time after the cut-off, at least.
+        """
+        return max(self._cut_off, began + self._least) if began < self._cut_off else self.deadline
+
+    def within(self, ms: int) -> StoreRetrier:
+        """The same port calls, where an answer is not worth more time than that."""
+        end = min(self.deadline, self._clock.now() + ms)
+        return StoreRetrier(self._offload, self._clock, self._entropy, self._limits, end, self._cut_off)
+
+    def until(self, deadline: int) -> StoreRetrier:
+        """The same port calls, for what may take until another time."""
+        return StoreRetrier(self._offload, self._clock, self._entropy, self._limits, deadline)
+
+
+def _no_answer(function: Callable[..., Any]) -> StoreUnavailable:
+    return StoreUnavailable(f"`{getattr(function, '__name__', 'a call')}` gave no answer in time")
+
+
+class Threads:
+    """The `Offload` for adapters that wait on a network. Its threads are its own, so that no tool starves it."""
+
+    def __init__(self, size: int = 32) -> None:
+        self._pool = ThreadPoolExecutor(size, thread_name_prefix="baton-io")
+
+    async def __call__(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.get_running_loop().run_in_executor(
+            self._pool, partial(function, *args, **kwargs)
+        )
+
+
+async def inline(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """The `Offload` for adapters that never wait, such as those in memory."""
+    return function(*args, **kwargs)
 
 
 class Invocation(Struct, frozen=True):
@@ -44,3 +208,135 @@ class InvocationContext(Struct, frozen=True):
 def answer(failed: Sequence[str]) -> Mapping[str, object]:
     """The partial batch response of Lambda for SQS and streams."""
     return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in failed]}
+
+
+class Turn(Struct):
+    """Whether the sagas of an invocation have to yield, because others wait for a worker (runtime/invocation/context.py)."""
+
+    is_over: bool = False
+
+
+class Deadline(Struct, frozen=True):
+    """The time of one invocation, as seen by one saga. All values are epoch ms or ms."""
+
+    started: int
+    end: int
+    reserve: int
+    turn: Turn = field(default_factory=Turn)
+
+    @classmethod
+    def of(cls, invocation: Invocation, limits: Limits) -> Deadline:
+        """The reserve is never more than a third of the whole, so that short invocations still do something."""
+        whole = invocation.deadline - invocation.started
+        return cls(invocation.started, invocation.deadline, min(limits.yield_reserve_ms, whole // 3))
+
+    @classmethod
+    def without_reserve(cls, invocation: Invocation) -> Deadline:
+        """Of an invocation that runs no steps, and so has nothing to hand over."""
+        return cls(invocation.started, invocation.deadline, 0)
+
+    @property
+    def cut_off(self) -> int:
+        """When running steps are interrupted; the rest of the time is for the append and the hand-over."""
+        return self.end - self.reserve * 2 // 3
+
+    def fits(self, now: int, expected: float) -> bool:
+        """Whether a step of `expected` ms would be done before the reserve, and it is still this invocation's turn."""
+        return not self.turn.is_over and now + expected <= self.end - self.reserve
+
+    def is_spent(self, now: int) -> bool:
+        """Whether what needs no step has to go on in another invocation."""
+        return self.turn.is_over or now >= self.cut_off
+
+
+WEIGHT = 0.3
+MARGIN = 1.5
+NODES_KEPT = 20_000
+
+
+class DurationEstimator:
+    """Smoothed durations, shared by all sagas of a process: of each node of a graph, and of each tool.
+
+    A node that was never seen is expected to take as long as its tool does elsewhere.
+    """
+
+    def __init__(self, estimate: int) -> None:
+        self._estimate = estimate
+        self._nodes: dict[tuple[str, str], float] = {}
+        self._tools: dict[str, float] = {}
+
+    def observe(self, graph: str, node: str, tool: str, duration: float) -> None:
+        """A run of this node took `duration` ms."""
+        if len(self._nodes) > NODES_KEPT:
+            self._nodes.clear()  # a guess is all that is lost
+        before = self._nodes.get((graph, node), duration)
+        self._nodes[graph, node] = before + WEIGHT * (duration - before)
+        before = self._tools.get(tool, duration)
+        self._tools[tool] = before + WEIGHT * (duration - before)
+
+    def learn(self, graph: str, entries: Iterable[Entry]) -> None:
+        """Take in a log's steps."""
+        for entry in entries:
+            for event in entry.events:
+                if isinstance(event, CallbackOpened) or (
+                    isinstance(event, StepSucceeded) and not event.callback
+                ):
+                    self.observe(graph, event.node, event.tool, event.ended_at - event.started_at)
+                elif isinstance(event, StepInterrupted) and not event.why:
+                    self.cut_off(graph, event.node, event.ended_at - event.started_at)
+
+    def cut_off(self, graph: str, node: str, after: float) -> None:
+        """A run of this node was interrupted after `after` ms: it needs at least twice that time."""
+        self._nodes[graph, node] = max(self._nodes.get((graph, node), 0), 2 * after)
+
+    def expected(self, graph: str, node: str, tool: str, timeout: int) -> float:
+        """Milliseconds the next run should be given, never more than its timeout."""
+        seen = self._nodes.get((graph, node), self._tools.get(tool))
+        return min(self._estimate if seen is None else MARGIN * seen, timeout)
+
+
+logger = logging.getLogger("baton.worker")
+
+CONFIRM_S = 1
+"""Between two looks at a backlog: a wake that is just being received is none."""
+
+
+def by_turns(items: Iterable[T], tenant: Callable[[T], str]) -> list[T]:
+    """One of each tenant, then the next of each; a tenant's own keep their order."""
+    rounds: Counter[str] = Counter()
+    numbered = []
+    for item in items:
+        whose = tenant(item)
+        numbered.append((rounds[whose], item))
+        rounds[whose] += 1
+    return [item for _, item in sorted(numbered, key=lambda pair: pair[0])]
+
+
+async def end_in_turn(turn: Turn, queue: Queue, offload: Offload, limits: Limits) -> None:
+    """End the turn once it has lasted `turn_ms` and wakes wait. While none wait, ask again after as long."""
+    while not turn.is_over:
+        await asyncio.sleep(limits.turn_ms / 1_000)
+        if await _backlog(queue, offload):
+            await asyncio.sleep(CONFIRM_S)
+            turn.is_over = await _backlog(queue, offload) > 0
+
+
+async def _backlog(queue: Queue, offload: Offload) -> int:
+    """None where it cannot be known: nothing depends on it but who goes first."""
+    try:
+        return await offload(queue.backlog)
+    except EngineFault as error:
+        logger.info("whether wakes wait is not known", extra={"fault": repr(error)})
+        return 0
+
+
+def read_message(body: str) -> Message:
+    """Raises `PoisonMessage` for a message that no delivery will make readable."""
+    try:
+        message = msgspec.json.decode(body, type=Message)
+        SagaRef.parse(message.saga)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise PoisonMessage(f"not a wake: {error}") from error
+    if message.v < 0:
+        raise PoisonMessage(f"not a wake: version {message.v}")
+    return message

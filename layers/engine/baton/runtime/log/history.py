@@ -17,10 +17,10 @@ from baton.core.log.events import Entry, Event, Forked, SagaEnded
 from baton.core.log.folding.fold import closed, fold
 from baton.core.log.folding.forks import fork_to
 from baton.core.log.state import Segment, State
-from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
-from baton.ports import Blobs, Head, Log, Record, SagaRef, Wake
-from baton.ports.blobs import period_of
-from baton.runtime.invocation.store_retrier import StoreRetrier
+from baton.errors import CorruptLog, EngineFault, RowsRefused, TooLarge, Unreadable
+from baton.ports import Blobs, Clock, Head, Log, Record, SagaRef, Wake
+from baton.ports.log import period_of
+from baton.runtime.invocation.context import StoreRetrier
 
 PAGE = 200  # entries of the past that are read at once: a long log is never in memory as a whole
 
@@ -267,3 +267,23 @@ def _wake_of_end(state: State, entry: Entry) -> Wake | None:
         return None
     origin = state.origin
     return Wake(entry.version, parent=origin.parent, slot=origin.parent_slot, window=origin.parent_window)
+
+
+_OF, _SHARE = 3, 2  # two thirds of the time; the answer to a log takes less than half as long as reading it
+
+
+class ReadingTime:
+    """From now on, for a request that must be answered by `deadline` (epoch ms)."""
+
+    def __init__(self, clock: Clock, deadline: int) -> None:
+        now = clock.now()
+        self._clock = clock
+        self._until = now + (deadline - now) * _SHARE // _OF
+
+    def check(self, what: str, versions: int, came_to: int) -> None:
+        """Asked before each further page. Raises `TooLarge`."""
+        if self._clock.now() >= self._until:
+            raise TooLarge(
+                f"the log of this saga is too long to be {what} within one request: of {versions} versions it came "
+                f"to {came_to}; `GET /sagas/{{saga}}/events` gives all of them, page by page"
+            )

@@ -12,10 +12,9 @@ from typing import Any
 from msgspec import Struct
 
 from baton.core.limits import Limits
-from baton.core.log.folding.inbox import owed
-from baton.core.log.folding.rest import Pace, is_quiet
-from baton.core.log.state import State
-from baton.core.log.status import Turns, group_of, status_of
+from baton.core.log.folding.received import owed
+from baton.core.log.folding.whole_folds import Pace, is_quiet
+from baton.core.log.state import State, Turns, group_of, status_of
 from baton.errors import CorruptLog, EngineFault
 from baton.ports import (
     PARKED,
@@ -24,6 +23,7 @@ from baton.ports import (
     WORK,
     Clock,
     Head,
+    Log,
     Message,
     NoRoom,
     Performer,
@@ -32,10 +32,34 @@ from baton.ports import (
     StepContext,
     Wake,
 )
-from baton.runtime.invocation.context import Invocation, InvocationContext
-from baton.runtime.invocation.store_retrier import StoreRetrier
+from baton.runtime.invocation.context import Invocation, InvocationContext, StoreRetrier
 from baton.runtime.log.history import History
-from baton.runtime.log.sweep import NEWS, NOTHING, look, suffices
+
+NEWS, NOTHING = "news", "nothing"
+
+
+def suffices(head: Head, now: int, limits: Limits) -> bool:
+    """Whether a look at the log tells all. What is due by itself within a message's delay needs a worker, to send that."""
+    if head.lane != SWEEP or head.owner or head.due_at is None or head.due_at > now:
+        return False
+    if head.pending_wake or head.inbox:
+        return False
+    return head.armed <= now and (not head.timer or head.timer - now > limits.timer_by_message_ms)
+
+
+async def look(call: StoreRetrier, log: Log, head: Head, now: int, limits: Limits) -> str:
+    """`NEWS` where there is an entry that the last holder had not folded; empty when the head has changed since.
+
+    A fork is the last entry of the branch that it ends, so that it is in the branch that the head names. Where there is
+    nothing new, the next look is noted.
+    """
+    if await call(log.read_tail, head.ref, head.branch, head.folded, 1):
+        return NEWS
+    pace = Pace.of(limits, is_quiet=True)
+    due_at, lane = pace.next(head.quiet_since, now), SWEEP
+    if head.timer and pace.comes_before(head.timer, due_at):
+        due_at, lane = head.timer, TIMER
+    return NOTHING if await call(log.defer, head, due_at, lane) else ""
 
 
 class Lease(Struct, frozen=True):

@@ -1,6 +1,6 @@
 """What is performed where the tool of a step is a model: the request of a `model` node, a turn of an agent, or a plan.
 
-The money is in model_request.py, what was said in transcript.py, what an answer comes to in model_answers.py. Whether a turn is
+The money is in model_request.py, what was said in transcript.py, what an answer comes to in model_request.py. Whether a turn is
 due, and what becomes of its calls, is decided in core/nodes/agent.py. Loaded with the first request.
 """
 
@@ -13,24 +13,30 @@ from msgspec.structs import replace
 
 from baton.core.decide.builder import RunStep
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.log.agents import Agent, answer_of
-from baton.core.log.folding.corrections import breaker_of
+from baton.core.log.folding.received import breaker_of
 from baton.core.log.records import Response, Segment
-from baton.core.log.replans import PLAN
+from baton.core.log.scopes import PLAN, Agent, answer_of
 from baton.core.log.state import State, item_of, owner_of
 from baton.core.log.work import Callback
 from baton.core.models import messages as said
-from baton.core.models.tool import MODEL, SHARE, SUMMARISE
+from baton.core.models.usage import MODEL, SHARE, SUMMARISE
 from baton.ports import Performer, StepContext, StepFailure
 from baton.ports.models import ModelAnswer, Models
-from baton.runtime.attempts.attempt import tool_called
-from baton.runtime.attempts.values import Values
+from baton.runtime.invocation.attempt import Values, tool_called
 from baton.runtime.invocation.context import InvocationContext
 from baton.runtime.invocation.live import LiveShow
-from baton.runtime.models.model_answers import MOST_TOLD, calls_of, check_whole, data_of
-from baton.runtime.models.model_memory import NO_TOOLS, ModelMemory, Offered
-from baton.runtime.models.model_request import Asking, as_priced
-from baton.runtime.models.model_summary import Summary
+from baton.runtime.models.model_request import (
+    MOST_TOLD,
+    NO_TOOLS,
+    Asking,
+    ModelMemory,
+    Offered,
+    Summary,
+    as_priced,
+    calls_of,
+    check_whole,
+    data_of,
+)
 from baton.runtime.models.transcript import Transcript
 from baton.runtime.money.ledger import Ledger
 

@@ -2,30 +2,162 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 
+from baton.core.conditions.schema import violations
 from baton.core.decide.builder import RunStep
-from baton.core.log.folding.model_sums import UNANSWERED
+from baton.core.effects.operations import (
+    API,
+    NOT_LISTED,
+    OPERATION,
+    OPERATIONS,
+    Operations,
+    keeps_list,
+    refusal,
+)
+from baton.core.effects.operations import offered as told_of
+from baton.core.effects.toolspec import ToolSpec
+from baton.core.expressions import lasting
+from baton.core.failures import quoted
+from baton.core.log.folding.workflow_limits import UNANSWERED
 from baton.core.log.records import Response
+from baton.core.log.scopes import call_digest
 from baton.core.log.state import State
 from baton.core.log.work import Callback
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
-from baton.core.models.tool import MODEL
-from baton.core.models.usage import Price, Usage, cost_of, is_credible, most_of, most_used
+from baton.core.models.usage import MODEL, REFUSED, Price, Usage, cost_of, is_credible, most_of, most_used
 from baton.core.money import MICRO, Assumed
-from baton.ports import SagaRef, StepContext, StepFailure
-from baton.ports.models import ModelAnswer, ModelFailure, ModelRequest, Models
+from baton.ports import Clock, SagaRef, StepContext, StepFailure
+from baton.ports.models import LENGTH, ModelAnswer, ModelCall, ModelFailure, ModelRequest, Models, ToolOffer
 from baton.runtime.invocation.live import LiveShow
-from baton.runtime.models.background import given_back, look
-from baton.runtime.models.model_memory import NO_TOOLS, Offered
+from baton.runtime.models.transcript import Told
 from baton.runtime.money.halting import Halted
+from baton.runtime.money.holds import is_limited
 from baton.runtime.money.ledger import Ledger
-from baton.runtime.money.request_holds import is_limited
+
+logger = logging.getLogger("baton.models")
+
+CANCELS = 3
+"""So often a provider is asked to cancel a request."""
+CANCEL_S = 2.0
+
+
+class UnfinishedError(Exception):
+    """A look has found that the request is not over, or has found out nothing. It is looked at again."""
+
+
+async def look(models: Models, work: Callback, context: StepContext, now: int) -> ModelAnswer:
+    """The answer. Raises `UnfinishedError`; and `StepFailure` for a request that has failed, or whose time is over."""
+    response = work.response
+    assert response is not None, "nothing else is looked at"
+    is_last = now >= work.until
+    try:
+        async with asyncio.timeout(max(context.deadline_ms - now, 0) / 1_000):
+            answer = await models.collect(response.model, response.id)
+    except ModelFailure:
+        raise
+    except (TimeoutError, StepFailure) as error:
+        if not is_last:
+            raise UnfinishedError from error
+        await cancel(models, (response,))
+        raise _too_late(work, f"; the last look at it: {error}") from error
+    if answer is not None:
+        return answer
+    if not is_last:
+        raise UnfinishedError
+    await cancel(models, (response,))
+    raise _too_late(work)
+
+
+def given_back(response: Response, context: StepContext) -> None:
+    """What was held is not spent any more: the provider has said what the request has used."""
+    context.spent.append(Assumed(Decimal(-response.held) / MICRO))
+    if response.tokens:
+        read, written = response.tokens
+        context.usage.append(Usage(model=UNANSWERED, input=-read, output=-written))
+
+
+async def cancel(models: Models, responses: Collection[Response]) -> None:
+    """Best effort: what it costs is spent all the same."""
+    await asyncio.gather(*(_cancel(models, one) for one in responses))
+
+
+async def _cancel(models: Models, response: Response) -> None:
+    why = ""
+    for _ in range(CANCELS):
+        try:
+            async with asyncio.timeout(CANCEL_S):
+                await models.cancel(response.model, response.id)
+            return
+        except (TimeoutError, StepFailure) as error:
+            why = str(error) or "it did not answer"
+    logger.warning("not cancelled", extra={"response": response.id, "why": why})
+
+
+def _too_late(work: Callback, more: str = "") -> StepFailure:
+    return StepFailure("timeout", f"no answer within {lasting(work.until - work.since)}{more}", happened=True)
+
+
+class Offered(msgspec.Struct, frozen=True):
+    """The tools of an agent as a model is told of them.
+
+    `names` are those on the wire, `tools` what is called by them, each with the schema of its parameters as JSON; `json` is all
+    that is offered; `operations` are those of APIs that may be called, by the
+    tools of `listing`.
+    """
+
+    names: dict[str, str]
+    offers: tuple[ToolOffer, ...] = ()
+    tools: dict[str, tuple[str, bytes]] = {}
+    json: msgspec.Raw = msgspec.Raw(b"[]")
+    operations: Operations = {}
+    listing: frozenset[str] = frozenset()
+
+
+class ModelMemory:
+    """Of one invocation; `told` is by the saga and the slot of an agent."""
+
+    def __init__(self, specs: Mapping[str, ToolSpec]) -> None:
+        self.told: defaultdict[tuple[str, str], Told] = defaultdict(Told)
+        self._specs = specs
+        self._offered: dict[bytes, Offered] = {}
+
+    def offered(self, arguments: Mapping[str, Any]) -> Offered:
+        """What a turn offers by its arguments in the graph. Raises `StepFailure` for a tool that this deployment does not have."""
+        key = msgspec.json.encode(arguments)
+        if (known := self._offered.get(key)) is None:
+            operations = arguments.get(OPERATIONS, {})
+            names = said.wire_names(arguments["tools"])
+            offers = tuple(self._offer(tool, name, operations) for tool, name in names.items())
+            called = {
+                one.name: (tool, msgspec.json.encode(one.parameters))
+                for tool, one in zip(names, offers, strict=True)
+            }
+            listing = frozenset(tool for tool in names if keeps_list(self._specs[tool]))
+            encoded = msgspec.Raw(msgspec.json.encode(offers))
+            known = self._offered[key] = Offered(names, offers, called, encoded, operations, listing)
+        return known
+
+    def _offer(self, tool: str, name: str, operations: Operations) -> ToolOffer:
+        spec = self._specs.get(tool)
+        if spec is None:
+            raise StepFailure(
+                "tool_missing", f"this deployment has no tool `{tool}`, which the agent may call"
+            )
+        description, parameters = told_of(spec, operations)
+        return ToolOffer(name=name, description=description, parameters=dict(parameters))
+
+
+NO_TOOLS = Offered({})
+
 
 USUAL_OUTPUT = 4_096
 """Tokens that an answer has at most where the document does not say."""
@@ -269,3 +401,146 @@ def _storable(answer: ModelAnswer) -> ModelAnswer:
         for one in answer.calls
     )
     return msgspec.structs.replace(answer, text=said.plain(answer.text), calls=calls)
+
+
+USUAL_SUMMARY = 1_024
+"""Tokens that a summary has at most where the document does not say."""
+_worker_logger = logging.getLogger("baton.worker")
+
+
+class Summary:
+    """The one of a turn. Its request is held, counted and limited as the turn's own.
+
+    `tokens`: what it has used, as its provider says. `failed`: why there is none; the transcript is then only cut.
+    """
+
+    def __init__(
+        self,
+        asking: Asking,
+        clock: Clock,
+        written: Mapping[str, Any],
+        model: str,
+        how: Mapping[str, Any] | None,
+    ) -> None:
+        """written: the agent's settings, whose price is that of its model. model: the one of this turn. how: as the document says."""
+        self._asking = asking
+        self._clock = clock
+        self._written = written
+        self._model = model
+        self._how = how
+        self.tokens: tuple[int, ...] = ()
+        self.failed = ""
+
+    async def of(self, messages: list[Message]) -> str:
+        """The text; empty where the document asks for none, or the model gives none."""
+        if self._how is None:
+            return ""
+        given = {
+            "model": self._how.get("model") or self._model,
+            "max_output": self._how.get("max_output") or USUAL_SUMMARY,
+            "price": self._written.get("price"),
+        }
+        now = self._clock.now()
+        try:
+            answer = await self._asking.answer(
+                as_priced(given, self._written["model"]),
+                said.to_summarise(messages),
+                beside="summary",
+                until=now + (self._asking.until - now) // 2,  # the other half is for the turn
+            )
+        except StepFailure as failure:
+            usage = failure.usage if isinstance(failure, ModelFailure) else None
+            self.tokens = () if usage is None else (usage.input + usage.output,)
+            self.failed = f"{failure.code}: {quoted(failure.message)}"
+            _worker_logger.warning("no summary: %s", self.failed)
+            return ""
+        assert isinstance(answer, ModelAnswer), "what is asked beside a step is not handed over"
+        self.tokens = (answer.usage.input + answer.usage.output,)
+        if not answer.text:
+            self.failed = "the model has written nothing"
+        return answer.text
+
+
+MOST_TOLD = 3  # of the problems of an answer
+MOST_SHOWN = 200  # characters of arguments that are no object
+
+
+def calls_of(asked: Sequence[ModelCall], offered: Offered, made: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The calls of an answer as the log has them. `made` are the calls of older turns."""
+    return [_repeating(_call(call, offered), made) for call in asked]
+
+
+def data_of(answer: ModelAnswer, schema: Any) -> Any:
+    """What the answer gives: text, or JSON as the schema has it. Raises `StepFailure` for what it must not be."""
+    check_whole(answer)
+    if schema is None:
+        return answer.text
+    try:
+        data = said.parsed(answer.text)
+    except ValueError as error:
+        raise StepFailure(REFUSED, f"it is no JSON, as the schema of the answer asks for: {error}") from error
+    if problems := violations(schema, data):
+        told = "; ".join(f"at {one.path or '/'}: {one.message}" for one in problems[:MOST_TOLD])
+        raise StepFailure(REFUSED, f"it does not match the schema of the answer: {told}")
+    return data
+
+
+def check_whole(answer: ModelAnswer) -> None:
+    """Raises `StepFailure` for an answer that was cut off: of the calls that it asks for, some are missing."""
+    if answer.finish == LENGTH:
+        raise StepFailure(
+            REFUSED, "it was cut off at the most tokens that it may have; answer in fewer words"
+        )
+
+
+def _call(call: ModelCall, offered: Offered) -> dict[str, Any]:
+    """A call as the log has it: its tool and arguments, or why it is not made."""
+    tool, parameters = offered.tools.get(call.name, ("", b""))
+    if not tool:
+        known = ", ".join(offered.tools) or "none"
+        why = f"there is no tool `{call.name[:64]}`; there are: {known}"
+        return _refused(call, call.name, "call_not_allowed", why)
+    try:
+        arguments = said.parsed(call.arguments or "{}")
+    except ValueError as error:
+        return _refused(call, tool, "input_invalid", f"the arguments are no JSON: {error}{_written(call)}")
+    if isinstance(arguments, dict) and (why := _unlisted(tool, arguments, offered)):
+        return _refused(call, tool, NOT_LISTED, why)
+    problems = violations(parameters, arguments)
+    if not isinstance(arguments, dict) or problems:
+        told = (
+            "; ".join(f"at {one.path or '/'}: {one.message}" for one in problems[:MOST_TOLD])
+            or "they are no object"
+        )
+        told += "" if isinstance(arguments, dict) else _written(call)
+        return _refused(call, tool, "input_invalid", told)
+    return {"tool": tool, "arguments": arguments}
+
+
+def _unlisted(tool: str, arguments: Mapping[str, Any], offered: Offered) -> str:
+    """Why an operation of an API cannot be called; empty for one that can, and for other tools."""
+    if tool not in offered.listing or API not in arguments or OPERATION not in arguments:
+        return ""
+    return refusal(offered.operations, arguments[API], arguments[OPERATION])
+
+
+def _repeating(call: dict[str, Any], made: Mapping[str, str]) -> dict[str, Any]:
+    """A call, and which one of an older turn it repeats: those of newer ones are in the state."""
+    if not made or "error" in call:
+        return call
+    first = made.get(call_digest(call["tool"], call["arguments"]))
+    return call if first is None else {**call, "repeats": first}
+
+
+def _written(call: ModelCall) -> str:
+    """What the model wrote for an object: it is not shown that otherwise."""
+    return f"; you wrote: {quoted(call.arguments, MOST_SHOWN)}"
+
+
+def _refused(call: ModelCall, tool: str, code: str, message: str) -> dict[str, Any]:
+    return {
+        "tool": tool[:64],
+        "arguments": {},
+        "text": call.arguments,
+        "error": {"code": code, "message": message},
+    }

@@ -16,11 +16,11 @@ from baton.core.effects.toolspec import Merits, ToolSpec
 from baton.core.failures import quoted
 from baton.core.failures.alternatives import misfit_of_result, score
 from baton.core.models import messages as said
-from baton.core.models.references import AT, FROM, filled, is_reference
-from baton.core.models.tool import REFUSED
+from baton.core.models.messages import AT, FROM, filled, is_reference
+from baton.core.models.usage import REFUSED
 from baton.ports import StepFailure
 from baton.ports.models import ModelAnswer
-from baton.runtime.models.model_answers import data_of
+from baton.runtime.models.model_request import data_of
 
 LONGEST_TEXT = 500
 """Characters of what a model says for an alternative, and of why one is dropped."""

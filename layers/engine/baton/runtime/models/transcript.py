@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from baton.core.log.agents import Agent, Turn, call_item
 from baton.core.log.records import Segment, Value
+from baton.core.log.scopes import Agent, Turn, agent_call_item
 from baton.core.log.state import Origin
 from baton.core.models import messages as said
 from baton.core.models.messages import Message
-from baton.runtime.attempts.values import Values
+from baton.runtime.invocation.attempt import Values
 from baton.runtime.invocation.context import InvocationContext
 
 TAIL = 16
@@ -184,7 +184,7 @@ class Transcript:
         else:
             answer, *results = (value.v for value in values)
         heard = await self._heard(turn.heard)
-        ids = [call_item(number, index) for index in range(len(results))]
+        ids = [agent_call_item(number, index) for index in range(len(results))]
         found: dict[str, Any] = {}
         for id_, result in zip(ids, results, strict=True):
             if first := turn.again.get(id_):

@@ -16,9 +16,7 @@ from baton.core.decide.spending import (
 from baton.core.log import events as ev
 from baton.core.log.state import State
 from baton.ports import Account, Clock, NoRoom, Sums
-from baton.runtime.money.attempt_spending import AttemptSpending
-from baton.runtime.money.ledger_cache import LedgerCache
-from baton.runtime.money.slices import Slices
+from baton.runtime.money.accounts import AttemptSpending, LedgerCache, Slices
 
 
 class Halt(Struct, frozen=True):

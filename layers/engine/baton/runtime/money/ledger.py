@@ -24,16 +24,22 @@ from baton.core.money import micro_dollars
 from baton.errors import EngineFault
 from baton.ports import Account, NoRoom, Reservation, SagaRef, StepContext, StepFailure, Sums
 from baton.runtime.invocation.context import InvocationContext
-from baton.runtime.money.account_queue import AccountQueue, AccountQueues, short
-from baton.runtime.money.attempt_spending import AttemptSpending
-from baton.runtime.money.billed import Left, left_of, name_of
+from baton.runtime.money.accounts import (
+    TRIES,
+    AccountQueue,
+    AccountQueues,
+    AttemptSpending,
+    LedgerCache,
+    Left,
+    Slices,
+    left_of,
+    name_of,
+    short,
+)
 from baton.runtime.money.halting import Halt, Halted, Halting
-from baton.runtime.money.ledger_cache import LedgerCache
-from baton.runtime.money.slices import TRIES, Slices
 
 if TYPE_CHECKING:
-    from baton.runtime.money.request_holds import RequestHolds
-    from baton.runtime.money.shared_holds import SharedHolds
+    from baton.runtime.money.holds import RequestHolds, SharedHolds
 
 logger = logging.getLogger("baton.ledger")
 
@@ -179,7 +185,7 @@ class Ledger:
             raise
 
     def room(self, state: State, step: RunStep, context: StepContext, read: int, wanted: int) -> int:
-        """How many tokens the answer to a request may have, by its saga's limits; so many are then held. See request_holds.py."""
+        """How many tokens the answer to a request may have, by its saga's limits; so many are then held. See holds.py."""
         saga = _key(state)
         return self._holds_of().tokens(saga, self._seen.get(saga, state), step, context, read, wanted)
 
@@ -200,14 +206,14 @@ class Ledger:
             self._holds.over(_key(state), step.slot)
 
     def _shared_holds(self) -> SharedHolds:
-        from baton.runtime.money.shared_holds import SharedHolds  # most have no sagas below them
+        from baton.runtime.money.holds import SharedHolds  # most have no sagas below them
 
         self._shared = self._shared or SharedHolds(self._context, self._cache)
         return self._shared
 
     def _holds_of(self) -> RequestHolds:
         if self._holds is None:
-            from baton.runtime.money.request_holds import RequestHolds
+            from baton.runtime.money.holds import RequestHolds
 
             self._holds = RequestHolds()
         return self._holds

@@ -1,6 +1,6 @@
 """The rows of a saga's questions in the inbox, and the places that a person has for pending ones.
 
-Loaded by the worker of a saga that asks. Which rows there are to be is decided in core/log/folding/inbox.py.
+Loaded by the worker of a saga that asks. Which rows there are to be is decided in core/log/folding/received.py.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from baton.core.log.folding.inbox import audience_of, person_of
+from baton.core.log.folding.received import audience_of, person_of
 from baton.core.log.records import Ask, Shown
 from baton.core.log.state import State
 from baton.errors import EngineFault
 from baton.ports import Account, Change, QuestionRow, Reservation, SagaRef
-from baton.runtime.invocation.context import InvocationContext
-from baton.runtime.invocation.store_retrier import StoreRetrier
+from baton.runtime.invocation.context import InvocationContext, StoreRetrier
 
 logger = logging.getLogger("baton.worker")
 

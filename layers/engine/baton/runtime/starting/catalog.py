@@ -10,15 +10,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from baton.core.decide.program import Program
-from baton.core.expressions.spelling import hinted, nearest
-from baton.core.graph.graph import Graph, decode_graph, encode_graph, hash_of
-from baton.core.graph.inner import inner_graph, inner_name, name_of, parts_of, starter_of
+from baton.core.expressions import hinted, nearest
+from baton.core.graph.graph import (
+    Graph,
+    decode_graph,
+    encode_graph,
+    hash_of,
+    inner_graph,
+    inner_name,
+    name_of,
+    parts_of,
+    starter_of,
+)
 from baton.core.limits import DAY_MS, Limits
 from baton.core.nodes.registry import KINDS
 from baton.errors import CorruptLog, MissingGraph, NotFound
 from baton.ports import Blobs, Clock, Definition, Definitions
-from baton.ports.definitions import Heard
-from baton.runtime.invocation.store_retrier import StoreRetrier
+from baton.ports.records import Heard
+from baton.runtime.invocation.context import StoreRetrier
 
 PROGRAMS_KEPT = 64
 NEWEST_KEPT_MS, BUSY_MS = 1_000, 200
@@ -119,7 +128,7 @@ class Catalog:
         """What the version after `newest` hears for sagas of earlier ones, and notes of what it does not."""
         if newest is None or not (newest.types or newest.heard):
             return (), ()
-        from baton.runtime.starting.earlier_rules import heard_after  # few documents have rules for events
+        from baton.runtime.starting.start import heard_after  # few documents have rules for events
 
         try:
             before = (await self.graph(newest.tenant, newest.graph)).events

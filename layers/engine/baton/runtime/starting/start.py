@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,19 +12,26 @@ import msgspec
 
 from baton.core.conditions.schema import input_violations
 from baton.core.failures.policy import ASK
-from baton.core.graph.graph import Graph
-from baton.core.graph.inner import INPUT
+from baton.core.graph.graph import INPUT, Events, Graph, SignalRule
 from baton.core.limits import DAY_MS
-from baton.core.log.codec import encode_entry
+from baton.core.log.codec import PERIOD, encode_entry
 from baton.core.log.events import Entry, SagaStarted, Token, Value
 from baton.core.log.folding.workflow_limits import counts_of
 from baton.core.log.labels import label_problems
 from baton.core.log.records import Sent, SharedLimit
-from baton.core.log.references import PERIOD
 from baton.core.log.undos import Earlier, Keys
-from baton.errors import CorruptLog, InvalidInput, KeyReused, TooLarge
+from baton.errors import (
+    CorruptLog,
+    InvalidInput,
+    KeyReused,
+    StoreUnavailable,
+    Throttled,
+    TooLarge,
+    TooManyRequests,
+)
 from baton.ports import Definition, Head, Record, SagaRef, Wake
-from baton.ports.blobs import period_of
+from baton.ports.log import period_of
+from baton.ports.records import Heard
 from baton.runtime.invocation.context import InvocationContext
 
 
@@ -206,3 +214,102 @@ class Starter:
         if len(data) <= self._limits.inline_bytes:
             return Value(v=given)
         return Value(ref=await self._call(self._blobs.put, tenant, data, period), size=len(data))
+
+
+GOOD_FOR_MS = 10_000
+FULL_FOR_MS = 1_000
+ASK_FOR_MS = 1_000
+FEW = 10
+_PARTS = 20  # a process may let a twentieth of what is free begin before it asks again
+RETRY_AFTER_S = 5
+
+
+@dataclass(slots=True)
+class Room:
+    """What a process knows of a tenant: so many sagas more may begin until it asks again. `is_all`: no more are free."""
+
+    left: int
+    until: int
+    is_all: bool
+
+
+class Quota:
+    """The limit of sagas at work, for one invocation. `rooms` is what the process knows, by tenant."""
+
+    def __init__(self, context: InvocationContext, rooms: dict[str, Room]) -> None:
+        self._rooms = rooms
+        self._log = context.log
+        self._call = context.call
+        self._clock = context.clock
+        self._most = context.limits.tenant_sagas
+        self._lock = asyncio.Lock()
+
+    async def admit(self, tenant: str) -> None:
+        """Raises `TooManyRequests` where as many are at work as may be."""
+        if not await self.has_room(tenant):
+            raise TooManyRequests(
+                f"tenant `{tenant}` has {self._most:,} sagas at work, which is all that it may have; "
+                f"try again when some of them have ended or wait",
+                RETRY_AFTER_S,
+            )
+
+    async def has_room(self, tenant: str) -> bool:
+        """Whether one more may begin, which then counts."""
+        async with self._lock:
+            room = self._rooms.get(tenant)
+            now = self._clock.now()
+            if room is None or now >= room.until or not (room.left or room.is_all):
+                room = self._rooms[tenant] = await self._count(tenant)
+            if not room.left:
+                return False
+            room.left -= 1
+            return True
+
+    async def _count(self, tenant: str) -> Room:
+        shards, call = range(self._log.limits.status_shards), self._call.within(ASK_FOR_MS)
+        try:
+            found = await asyncio.gather(
+                *(call(self._log.at_work, tenant, shard, self._most) for shard in shards)
+            )
+        except (Throttled, StoreUnavailable):
+            return Room(max(self._most // _PARTS, FEW), self._clock.now() + FULL_FOR_MS, is_all=False)
+        free = self._most - sum(found)
+        now = self._clock.now()
+        if free <= FEW:  # those that are being started are in no index yet: not to be counted anew at once
+            return Room(max(free, 0), now + FULL_FOR_MS, is_all=True)
+        return Room(max(free // _PARTS, FEW), now + GOOD_FOR_MS, is_all=False)
+
+
+MOST_HEARD = 100
+"""So many correlation keys of earlier versions are known of a workflow."""
+
+
+def heard_after(
+    known: Heard, before: Events | None, after: Events | None, now: int, until: int
+) -> tuple[Heard, tuple[str, ...]]:
+    """What a version with the rules `after` hears for sagas of versions before it, whose newest had the rules `before` and `known`.
+
+    That is how to find them, for types of events for which the rules of signals are not the same any more. What a saga does
+    with an event is said by its own graph. The second value are notes of what is not known any more.
+    """
+    old, new = _signals(before), _signals(after)
+    changed = [rule for kind, rules in old.items() if rules != new.get(kind) for rule in rules]
+    places = {(rule.type, rule.correlation_key): until for rule in changed}
+    for kind, key, end in known:
+        if end > now:
+            places.setdefault((kind, key), end)
+    heard = tuple((*place, end) for place, end in places.items())
+    notes = (
+        f"sagas that began with an earlier version do not get events of the type `{kind}` with the correlation key `{key}` "
+        f"as signals any more: {MOST_HEARD} correlation keys of earlier versions are known, which is the most"
+        for kind, key, _ in heard[MOST_HEARD:]
+    )
+    return heard[:MOST_HEARD], tuple(notes)
+
+
+def _signals(events: Events | None) -> dict[str, list[SignalRule]]:
+    """By type of event."""
+    found: dict[str, list[SignalRule]] = {}
+    for rule in events.signal if events is not None else ():
+        found.setdefault(rule.type, []).append(rule)
+    return found

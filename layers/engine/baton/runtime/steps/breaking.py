@@ -33,8 +33,8 @@ from baton.core.failures.codes import ENGINE
 from baton.core.log.state import Held, State
 from baton.errors import CorruptLog, EngineFault
 from baton.runtime.invocation.context import InvocationContext
-from baton.runtime.invocation.metrics import Metrics
-from baton.runtime.money.account_queue import short
+from baton.runtime.invocation.watch import Metrics
+from baton.runtime.money.accounts import short
 
 logger = logging.getLogger("baton.breakers")
 

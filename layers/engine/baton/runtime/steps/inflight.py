@@ -20,10 +20,7 @@ from baton.core.log.state import FAULT, State
 from baton.core.models.usage import Usage
 from baton.core.money import assumed_in, micro_dollars
 from baton.ports import NoRoom
-from baton.runtime.invocation.alarm import Alarm, Overdue
-from baton.runtime.invocation.context import InvocationContext
-from baton.runtime.invocation.deadline import Deadline
-from baton.runtime.invocation.duration_estimator import DurationEstimator
+from baton.runtime.invocation.context import Alarm, Deadline, DurationEstimator, InvocationContext, Overdue
 from baton.runtime.steps.steps import Steps
 
 AT_ONCE_S = 0.01

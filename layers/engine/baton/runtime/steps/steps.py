@@ -1,11 +1,12 @@
 """One attempt of one step: what goes before the tool, the tool within its time, and what became of it.
 
-The order of money, claim and call. Accounts are in money/ledger.py, claims in effect_claims.py, calls in attempts/attempt.py.
+The order of money, claim and call. Accounts are in money/ledger.py, claims in effects.py, calls in invocation/attempt.py.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from decimal import Decimal
@@ -16,48 +17,221 @@ from msgspec.structs import replace
 
 from baton.core.decide.builder import RunStep
 from baton.core.decide.outcomes import APPROVAL, MONEY, STOPPED, Outcome
-from baton.core.effects.keys import about, relevant
+from baton.core.effects.keys import KeyIncomplete, KeyRule, about, key_of, parameters_of, relevant
 from baton.core.effects.rows import Row
-from baton.core.effects.toolspec import ONCE, ToolSpec
+from baton.core.effects.toolspec import ONCE, Request, ToolSpec, request_for
 from baton.core.failures import quoted
-from baton.core.failures.defects import is_on_purpose
-from baton.core.failures.retryafter import parse_retry_after
+from baton.core.failures.codes import is_on_purpose
+from baton.core.failures.evidence import parse_retry_after
 from baton.core.log.events import Failure, Response, Value
-from baton.core.log.folding.callbacks import callback_of
+from baton.core.log.folding.received import callback_of
+from baton.core.log.scopes import is_index
 from baton.core.log.state import State, item_of
 from baton.core.log.work import Callback
-from baton.core.models.tool import MODEL, TIMEOUT_MS
-from baton.core.models.usage import Usage
+from baton.core.models.usage import MODEL, TIMEOUT_MS, Usage
 from baton.core.money import assumed_in, micro_dollars
 from baton.ports import NoRoom, Performer, StepContext, StepFailure
-from baton.runtime.attempts.approvals import Approved, Unapproved, check, check_first, may_ask
-from baton.runtime.attempts.attempt import (
+from baton.runtime.invocation.attempt import (
+    AttemptInput,
+    Bill,
+    Doubt,
+    Values,
     as_before,
     carry_out,
     found_out,
     look,
+    needed,
+    over,
     prepared,
     tool_called,
     work,
 )
-from baton.runtime.attempts.attempt_input import AttemptInput, Bill, Doubt, over
-from baton.runtime.attempts.paying import Paying, foreseen, has_no_limits
-from baton.runtime.attempts.undo_inputs import needed
-from baton.runtime.attempts.values import Values
-from baton.runtime.invocation.alarm import Alarm
-from baton.runtime.invocation.context import InvocationContext
+from baton.runtime.invocation.context import Alarm, InvocationContext
 from baton.runtime.invocation.live import LiveShow
 from baton.runtime.invocation.watch import because_of, own_ms
 from baton.runtime.money.halting import Halted
 from baton.runtime.money.ledger import Ledger
-from baton.runtime.steps.claims import OfClaim
-from baton.runtime.steps.effect_claims import EffectClaims
-from baton.runtime.steps.step_keys import key_for
+from baton.runtime.steps.effects import EffectClaims, OfClaim
 
 if TYPE_CHECKING:
     from baton.ports.models import Models
-    from baton.runtime.models.model_memory import ModelMemory
+    from baton.runtime.models.model_request import ModelMemory
     from baton.runtime.steps.breaking import Breaking
+
+_PLAIN = KeyRule()
+
+
+def key_for(state: State, step: RunStep, spec: ToolSpec | None, tool: str) -> str:
+    """The key; empty where none is of use. Raises `StepFailure` when it cannot be made."""
+    try:
+        key = (
+            ""
+            if _has_no_use_for_a_key(step, spec)
+            else key_of(
+                spec.key if spec else KeyRule(),
+                tenant=state.origin.tenant,
+                user=state.origin.user,
+                saga=state.origin.scope or state.origin.saga,
+                node=step.node.name,
+                tool=tool,
+                parameters=parameters_of(spec.key, step.arguments, spec.parameters)
+                if spec
+                else step.arguments,
+                occurrence=_occurrence(step, spec),
+                # A graph that was compiled before its tool had a window does not say when the step became ready.
+                at=step.since or state.origin.started_at,
+                generation=step.generation,
+            )
+        )
+    except KeyIncomplete as error:
+        raise StepFailure("key_incomplete", str(error)) from error
+    failing = state.failing.get(step.slot)
+    if spec is not None and spec.effect == ONCE and failing is not None and failing.handovers:
+        # What was handed over under the key before has ended without success, and is over.
+        return hashlib.sha256(f"{key}/{failing.handovers}".encode()).hexdigest()[:32]
+    return key
+
+
+def _has_no_use_for_a_key(step: RunStep, spec: ToolSpec | None) -> bool:
+    """Whether no tool that is called in this attempt can see its key, and nothing is claimed by it."""
+    is_alone = step.way is None and not step.hooks and not step.look
+    if step.node.tool == MODEL:
+        return is_alone  # a request has a key of its own
+    return spec is not None and is_alone and not spec.sees_key and spec.effect != ONCE and spec.key == _PLAIN
+
+
+def _occurrence(step: RunStep, spec: ToolSpec | None) -> tuple[int | str, ...]:
+    """Which of all calls with equal arguments it is: the round of the node, and the item of a list; of a repeatable tool, any item."""
+    item = item_of(step.slot)
+    if not is_index(item) and (spec is None or not spec.repeatable):
+        item = ""
+    if step.undoes:
+        return (*step.iteration, item_of(step.slot))
+    return (*step.iteration, item) if item else step.iteration
+
+
+Specs = Mapping[str, ToolSpec]
+
+
+def has_no_limits(state: State, step: RunStep) -> bool:
+    """Whether limits of money do not hold it up: it undoes something, or finds out for a saga that stops whether there is something to undo."""
+    return step.undoes or state.is_stopping
+
+
+def cost_of(step: RunStep, specs: Specs, tool: str) -> int:
+    """The most that one call of a tool costs in this step, as far as it is declared."""
+    spec = specs.get(tool)
+    declared = spec.cost if spec is not None else 0
+    # The step's own cost is from when its graph was compiled; the larger of both counts.
+    own = step.node.cost
+    return own if own > declared and tool == tool_called(step) else declared
+
+
+def foreseen(step: RunStep, specs: Specs) -> int:
+    """The most that the calls of a whole attempt may cost: hooks are of no use without the tool."""
+    if step.node.tool == MODEL:
+        return 0  # known when the request is made
+    tool = tool_called(step)
+    if step.way is None and not step.hooks and not step.look:
+        return cost_of(step, specs, tool)
+    if step.look:
+        spec = specs.get(tool)
+        return cost_of(step, specs, spec.verify) if spec is not None and spec.verify else 0
+    first = (step.way.tool,) if step.way is not None and step.way.first else ()
+    return sum(cost_of(step, specs, name) for name in (*step.hooks, *first, tool))
+
+
+class Paying:
+    """A performer that makes no call for which there is no money: then it raises `NoRoom`, or `Halted`."""
+
+    def __init__(
+        self, performer: Performer, specs: Specs, ledger: Ledger, state: State, step: RunStep
+    ) -> None:
+        self._performer = performer
+        self._specs = specs
+        self._ledger = ledger
+        self._state = state
+        self._step = step
+
+    async def cover(self, tool: str) -> None:
+        """Make sure of the money for the next call."""
+        if cost := cost_of(self._step, self._specs, tool):
+            await self._ledger.cover(self._state, self._step, tool, cost)
+
+    async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
+        if cost := cost_of(self._step, self._specs, tool):
+            await self._ledger.cover(self._state, self._step, tool, cost)
+        return await self._performer.perform(tool, arguments, context)
+
+
+class Unapproved(NoRoom):
+    """A call that a person has to approve first: it was not made."""
+
+    def __init__(self, request: Request) -> None:
+        super().__init__(f"`{request.tool}` waits for an approval")
+        self.request = request
+
+
+class Approved:
+    """A performer that makes no call which has to be approved and is not: then it raises `Unapproved`."""
+
+    def __init__(self, performer: Performer, specs: Specs, step: RunStep) -> None:
+        self._performer = performer
+        self._specs = specs
+        self._step = step
+
+    async def perform(self, tool: str, arguments: Mapping[str, Any], context: StepContext) -> Any:
+        check(self._step, self._specs, tool, arguments)
+        return await self._performer.perform(tool, arguments, context)
+
+
+def may_ask(step: RunStep, spec: ToolSpec | None) -> bool:
+    """Whether a call of this attempt, by the tool of `spec`, may have to be approved. False for most, which pay nothing more."""
+    if step.node.approval is not None or step.way is not None or step.hooks or step.look:
+        return True
+    return spec is not None and spec.may_ask
+
+
+def check_first(step: RunStep, specs: Specs) -> None:
+    """The same before money is reserved, where nothing else is called before the tool. Raises `Unapproved`."""
+    if step.way is None and not step.hooks and not step.look:
+        check(step, specs, step.node.tool, step.arguments)
+
+
+def check(step: RunStep, specs: Specs, tool: str, arguments: Mapping[str, Any]) -> None:
+    """Raises `Unapproved` for a call that no person has approved and that needs it."""
+    approval, called = step.node.approval, tool_called(step)
+    own = specs.get(step.node.tool)
+    # What a model has put in the place of a step does its work, too.
+    replaced = specs.get(approval.work_of) if approval is not None else None
+    # A tool that stands in does the same work: it is as risky as the step, whatever it says of itself.
+    is_work = tool in {called, step.node.tool}
+    request = request_for(
+        tool,
+        arguments,
+        specs.get(tool),
+        always=is_work and approval is not None and approval.always,
+        by_tool=is_work
+        and (
+            (approval is not None and approval.by_tool)
+            or any(one is not None and one.requires_approval for one in (own, replaced))
+        ),
+        risks=[one.risk for one in (approval, own, replaced) if one is not None] if is_work else (),
+        rules=step.risk,
+        # A tool that is called before it acts anew for each attempt; the step's own call is the same act in all of them.
+        again=0 if is_work else step.attempt,
+    )
+    if request is not None and request.digest not in step.approved:
+        raise Unapproved(replace(request, is_changed=tool == called and _is_made_anew(step)))
+
+
+def _is_made_anew(step: RunStep) -> bool:
+    """Whether what is called before the tool, or how it is called, makes its arguments."""
+    way = step.way
+    if way is not None and way.chunk:
+        return False  # of a part: in its place, the step would end with that one and lose the others
+    return bool(step.hooks) or (way is not None and bool(way.first or way.shorten))
+
 
 T = TypeVar("T")
 
@@ -195,7 +369,7 @@ class Steps:
 
     async def _looked(self, one: AttemptInput, work: Callback) -> Outcome:
         """The end of an attempt whose request a provider of models has, if it has come."""
-        from baton.runtime.models.background import UnfinishedError
+        from baton.runtime.models.model_request import UnfinishedError
 
         state, step = one.state, one.step
         self._ledger.reopen(state, step, one.spent, work.response.day if work.response is not None else 0)
@@ -217,7 +391,7 @@ class Steps:
         """The outcome of an attempt that there is money for, so far. Raises `NoRoom` if that comes to an end."""
         step = one.step
         if step.node.callback is not None:
-            from baton.runtime.people.tokens import Holder, token_for  # most sagas hand nothing over
+            from baton.runtime.people.links import Holder, token_for  # most sagas hand nothing over
 
             one.callback, of = callback_of(one.state, step.slot), one.state.origin
             holder = Holder(tenant=of.tenant, saga=of.saga, callback=one.callback)
@@ -308,7 +482,7 @@ class Steps:
         performer: Performer = Approved(payer, tools, step) if one.may_ask else payer
         if step.node.tool == MODEL:
             from baton.runtime.models.model_caller import ModelCaller  # most sagas ask none
-            from baton.runtime.models.model_memory import ModelMemory
+            from baton.runtime.models.model_request import ModelMemory
 
             made = performer, self._models, self._context_of, self._ledger, self._values, self._live
             memory = self._memory = self._memory or ModelMemory(tools)

@@ -11,9 +11,9 @@ from collections.abc import Collection
 from baton.core.log.state import item_of, node_of, slot_of
 from baton.core.log.undos import is_undo, undone_item
 from baton.errors import EngineFault
-from baton.runtime.desks.incidents import IncidentDesk
 from baton.runtime.engine.parts import Parts
 from baton.runtime.engine.run import Run
+from baton.runtime.requests.answers import IncidentDesk
 
 logger = logging.getLogger("baton.worker")
 BY = "deploy"

@@ -1,13 +1,13 @@
 """The outer loop of one saga in one invocation: take, load, decide, perform, append, release.
 
-Loading is in loading.py, what is done after a fault in faults.py. All decisions are core/decide/decide.py's. A stale runner stops itself: past its lease it appends nothing and
+Loading is in runner.py, what is done after a fault in runner.py. All decisions are core/decide/decide.py's. A stale runner stops itself: past its lease it appends nothing and
 starts no step.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -26,31 +26,171 @@ from baton.core.decide.commands import (
 )
 from baton.core.decide.decide import Advance
 from baton.core.decide.outcomes import refused
+from baton.core.decide.program import Program
 from baton.core.log import events as ev
-from baton.core.log.folding.inbox import before_the_end
+from baton.core.log.folding.received import before_the_end
 from baton.core.log.state import Failing
 from baton.core.log.undos import is_undo
 from baton.errors import CorruptLog, EngineFault, RowsRefused, Unreadable
-from baton.ports import Message, SagaRef
-from baton.runtime.engine.log_writer import LogWriter, Superseded
+from baton.ports import Head, Message, SagaRef
 from baton.runtime.engine.parts import Parts
-from baton.runtime.engine.run import Run
-from baton.runtime.invocation.deadline import Deadline
+from baton.runtime.engine.run import LogWriter, Run, Superseded
+from baton.runtime.invocation.context import Deadline
 from baton.runtime.log.history import History
-from baton.runtime.performers.base import CommandPerformer
-from baton.runtime.performers.cancel_children import ChildCanceller
-from baton.runtime.performers.cancel_responses import ResponseCanceller
-from baton.runtime.performers.fetch_values import ValueFetcher
-from baton.runtime.performers.judge_conditions import ConditionJudge
-from baton.runtime.performers.run_steps import StepStarter
-from baton.runtime.performers.send_notices import NoticeSender
-from baton.runtime.performers.stop_steps import StepStopper
-from baton.runtime.performers.tend_children import ChildTender
-from baton.runtime.steps.inflight import InFlight
-from baton.runtime.worker.faults import Faults
-from baton.runtime.worker.loading import Loader
+from baton.runtime.log.lease import Lease
+from baton.runtime.money.accounts import Left
+from baton.runtime.steps.inflight import InFlight, spent_by, undecided
+from baton.runtime.worker.children import ChildCanceller, ChildTender
+from baton.runtime.worker.performers import (
+    CommandPerformer,
+    ConditionJudge,
+    NoticeSender,
+    ResponseCanceller,
+    StepStarter,
+    StepStopper,
+    ValueFetcher,
+)
+
+
+class Loader:
+    """For the sagas of one invocation."""
+
+    def __init__(self, parts: Parts, log: LogWriter) -> None:
+        self._p = parts
+        self._log = log
+
+    async def load(self, lease: Lease, history: History) -> Program:
+        """Fold the log, and return the program that the saga runs. Raises `Superseded`."""
+        history.owes_death = lease.dead is not None
+        entries = await history.load(lease.before)
+        if history.state.version == 0:
+            await self._p.starter.put_entry_one(lease.before)
+            entries = await history.catch_up()
+        if history.state.epoch > lease.epoch:
+            raise Superseded
+        history.owes_death = lease.dead is not None and not _gave_up(lease.dead, entries)
+        program = await self._p.catalog.program(lease.ref.tenant, history.state.origin.graph)
+        self._p.durations.learn(history.state.origin.graph, entries)
+        if lease.dead is not None and history.owes_death:
+            # Before the entry: a worker that stood still meanwhile learns from the entry that it is too late.
+            dead = lease.dead
+            holders = (dead.owner, *_silent_deaths(dead, entries))
+            left = await self._p.ledger.revived(
+                history.state, program.graph, dead.until, holders, shares=program.shares
+            )
+            await self._record_death(lease, history, left)
+            history.owes_death = False
+        await self._check_money(lease, history, program)
+        return program
+
+    async def _check_money(self, lease: Lease, history: History, program: Program) -> None:
+        """A saga whose user may spend nothing more today is parked before any step of it begins."""
+        parked = await self._p.ledger.blocked(history.state, program.graph)
+        while parked is not None and history.state.parked is None and history.state.ended is None:
+            if await self._log.append(lease, history, (parked,)):
+                return
+            await self._log.news(lease, history)
+
+    async def _record_death(self, lease: Lease, history: History, left: Left) -> None:
+        """The first entry of a revival is also the fence that stops the old invocation for good."""
+        dead = lease.dead
+        while dead is not None and history.state.ended is None:
+            now = self._p.clock.now()
+            death = ev.Revived(
+                dead=dead.owner,
+                dead_epoch=dead.epoch,
+                dead_until=dead.until,
+                at=now,
+                assumed=left.costs,
+                tokens=left.tokens,
+            )
+            if await self._log.append(lease, history, (death,)):
+                return
+            await self._log.news(lease, history)
+
+
+def _gave_up(dead: Head, entries: Sequence[ev.Entry]) -> bool:
+    """Whether the holder of a lease that ran out has said that it would. It has written nothing after that."""
+    mine = [entry for entry in entries if (entry.epoch, entry.invocation) == (dead.epoch, dead.owner)]
+    return bool(mine) and isinstance(mine[-1].events[-1], ev.GaveUp)
+
+
+def _silent_deaths(dead: Head, entries: Sequence[ev.Entry]) -> tuple[str, ...]:
+    """The worker that wrote last, if another has died since without a word: it may have died before that, and no entry says so."""
+    last = next((one for one in reversed(entries) if one.epoch), None)
+    return (last.invocation,) if last is not None and last.epoch < dead.epoch else ()
+
 
 logger = logging.getLogger("baton.worker")
+
+
+class Faults:
+    """For the sagas of one invocation."""
+
+    def __init__(self, parts: Parts, log: LogWriter) -> None:
+        self._p = parts
+        self._log = log
+
+    async def give_up(
+        self, ref: SagaRef, pause: int, lease: Lease | None = None, history: History | None = None
+    ) -> None:
+        """Give the lease back after a fault, or else say in the log that it will run out without a death.
+
+        A store may refuse what its indexes show, and append all the same: an entry is in none. Nothing is said where the log has not
+        been read. Where it lacks the death of the holder before, neither is done, or that death would be taken for told: the lease runs
+        out, and the next worker tells of this one's in its place.
+        """
+        if history is not None and history.owes_death:
+            logger.warning("the death before is left to the next worker", extra={"saga": ref.id})
+            return
+        may_say = history is not None and history.state.version > 0
+        now, end = self._p.clock.now(), self._p.invocation.deadline - self._p.limits.answer_ms // 2
+        soon = now + (end - now) // 2 if may_say else end
+        if await self._p.leases.give_up(ref, pause, soon) or lease is None or history is None or not may_say:
+            return
+        history.hurry(self._p.call.until(end))
+        try:
+            while history.state.ended is None:
+                if await self._log.append(lease, history, (ev.GaveUp(),)):
+                    return
+                await self._log.news(lease, history)
+        except Exception:  # whatever it is, the fault before it is the one to be told of
+            logger.warning("a death will be counted", exc_info=True, extra={"saga": ref.id})
+
+    async def rescue(self, run: Run) -> None:
+        """After a fault, append finished outcomes and the costs of stopped steps. Undecidable outcomes count as stopped."""
+        try:
+            rescued = await run.attempts.rescue(run.history.state)
+            self._p.ledger.leave(str(run.lease.ref))  # those that ended by the fault have settled nothing
+            before = run.history.unanswered
+            if before is not None and await self._log.put(run.lease, run.history, *before):
+                run.outcomes = run.outcomes[run.sent :]
+            run.outcomes = [*rescued, *run.outcomes]
+            run.in_turn, size = False, len(run.outcomes)  # none waits for children that are to be cancelled
+            while run.outcomes:
+                advance, appended = (
+                    run.advance(self._p.clock.now(), self._p.bounds, together=True, size=size),
+                    False,
+                )
+                try:
+                    slim = await self._p.slim(run.history.state.origin, advance.events)
+                    appended = not slim or await self._log.append(run.lease, run.history, slim, advance.rows)
+                    instead = None if advance.taken else undecided(run.outcomes[0])  # it lacks something
+                except RowsRefused as error:
+                    instead = refused(run.outcomes[0], str(error))
+                if instead is not None:
+                    if size == 1:
+                        run.outcomes[0] = instead
+                    size = max(size // 2, 1)  # until it is found which of them it is
+                    continue
+                if appended:
+                    run.outcomes = run.outcomes[advance.taken :]
+                elif await self._log.news(run.lease, run.history):
+                    run.outcomes = spent_by(run.outcomes)
+                size = len(run.outcomes)
+        except Exception:  # whatever it is, the fault before it is the one to be told of
+            logger.warning("not rescued", exc_info=True, extra={"saga": run.lease.ref.id})
+
 
 YIELDED, FINISHED, IDLE, SUPERSEDED = "yielded", "finished", "idle", "superseded"
 BLOBS_KEPT = 32
@@ -301,7 +441,7 @@ class _LazyUndoer:
         self._made = parts, log
 
     async def perform(self, run: Run, command: UndoChildren) -> bool:
-        from baton.runtime.performers.undo_children import ChildUndoer
+        from baton.runtime.worker.undo_children import ChildUndoer
 
         return await ChildUndoer(*self._made).perform(run, command)
 
@@ -313,6 +453,6 @@ class _LazyLooker:
         self._parts = parts
 
     async def perform(self, run: Run, command: LookAtStanding) -> bool:
-        from baton.runtime.performers.look_at_standing import StandingLooker
+        from baton.runtime.worker.children import StandingLooker
 
         return await StandingLooker(self._parts).perform(run, command)

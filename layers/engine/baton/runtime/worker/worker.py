@@ -17,10 +17,7 @@ from msgspec import Struct
 from baton.errors import EngineFault, PoisonMessage, Unreadable
 from baton.ports import Cause, DeadLetters, Invoker, Message, Queue, SagaRef
 from baton.runtime.engine.parts import Engine, Parts
-from baton.runtime.invocation.context import Invocation
-from baton.runtime.invocation.deadline import Turn
-from baton.runtime.invocation.turns import end_in_turn
-from baton.runtime.invocation.wakes import read_message
+from baton.runtime.invocation.context import Invocation, Turn, end_in_turn, read_message
 from baton.runtime.log.lease import EXPIRED, HELD, WAKE_LEFT
 from baton.runtime.worker.runner import Runner
 
@@ -160,7 +157,7 @@ class Worker:
     async def _carry(self, parts: Parts, runner: Runner, message: Message, *, alone: bool) -> str:
         ref = SagaRef.parse(message.saga)
         if ref.is_schedule:
-            from baton.runtime.triggers.ticking import Ticker  # few deployments have schedules
+            from baton.runtime.requests.schedules import Ticker  # few deployments have schedules
 
             return await Ticker(self._engine, parts).run(ref)
         return await runner.run(message, alone=alone)

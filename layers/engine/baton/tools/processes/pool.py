@@ -26,8 +26,7 @@ from baton.core.effects.rows import MAX_BYTES, MAX_PER_STEP, Row
 from baton.core.failures.evidence import Evidence
 from baton.core.limits import Limits
 from baton.ports import NoRoom, StepContext, StepFailure
-from baton.tools.calls import RaisedElsewhere, not_json, report, where
-from baton.tools.places import Places, whose
+from baton.tools.perform import Places, RaisedElsewhere, not_json, report, where, whose
 from baton.tools.processes import wire
 from baton.tools.processes.program import PROGRAM
 

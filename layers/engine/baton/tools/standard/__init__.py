@@ -11,10 +11,11 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
-from baton.core.effects.grants import EVERYTHING, NAMED, NOTHING, PREFIX, Grants, OfTenants, off
-from baton.core.effects.toolspec import ToolSpec
+from baton.core.effects.inverses import problems_of_inverses
+from baton.core.effects.toolspec import EVERYTHING, NAMED, NOTHING, PREFIX, Grants, OfTenants, ToolSpec, off
+from baton.core.failures.alternatives import problems_of
 from baton.ports import StepFailure
-from baton.tools.define import Registry, Tool
+from baton.tools.define import REGISTRY, Registry, Tool, ToolError, modules_of
 from baton.tools.standard.kit import NOWHERE, Services
 
 __all__ = ["PREFIX", "Services", "standard_tools", "with_standard"]
@@ -127,3 +128,26 @@ class _Specs(OfTenants):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+
+def import_tools(module: str) -> None:
+    """Import the app and, if it is a package, every module in it: that declares their tools.
+
+    Modules whose names begin with `_` are left alone. Raises whatever an import raises, and `ToolError`.
+    """
+    for _ in modules_of(module):
+        pass
+    specs = REGISTRY.specs()
+    if any(problems_of(specs)) or any(problems_of_inverses(specs)):
+        with_standard(REGISTRY).check()  # perhaps one of them names a standard tool
+
+
+def load_app(module: str) -> Registry:
+    """The tools of the app. Raises `ToolError` that names the module that is missing."""
+    try:
+        import_tools(module)
+    except ModuleNotFoundError as error:
+        raise ToolError(
+            f"the app module `{module}` cannot be imported: {error}; set BATON_APP to the package in layers/app"
+        ) from error
+    return REGISTRY

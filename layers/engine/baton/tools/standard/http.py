@@ -5,8 +5,10 @@ How bytes travel, and where to, is the adapter's. What an answer means to a step
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import re
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from urllib.parse import urlencode, urljoin, urlsplit
 
 import msgspec
@@ -240,3 +242,17 @@ def host_of(url: str) -> str:
 def _origin(url: str) -> tuple[str, str]:
     parts = urlsplit(url)
     return parts.scheme, parts.netloc.rpartition("@")[2].lower()
+
+
+NAMES: Final = ("Baton-Tenant", "Baton-Saga", "Baton-Time", "Baton-Signature")
+
+
+def signed(services: Services, context: StepContext, *parts: str, content: bytes) -> dict[str, str]:
+    """The headers for a request that these parts and this content make. Raises `StepFailure` without a key."""
+    if not services.signing_key:
+        what = "nothing to sign it with: set `SigningKey` of the deployment, and give the receiver the same"
+        raise StepFailure("input_invalid", what)
+    said = [context.tenant, context.saga, str(services.clock.now() // 1_000)]
+    whole = "\n".join(("v1", *said, *parts, hashlib.sha256(content).hexdigest()))
+    proof = hmac.new(services.signing_key.encode(), whole.encode(), hashlib.sha256).hexdigest()
+    return dict(zip(NAMES, (*said, f"v1={proof}"), strict=True))

@@ -11,7 +11,7 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import msgspec
 
-from baton.core.expressions.durations import parse_duration
+from baton.core.expressions import parse_duration
 from baton.core.failures.evidence import Evidence
 from baton.ports import Clock, Offload, StepContext, StepFailure
 from baton.ports.outside import (
@@ -23,7 +23,7 @@ from baton.ports.outside import (
     Mailer,
     Objects,
 )
-from baton.tools.openapi.named import Apis
+from baton.tools.openapi.description import Apis
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from pydantic import Field
 
-from baton.core.effects.grants import NAMED
+from baton.core.effects.toolspec import NAMED
 from baton.core.pipelines.pipeline import digest
 from baton.core.tracing import is_call
 from baton.errors import EngineFault

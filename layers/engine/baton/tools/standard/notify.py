@@ -13,8 +13,8 @@ from baton.core.effects.keys import Key
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import Letter
 from baton.tools.define import Registry, tool
+from baton.tools.standard.http import signed
 from baton.tools.standard.kit import Services
-from baton.tools.standard.signed import signed
 
 Address = Annotated[str, Field(pattern=r"^[^@\s<>,;:\"]+@[^@\s<>,;:\"]+$", max_length=254)]
 # A line break in a subject would begin a header of its own.

@@ -20,7 +20,7 @@ from baton.core.tracing import is_chosen_by_model
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import HttpAnswer
 from baton.tools.define import Registry, tool
-from baton.tools.openapi.named import NamedApi
+from baton.tools.openapi.description import NamedApi
 from baton.tools.standard.http import Answered, answered, check_status, followed, headers_of, host_of
 from baton.tools.standard.kit import SAFE, Services, exchange, read_json
 
@@ -130,8 +130,7 @@ class _Descriptions:
 
 def _description(api: NamedApi, data: bytes) -> Description:
     """Raises `StepFailure`."""
-    from baton.tools.openapi.description import Description
-    from baton.tools.openapi.schemas import DescriptionError
+    from baton.tools.openapi.description import Description, DescriptionError
 
     found = hashlib.sha256(data).hexdigest()
     if found != api.sha256:
@@ -148,7 +147,7 @@ def _description(api: NamedApi, data: bytes) -> Description:
 
 def _operation(api: NamedApi, described: Description, name: str) -> Operation:
     """Raises `StepFailure`."""
-    from baton.tools.openapi.schemas import DescriptionError
+    from baton.tools.openapi.description import DescriptionError
 
     try:
         found = described.operation(name)

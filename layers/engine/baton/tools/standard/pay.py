@@ -17,9 +17,8 @@ from baton.core.effects.risk import PAYMENT, Risk
 from baton.ports import StepContext, StepFailure
 from baton.ports.outside import HttpAnswer
 from baton.tools.define import Registry, tool
-from baton.tools.standard.http import host_of
+from baton.tools.standard.http import host_of, signed
 from baton.tools.standard.kit import Services, exchange, read_json, refused
-from baton.tools.standard.signed import signed
 
 RESERVED, EXECUTED, CONFIRMED, RELEASED = "reserved", "executed", "confirmed", "released"
 REFUNDED = "refunded"

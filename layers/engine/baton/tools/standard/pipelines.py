@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import BaseModel, Field, WithJsonSchema
 
-from baton.core.pipelines import limits, pipeline
+from baton.core.pipelines import base, pipeline
 from baton.core.pipelines.base import PipelineFailed
 from baton.ports import StepContext, StepFailure
 from baton.tools.define import Registry, tool
@@ -22,7 +22,7 @@ Data = Annotated[
 ]
 Steps = Annotated[Any, WithJsonSchema(pipeline.schema(requests=False))]
 StepsWithRequests = Annotated[Any, WithJsonSchema(pipeline.schema(requests=True))]
-Preview = Annotated[int, Field(ge=0, le=limits.PREVIEW_ROWS, description="So many rows are in the preview.")]
+Preview = Annotated[int, Field(ge=0, le=base.PREVIEW_ROWS, description="So many rows are in the preview.")]
 
 
 class Pipelined(BaseModel):

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field
 
-from baton.core.effects.grants import NAMED, SEARCH, tools_for
-from baton.core.effects.toolspec import ToolSpec
+from baton.core.effects.toolspec import NAMED, SEARCH, ToolSpec, tools_for
 from baton.ports import StepContext
 from baton.tools.define import Registry, tool
 

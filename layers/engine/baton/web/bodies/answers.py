@@ -2,32 +2,37 @@
 
 Imported only where that document is made, because models cost time at a cold start. That real answers are
 so is held by the tests that compare them with the document. The values are made in core/read/views.py and
-runtime/queries.py. Others have files of their own: money.py, graphs.py, explained.py, failing.py.
+runtime/requests/queries.py. Others have files of their own: answers.py, graphs.py, failures.py, failures.py.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, Field, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from baton.core.effects.risk import ACTIONS
 from baton.core.effects.toolspec import EFFECTS
+from baton.core.graph.graph import OVERLAPS
 from baton.core.log.events import Event
 from baton.core.nodes.registry import KINDS
-from baton.web.bodies.failing import FailingStep, FailureHandler, ParkedAs, Question
-from baton.web.bodies.models import (
+from baton.core.schedules import FAILED, MISSED, REFUSED, SKIPPED, STARTED, TRIGGERED
+from baton.web.bodies.failures import (
     ITEM,
     LABEL,
     Answer,
     Cursor,
+    FailingStep,
+    FailureHandler,
     OpenAnswer,
+    ParkedAs,
+    Question,
     Schema,
     SparseAnswer,
     Status,
     Time,
+    Undoing,
 )
-from baton.web.bodies.undoing import Undoing
 
 STATES = dict.fromkeys(
     (
@@ -382,3 +387,247 @@ class Tools(Answer):
     """All tools by name."""
 
     tools: list[Tool]
+
+
+class DayBudget(Answer):
+    """What was spent on a day (UTC), and may be."""
+
+    spent_usd: float = Field(ge=0)
+    reserved_usd: float = Field(ge=0, description="Held for steps under way, or drawn by the tenant's users.")
+    limit_usd: float | None = Field(description="Null: any amount, and nothing is counted.")
+    left_usd: float | None
+    blocked_until: Time | None = Field(description="When something can begin again, if it is all spent.")
+
+
+class UserBudget(DayBudget):
+    """Of one user."""
+
+    user: str
+    blocked: bool = Field(description="An operator has blocked the user: nothing begins, whatever is left.")
+
+
+class Budget(UserBudget):
+    """Spending of a user's sagas on a day (UTC), and its limits."""
+
+    day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
+    tenant: DayBudget | None = Field(description="Of all its users, as they have told. Null: no limit.")
+    saga_limit_usd: float | None = Field(description="What one saga may spend. Null: any amount.")
+
+
+class User(UserBudget):
+    """Spending of a user today (UTC), and the operator's rule about the user."""
+
+    state: Literal["open", "spent", "blocked"] = Field(
+        description="`spent`: nothing more begins today. `blocked`: until an operator unblocks the user."
+    )
+    own_limit_usd: float | None = Field(description="What this user may spend on a day. Null: as all users.")
+    by: str | None = Field(description="The operator who has decided last. Null: none has.")
+    at: Time | None
+    note: str | None
+
+
+class UserPage(Answer):
+    """A part of the users with sagas that have not ended, or ended today, and of those about whom an operator has decided.
+
+    A user can be on several pages.
+    """
+
+    day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
+    users: list[User]
+    next: str | None
+
+
+class CostRow(Answer):
+    """What models or AWS have cost the sagas of a workflow or a user, or what one model has."""
+
+    key: str = Field(description="The name of the workflow, of the user, or of the model.")
+    sagas: int = Field(ge=0)
+    input: int = Field(ge=0, description="Tokens that models have read; 0 of AWS.")
+    output: int = Field(ge=0, description="Tokens that they have written.")
+    usd: float = Field(ge=0)
+
+
+class CostPage(Answer):
+    """A part of a day's sagas. A key is on several pages: their sums add up."""
+
+    # Only those of AWS have `left_out`.
+    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
+
+    day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
+    by: str
+    costs: list[CostRow]
+    looked_at: int = Field(ge=0, description="So many sagas this page was made of.")
+    next: str | None
+    left_out: list[str] | None = Field(
+        default=None,
+        description="Of AWS: sagas whose logs could not be read within this request. The cost of one saga says what each has cost.",
+    )
+
+
+class Priced(Answer):
+    """Which prices were taken."""
+
+    region: str
+    date: str
+
+
+class Dollars(Answer):
+    """Sums in US dollars."""
+
+    total: float = Field(ge=0)
+    aws: float = Field(ge=0)
+    models: float = Field(ge=0)
+
+
+class CostLine(BaseModel):
+    """So much of something."""
+
+    what: str
+    quantity: float = Field(ge=0)
+    unit: str
+    usd: float = Field(ge=0)
+
+
+class ModelLine(CostLine):
+    """What one model has read and written for one node; `what` is the model."""
+
+    node: str
+    requests: int = Field(ge=0)
+    input: int = Field(ge=0, description="Tokens.")
+    cached: int = Field(ge=0, description="Of these, what the provider still had.")
+    output: int = Field(ge=0, description="Tokens, reasoning included.")
+
+
+class Cost(Answer):
+    """An estimate from the saga's log and dated prices."""
+
+    saga: str
+    status: Status
+    estimated: Literal[True]
+    priced: Priced
+    usd: Dollars
+    aws: list[CostLine]
+    models: list[ModelLine]
+    steps: int = Field(ge=0)
+    agent_steps: int = Field(
+        ge=0, description="Turns of agents, and the calls that they have made: steps within these steps."
+    )
+    invocations: int = Field(ge=0)
+    usd_per_million_steps: float | None = Field(
+        description="What AWS charges for a million steps of this mix, those of agents among them."
+    )
+
+
+State = Literal["closed", "open", "half_open"]
+
+
+class BreakerFailure(Answer):
+    """Failures of a target that one worker has reported together."""
+
+    code: str
+    count: int = Field(ge=1)
+    calls: int = Field(ge=1, description="Of how many calls.")
+    at: Time
+
+
+class BreakerTransition(Answer):
+    """A change of a breaker's state, and what caused it."""
+
+    to: State
+    at: Time
+    why: str
+    by: str = Field(description="The operator, or a worker.")
+
+
+class Breaker(Answer):
+    """The circuit breaker of a target."""
+
+    name: str
+    state: State
+    since: Time | None = Field(description="Null: it was never open.")
+    next_probe_at: Time | None = Field(
+        description="Of an open one: when a call is let through. Null: when an operator has reset it."
+    )
+    opened: int = Field(ge=0, description="How often it has opened since it was last closed.")
+    probes: int = Field(ge=0, description="Calls that are let through just now.")
+    failures: list[BreakerFailure] = Field(description="The last ones, the newest first.")
+    transitions: list[BreakerTransition] = Field(description="The last ones, the newest first.")
+
+
+class BreakerPage(Answer):
+    """Breakers of which something is known, by their names."""
+
+    breakers: list[Breaker]
+    next: Cursor
+
+
+class ErrorBudget(Answer):
+    """The sagas of a workflow that have come to an end. Those that were cancelled are not counted."""
+
+    key: str = Field(description="The name of the workflow.")
+    completed: int = Field(ge=0)
+    failed: int = Field(ge=0)
+    allowed: int | None = Field(description="So many of them may fail. Null: there is no error budget.")
+    left: int | None = Field(description="So many more may fail; below 0, so many more have than may.")
+
+
+class ErrorBudgetPage(Answer):
+    """A part of a day's sagas. A workflow is on several pages: its sums add up."""
+
+    day: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
+    percent: float | None = Field(description="Percentage that may fail. Null: there is no error budget.")
+    workflows: list[ErrorBudget]
+    looked_at: int = Field(ge=0, description="So many sagas this page was made of.")
+    next: str | None
+
+
+_WORDS = (STARTED, SKIPPED, MISSED, REFUSED, FAILED, TRIGGERED)
+
+
+class TickCounts(Answer):
+    """Ticks since the schedule was first registered."""
+
+    started: int = Field(ge=0)
+    skipped: int = Field(ge=0, description="A saga of the schedule was still at work.")
+    missed: int = Field(ge=0, description="They were overdue after an outage, and more than `catch_up`.")
+    refused: int = Field(
+        ge=0, description="Their start was refused until the next tick had come, or for good."
+    )
+
+
+class Tick(Answer):
+    """What became of a tick, or of several up to this one."""
+
+    tick: Time
+    what: str = Field(json_schema_extra={"enum": list(_WORDS)})
+    saga: str | None = Field(description="That was started, or (`skipped`) that was at work.")
+    why: str | None = Field(description="Of one that was refused or has failed.")
+    count: int = Field(ge=1)
+
+
+class ScheduleView(Answer):
+    """The schedule of a workflow."""
+
+    name: str = Field(description="The workflow's.")
+    state: Literal["active", "paused"]
+    version: int = Field(ge=1, description="The version of the document that it is in.")
+    user: str = Field(description="Who has registered it; its sagas are this user's.")
+    cron: str | None
+    rate: str | None
+    timezone: str
+    overlap: str = Field(json_schema_extra={"enum": list(OVERLAPS)})
+    catch_up: int = Field(ge=0)
+    next_at: Time | None = Field(description="The next tick, or one that waits. Null: there is none.")
+    starting_at: Time | None = Field(description="A tick whose saga is being started.")
+    refused: str | None = Field(description="Why that start was refused; it is tried again every minute.")
+    paused_at: Time | None
+    paused_by: str | None
+    ticks: TickCounts
+    recent: list[Tick] = Field(description="The last ones, the newest first.")
+
+
+class SchedulePage(Answer):
+    """Schedules by the names of their workflows. A page may have fewer than asked for, and yet not be the last."""
+
+    schedules: list[ScheduleView]
+    next: Cursor

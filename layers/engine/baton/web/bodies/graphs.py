@@ -1,6 +1,6 @@
 """How workflows and the kinds of their nodes are described to the outside, as models.
 
-The values are made in core/read/views.py, core/documents/schema.py and runtime/queries.py.
+The values are made in core/read/views.py, core/documents/schema.py and runtime/requests/queries.py.
 Imported only where the OpenAPI document is made: see answers.py.
 """
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from baton.web.bodies.models import Answer, Condition, Cursor, OpenAnswer, Schema, Time
+from baton.web.bodies.failures import Answer, Condition, Cursor, OpenAnswer, Schema, Time
 
 
 class WorkflowRule(BaseModel):

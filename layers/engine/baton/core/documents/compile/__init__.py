@@ -10,38 +10,37 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from baton.core.documents.compile import events, failing, many, schedules, tools
-from baton.core.documents.compile import kinds as of_kinds
-from baton.core.documents.compile.analysis import schemas
+from baton.core.documents.compile import build as of_kinds
+from baton.core.documents.compile import failing, tools, triggers
+from baton.core.documents.compile.analysis import source
 from baton.core.documents.compile.analysis.source import MAX_HINTS, Children, OutOfTime, Source, Tools, Within
-from baton.core.documents.compile.checks import bounds, edgefaults, expressions, joins, loopfaults
-from baton.core.documents.compile.checks.endless import endless
+from baton.core.documents.compile.checks import control, expressions
+from baton.core.documents.compile.checks.control import endless
 from baton.core.documents.compile.checks.named import Part, Parts, told_of, whole_of
-from baton.core.documents.compile.checks.notes import children_of, no_such_child, notes_of
-from baton.core.documents.compile.checks.sharing import shared_keys
-from baton.core.documents.definition import as_written, read_definition
+from baton.core.documents.compile.checks.notes import children_of, no_such_child, notes_of, shared_keys
 from baton.core.documents.expand import expanded
 from baton.core.documents.nodes.own import OwnKinds
+from baton.core.documents.read import as_written, read_definition
 from baton.core.documents.text import parse_document
 from baton.core.graph.graph import Graph
 from baton.errors import InvalidDefinition, Problem
 
 if TYPE_CHECKING:
-    from baton.core.documents.definition import NodeModel
+    from baton.core.documents.read import NodeModel
 
 _CHECKS: tuple[Callable[[Source], Iterator[Problem]], ...] = (
-    edgefaults.check,
-    loopfaults.check,
-    joins.check,
-    many.check,
-    tools.check,
-    of_kinds.check,
-    failing.check,
-    bounds.check,
-    schemas.check,
+    control.check_edges,
+    control.check_loops,
+    control.check_joins,
+    tools.check_map,
+    tools.check_tools,
+    of_kinds.check_kinds,
+    failing.check_failing,
+    control.check_bounds,
+    source.check,
     expressions.check,
-    schedules.check,
-    events.check,
+    triggers.check_schedule,
+    triggers.check_events,
 )
 
 _TAKES_LONG = "the document takes too long to check; this is how far it came"

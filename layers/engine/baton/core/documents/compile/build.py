@@ -5,29 +5,53 @@ Each meaning is stored in one spelling. Nothing is checked here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from baton.core.conditions.model import Condition
-from baton.core.documents.compile import events
+from baton.core.documents.compile import failing, tools, triggers
+from baton.core.documents.compile.analysis import source
 from baton.core.documents.compile.analysis.flow import waits_for
-from baton.core.documents.compile.analysis.handling import policies_of, rules_of
-from baton.core.documents.compile.analysis.schemas import output_schema
+from baton.core.documents.compile.analysis.source import (
+    Source,
+    Tools,
+    may_run,
+    output_schema,
+    policies_of,
+    rules_of,
+)
 from baton.core.documents.compile.failing import named_tools
-from baton.core.documents.compile.many import mapped
-from baton.core.documents.parts.compensate import PARALLEL
+from baton.core.documents.compile.tools import mapped
+from baton.core.documents.nodes.node_model import NodeModel
 from baton.core.documents.parts.control import PauseModel
-from baton.core.documents.parts.handler import HandlerModel
+from baton.core.documents.parts.failing import NONE, PARALLEL, HandlerModel
+from baton.core.documents.parts.node import ReplanModel
+from baton.core.effects.operations import choice_problems
+from baton.core.effects.risk import DEFAULT_RULES, Rules
+from baton.core.effects.toolspec import SEARCH, ToolSpec
 from baton.core.expressions import SPACE
 from baton.core.failures.failover import Policy
-from baton.core.graph.graph import Branch, Cap, Catch, Graph, Handler, Join, Loop, Node, Pause, Poll, Rule
-from baton.core.graph.inner import WHOLE_INPUT, inner_name, started
+from baton.core.graph.graph import (
+    WHOLE_INPUT,
+    Branch,
+    Cap,
+    Catch,
+    Graph,
+    Handler,
+    Join,
+    Loop,
+    Node,
+    Pause,
+    Poll,
+    Rule,
+    inner_name,
+    started,
+)
+from baton.errors import Problem
 
 if TYPE_CHECKING:
-    from baton.core.documents.compile.analysis.source import Source
-    from baton.core.documents.definition import LimitModel, NodeModel
     from baton.core.documents.parts.failing import CatchModel, PolicyModel
-    from baton.core.effects.toolspec import ToolSpec
+    from baton.core.documents.read import LimitModel, NodeModel
 
 HOUR_MS = 3_600_000
 
@@ -52,7 +76,7 @@ def build(source: Source, kept: Callable[[str], dict[str, Any]]) -> Graph:
         undo_together=model.compensate == PARALLEL,
         handler=_handler(source, model.failure_handler),
         schedule=model.schedule.schedule() if model.schedule is not None else None,
-        events=events.rules_of(source),
+        events=triggers.rules_of(source),
     )
 
 
@@ -175,3 +199,136 @@ def _join(source: Source, name: str, node: NodeModel) -> Join | None:
 
 def _caps(limits: dict[str, LimitModel]) -> dict[str, Cap]:
     return {name: Cap(most=limit.max, then=limit.then) for name, limit in limits.items()}
+
+
+def check_kinds(source: Source) -> Iterator[Problem]:
+    """What is wrong with nodes of their kinds."""
+    compiler = _Compiler(source)
+    own = inner_name("", source.within.graph) if source.within.graph else compiler.workflow
+    for name, node in source.nodes.items():
+        yield from source.kinds[name].check(compiler, name, node)
+        if source.kinds[name].starts(node) == own and node.map is None:  # a list may be empty
+            yield from _without_end(source, name)
+
+    handler = source.model.failure_handler
+    if handler is None:
+        return
+    if handler.graph is not None:
+        if inner_name("", handler.graph) not in compiler.children:
+            yield from compiler.no_such_graph("/failure_handler/graph", handler.graph)
+    elif handler.called.partition("@")[0] == source.model.name:
+        message = "a saga that fails would start another one of its workflow"
+        yield Problem("/failure_handler/workflow", message, "name another workflow")
+    elif inner_name("", handler.called) in compiler.children:
+        message = (
+            f"`{handler.called}` is a graph of this document, and a handler that is a name is a workflow"
+        )
+        hint = f"write `failure_handler: {{graph: {handler.called}}}`, or give the graph another name"
+        yield Problem("/failure_handler/workflow", message, hint)
+
+
+def _without_end(source: Source, name: str) -> Iterator[Problem]:
+    """A workflow that starts itself, whatever happens: each saga would start another one, down to the limit of the depth."""
+    if source.produced is not None and source.produced.has_at_every_end(name):
+        message = "every saga of this workflow would start another one, without end"
+        if source.within.graph:
+            message = "every saga of this graph would start another one, without end"
+        hint = "let `when` or a `branch` decide whether it comes here"
+        yield Problem(f"/nodes/{name}/{source.kinds[name].key}", message, hint)
+
+
+def built(source: Source) -> Graph:
+    """The graph of a document without problems."""
+    compiler, nodes = _Compiler(source), source.nodes
+    return build(source, lambda name: source.kinds[name].compile(compiler, name, nodes[name]))
+
+
+class _Compiler:
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    @property
+    def workflow(self) -> str:
+        return self._source.model.name
+
+    @property
+    def tools(self) -> Tools:
+        return self._source.tools
+
+    @property
+    def children(self) -> Mapping[str, Any]:
+        return self._source.children
+
+    def no_such_graph(self, place: str, graph: str) -> Iterator[Problem]:
+        known = self._source.within.names
+        hint = self._source.hint(graph, known) or (
+            "" if known else f"write `graphs: {{{graph}: {{nodes: …}}}}`"
+        )
+        yield Problem(place, f"the document has no graph `{graph}`", hint)
+
+    def takers(self, signal: str) -> Iterator[tuple[str, NodeModel]]:
+        nodes, kinds = self._source.nodes, self._source.kinds
+        return ((name, node) for name, node in nodes.items() if kinds[name].signal(node) == signal)
+
+    def seen(self, name: str) -> Mapping[str, Any]:
+        given: Mapping[str, Any] = self._source.within.seen.get(name, {})
+        return given
+
+    @property
+    def risk_rules(self) -> Rules:
+        own = self._source.model.rules
+        return DEFAULT_RULES if own is None else own
+
+    @property
+    def replan(self) -> ReplanModel | None:
+        return self._source.model.replan
+
+    @property
+    def undoes(self) -> bool:
+        return self._source.model.compensate != NONE
+
+    def fits(self, place: str, given: Mapping[str, Any], spec: ToolSpec) -> Iterator[Problem]:
+        yield from tools.takes(self._source, spec, given, place)
+        yield from choice_problems(spec, given, place)
+        yield from tools.needs(spec.name, spec.parameters, given, place)
+
+    def stand_ins(self, name: str) -> set[str]:
+        fitting = (policy for _, policy, names in self._source.policies if name in names)
+        return {policy.then.tool for policy in fitting if policy.then.tool}
+
+    def exists(self, place: str, tool: str) -> Iterator[Problem]:
+        return tools.exists(self._source, place, tool)
+
+    def allows(self, place: str, patterns: Sequence[str]) -> Iterator[Problem]:
+        return tools.allows(self._source, place, patterns)
+
+    def schema(self, place: str, schema: Any) -> Iterator[Problem]:
+        return source.problems(place, schema)
+
+    def takes(self, name: str, spec: ToolSpec) -> Iterator[Problem]:
+        given, place = self._source.nodes[name].with_, f"/nodes/{name}"
+        yield from tools.takes(self._source, spec, given, f"{place}/with")
+        yield from choice_problems(spec, given, f"{place}/with")
+        yield from tools.needs(spec.name, spec.parameters, given, place)
+
+    def fails_with(self, place: str, code: str) -> Iterator[Problem]:
+        return failing.strange_code(place, code, (), is_tried=False)
+
+    def matching(self, patterns: Sequence[str]) -> list[ToolSpec]:
+        return [spec for name, spec in sorted(self._source.allowed.items()) if may_run(name, patterns)]
+
+    def among(self, spec: ToolSpec, patterns: Sequence[str] | None = None) -> dict[str, Any]:
+        """The argument of a search for tools that no author and no model chooses: those that may be called there."""
+        rails = self._source.model.guardrails
+        is_any = patterns is None and (rails is None or rails.allowed_tools is None)
+        is_search = spec.name == SEARCH and "among" in spec.parameters.get("properties", {})
+        if not is_search or is_any:
+            return {}
+        return {"among": [one.name for one in self.matching(patterns or ["*"])]}
+
+    def remedies(self, spec: ToolSpec) -> dict[str, Any]:
+        ways = self._source.ways(spec.name)
+        return {"timed": bool(spec.key.window_ms), "ways": ways, "hooks": self._source.hooks(spec.name)}
+
+    def attempts(self, name: str, spec: ToolSpec) -> dict[str, Any]:
+        return attempts(self._source, name, spec)

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from baton.core.documents.nodes.base import COMPENSATE, FAILING, MAP, Compiler, Words
-from baton.core.documents.nodes.calls import call_of, listed
 from baton.core.documents.nodes.model import SAID, WORDS, AsksModel
-from baton.core.documents.nodes.undone import only_none
+from baton.core.documents.nodes.undone import only_none, undos
 from baton.core.documents.parts.fields import (
     OPERATIONS_SAY,
     Given,
     Model,
     NodeName,
-    Operations,
     ToolPatterns,
     between,
     counted,
 )
-from baton.core.documents.parts.models import (
+from baton.core.documents.parts.fields import Operations as fields_Operations
+from baton.core.documents.parts.node import (
     Asking,
     ModelName,
     PriceModel,
@@ -30,13 +29,51 @@ from baton.core.documents.parts.models import (
     shorter_turns,
     step_of,
 )
-from baton.core.effects.operations import list_problems
+from baton.core.effects.operations import OPERATIONS, Operations, keeps_list, list_problems
+from baton.core.effects.toolspec import Approval
 from baton.core.graph.graph import AgentParts, Node
-from baton.core.models.tool import model_tool
+from baton.core.models.usage import model_tool
 from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.documents.parts.node import NodeModel
+    from baton.core.effects.toolspec import ToolSpec
+
+
+def call_of(
+    compiler: Compiler,
+    kind: str,
+    name: str,
+    spec: ToolSpec,
+    tools: Sequence[str],
+    operations: Operations,
+    **more: Any,
+) -> Node:
+    """As if a node of the document called it. `arguments` are not the model's to say."""
+    asks = Approval(by_tool=spec.requires_approval, risk=spec.risk) if spec.may_ask else None
+    said: dict[str, Any] = {
+        "tool": spec.name,
+        "arguments": (listed(operations) if keeps_list(spec) else compiler.among(spec, tools)) or None,
+        "tool_version": spec.version,
+        "schema_hash": spec.schema_hash,
+        "effect": spec.effect,
+        "verified": spec.is_verified,
+        "timeout_ms": spec.timeout_ms,
+        "domain": spec.domain,
+        "cost": spec.cost,
+        "approval": asks,
+        **compiler.remedies(spec),
+    }
+    said["undo"] = undos(
+        compiler, kind, name, spec, others=[way.tool for way in said["ways"] if way.tool and not way.first]
+    )
+    return Node(name=name, kind=kind, **{**said, **more})
+
+
+def listed(operations: Operations) -> dict[str, Any]:
+    """The argument that says which operations may be called, where some are listed."""
+    return {OPERATIONS: {api: list(ids) for api, ids in operations.items()}} if operations else {}
+
 
 MOST_TURNS, MOST_CALLS, MOST_CALLS_IN_A_TURN = 1_000, 10_000, 64
 MOST_TOKENS = 1_000_000_000
@@ -49,7 +86,7 @@ class AgentModel(Asking):
     tools: ToolPatterns = Field(
         default_factory=list, description="The tools that it may call; `*` stands for any text."
     )
-    operations: Operations = Field(default_factory=dict, description=OPERATIONS_SAY)
+    operations: fields_Operations = Field(default_factory=dict, description=OPERATIONS_SAY)
     signal: Annotated[NodeName | None, Given] = Field(
         default=None,
         description="Signals of this name are messages of its user: it hears them with its next turn, and has another turn for "

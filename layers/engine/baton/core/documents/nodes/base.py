@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from baton.core.documents.parts.many import MOST_ITEMS
+from baton.core.documents.parts.node import MOST_ITEMS
 from baton.core.effects.risk import Rules
 from baton.core.effects.toolspec import ToolSpec
 from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.documents.parts.fields import Model
-    from baton.core.documents.parts.node import NodeModel
-    from baton.core.documents.parts.replan import ReplanModel
+    from baton.core.documents.parts.node import NodeModel, ReplanModel
 
 # What a node of any kind may have.
 COMMON = ("after", "when", "branch", "loop", "join", "catch", "output_schema", "limits", "description")

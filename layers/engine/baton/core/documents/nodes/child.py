@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from baton.core.conditions.schemapaths import Schema, in_words
+from baton.core.conditions.schemafaults import Schema, in_words
 from baton.core.documents.nodes.base import COMPENSATE, MAP, Compiler, Known, NodeDocument
 from baton.core.documents.nodes.undone import only_none
 from baton.core.documents.parts.fields import Given, WorkflowReference
-from baton.core.documents.parts.many import MOST_CHILDREN
+from baton.core.documents.parts.node import MOST_CHILDREN
 from baton.core.effects.toolspec import PURE, ToolSpec
 from baton.core.failures.codes import ENGINE
 from baton.core.failures.matrix import REPLAN, RETRY
-from baton.core.graph.inner import inner_name
+from baton.core.graph.graph import inner_name
 from baton.errors import Problem
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from pydantic import Field
 
 from baton.core.documents.nodes.base import Compiler, NodeDocument, Words
 from baton.core.documents.parts.failing import Class, Code
-from baton.core.documents.parts.fields import Given, Model, defined
-from baton.core.documents.parts.patterns import ref
+from baton.core.documents.parts.fields import Given, Model, defined, ref
 from baton.core.failures.codes import CODES, PERMANENT, class_of
 from baton.errors import Problem
 

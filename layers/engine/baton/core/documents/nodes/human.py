@@ -9,20 +9,23 @@ import msgspec
 from pydantic import Field, StrictBool, StringConstraints
 
 from baton.core.documents.nodes.base import MAP, Compiler, Known, NodeDocument, Words
-from baton.core.documents.parts.audience import AUDIENCE, Audience, AudienceModel, Text
-from baton.core.documents.parts.escalation import (
+from baton.core.documents.parts.fields import Duration, Given, Model, Value, one_of, words
+from baton.core.documents.parts.node import Schema
+from baton.core.documents.parts.people import (
+    AUDIENCE,
     FAMILIAR,
     MEANWHILE,
     SO_MANY,
+    Audience,
+    AudienceModel,
     EscalationModel,
+    Text,
     escalation_problems,
 )
-from baton.core.documents.parts.fields import Duration, Given, Model, Value, one_of, words
-from baton.core.documents.parts.node import Schema
 from baton.core.expressions import expressions_in
 from baton.core.failures.policy import SEVERITIES
 from baton.core.graph.graph import Asks
-from baton.core.log.answers import (
+from baton.core.log.questions import (
     APPROVAL,
     APPROVE,
     DECISION,

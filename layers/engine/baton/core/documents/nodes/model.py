@@ -7,24 +7,60 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from baton.core.conditions.schemafaults import is_plain
 from baton.core.documents.nodes.base import FAILING, MAP, Compiler, Known, NodeDocument, Words
-from baton.core.documents.nodes.choosing import choice_of, unlike_choice
-from baton.core.documents.parts.fields import Given, Model
-from baton.core.documents.parts.models import (
-    PRICE,
-    Asking,
-    ModelName,
-    PriceModel,
-    given,
-    spoken,
-    step_of,
-)
+from baton.core.documents.parts.control import BranchModel
+from baton.core.documents.parts.fields import Given, Model, shown
+from baton.core.documents.parts.node import PRICE, Asking, ModelName, PriceModel, given, spoken, step_of
 from baton.core.failures.breakers import HOST, TOOL
-from baton.core.models.tool import MODEL, model_tool
+from baton.core.models.usage import MODEL, model_tool
 from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.documents.parts.node import NodeModel
+
+_NEXT = "output.next"
+
+
+def choice_of(branch: BranchModel | None) -> dict[str, Any] | None:
+    """What the answer has to be where it chooses the next node by `choose: output.next`, and the document has no schema."""
+    if branch is None or (branch.choose or "").strip() != _NEXT:
+        return None
+    ways = {"type": "array", "items": {"enum": list(branch.among)}, "description": "Where to go on."}
+    return {
+        "type": "object",
+        "properties": {
+            "next": ways,
+            "reasoning": {"type": "string", "description": "Why, in a sentence or two."},
+        },
+        "required": ["next", "reasoning"],
+        "additionalProperties": False,
+    }
+
+
+def unlike_choice(name: str, branch: BranchModel | None, schema: Any) -> Iterator[Problem]:
+    """What keeps an `output_schema` of the document's own from naming the nodes that the branch chooses from."""
+    if choice_of(branch) is None or branch is None or not is_plain(schema):
+        return
+    place, among = f"/nodes/{name}/output_schema", list(branch.among)
+    listed = f"[{', '.join(among)}]"
+    hint = f"write `next: {{type: array, items: {{enum: {listed}}}}}` there, or leave `output_schema` out"
+    properties = schema.get("properties")
+    if not isinstance(properties, dict) or "next" not in properties:
+        if "next" in (schema.get("required") or ()):
+            return
+        yield Problem(place, "the branch chooses by `output.next`, and this has no `next`", hint)
+        return
+    found = properties["next"]
+    for way in (found, found.get("items")) if isinstance(found, dict) else ():
+        if (
+            isinstance(way, dict)
+            and isinstance(named := way.get("enum"), list)
+            and set(among) ^ {*map(str, named)}
+        ):
+            said = f"the branch chooses among {listed}, and `next` can be {shown(named)}"
+            yield Problem(f"{place}/properties/next", said, hint)
+
 
 WORDS = {
     "fallbacks": "fallback fallback_models models",

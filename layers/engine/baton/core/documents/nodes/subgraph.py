@@ -10,7 +10,7 @@ from pydantic import Field
 from baton.core.documents.nodes.base import Compiler
 from baton.core.documents.nodes.child import Child
 from baton.core.documents.parts.fields import Given, NodeName
-from baton.core.graph.inner import WHOLE_INPUT, inner_name, started
+from baton.core.graph.graph import WHOLE_INPUT, inner_name, started
 from baton.errors import Problem
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """What takes back what a node has done, as a graph has it: from `compensate`, or from what the tools say of themselves.
 
-Its shape is in parts/compensate.py. An inverse that a tool names itself needs no permission of the document, as its `verify`
+Its shape is in parts/failing.py. An inverse that a tool names itself needs no permission of the document, as its `verify`
 needs none.
 """
 
@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from baton.core.documents.parts.compensate import NONE, CompensateModel
-from baton.core.effects.approvals import Approval
+from baton.core.documents.parts.failing import NONE, CompensateModel
 from baton.core.effects.inverses import arguments_of, misfit_of_inverse
-from baton.core.effects.toolspec import CALL, IDEMPOTENT, ToolSpec
-from baton.core.expressions import Path, expressions_in
-from baton.core.expressions.durations import lasting
-from baton.core.failures.policy import ANY, FAIL, Change
-from baton.core.failures.retry import RetryChange
+from baton.core.effects.toolspec import CALL, IDEMPOTENT, Approval, ToolSpec
+from baton.core.expressions import Path, expressions_in, lasting
+from baton.core.failures.policy import ANY, FAIL, Change, RetryChange
 from baton.core.graph.graph import Node, Undo
 from baton.core.limits import LONGEST_INVOCATION_MS
 from baton.errors import Problem

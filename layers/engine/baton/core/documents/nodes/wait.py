@@ -17,12 +17,12 @@ from baton.core.documents.parts.fields import (
     NodeName,
     check_time,
     defined,
+    ref,
     refuse,
+    template,
 )
 from baton.core.documents.parts.naming import NODE_NAME
-from baton.core.documents.parts.patterns import ref, template
-from baton.core.expressions import expressions_in
-from baton.core.expressions.durations import parse_duration
+from baton.core.expressions import expressions_in, parse_duration
 from baton.errors import Problem
 
 if TYPE_CHECKING:

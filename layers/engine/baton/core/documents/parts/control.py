@@ -28,8 +28,7 @@ from baton.core.documents.parts.fields import (
     whole,
     words,
 )
-from baton.core.expressions import expressions_in
-from baton.core.expressions.durations import parse_duration
+from baton.core.expressions import expressions_in, parse_duration
 
 MAX_ITERATIONS = 1_000_000
 SHARE_PATTERN = r"^ *(100|[0-9]{1,2}) *% *$"

@@ -1,6 +1,6 @@
 """What is done when a step fails: the shapes of `retry`, `on_failure`, `failover` and `catch`.
 
-What they mean is on docs/failures.md. What they become in a graph is core/documents/compile/analysis/handling.py's; whether the nodes
+What they mean is on docs/failures.md. What they become in a graph is core/documents/compile/analysis/source.py's; whether the nodes
 and tools that they name exist is the compiler's.
 """
 
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    ConfigDict,
     Field,
     StringConstraints,
     TypeAdapter,
@@ -20,7 +21,6 @@ from pydantic import (
     model_validator,
 )
 
-from baton.core.documents.parts.escalation import EscalationModel
 from baton.core.documents.parts.failing_schema import (
     MOST_MULTIPLIER,
     MOST_PAUSES,
@@ -38,6 +38,7 @@ from baton.core.documents.parts.fields import (
     Targets,
     ToolPatterns,
     Value,
+    WorkflowReference,
     between,
     defined,
     is_number,
@@ -45,18 +46,23 @@ from baton.core.documents.parts.fields import (
     refuse,
     shown,
 )
-from baton.core.failures.classes import code_of
+from baton.core.documents.parts.people import EscalationModel
 from baton.core.failures.codes import CLASSES, CODE_PATTERN
 from baton.core.failures.failover import DAYS, Action
-from baton.core.failures.misspelt import exception_meant
-from baton.core.failures.policy import ANY, ASK, DOMAINS, FAIL, QUESTIONS, SEVERITIES
-from baton.core.failures.retry import (
+from baton.core.failures.names import code_of, exception_meant
+from baton.core.failures.policy import (
+    ANY,
+    ASK,
     BACKOFFS,
     CUSTOM,
+    DOMAINS,
     EXPONENTIAL,
+    FAIL,
     JITTERED,
     MOST_ATTEMPTS,
     PRESETS,
+    QUESTIONS,
+    SEVERITIES,
     RetryChange,
 )
 from baton.core.failures.strategies.base import MOST_TIMES, STARTER
@@ -193,7 +199,7 @@ class RetryModel(Model):
 
 
 def _ladder(value: Any) -> str | list[str]:
-    """One word, or a list of strategies. What a word stands for is compile/analysis/handling.py's."""
+    """One word, or a list of strategies. What a word stands for is compile/analysis/source.py's."""
     names = _LADDER.validate_python(_many(value))
     return _each_once(_steps(names)) if isinstance(value, list) else names[0]
 
@@ -396,3 +402,92 @@ Failover = Annotated[
     defined("failover"),
 ]
 Catch = Annotated[list[CatchModel], BeforeValidator(_rules), Given, defined("catch")]
+
+
+NONE, SEQUENTIAL, PARALLEL = "none", "sequential", "parallel"
+
+
+class CompensateModel(Model):
+    """What takes back what a node has done."""
+
+    short: ClassVar[str] = "tool"
+
+    tool: Annotated[str | None, Given] = Field(
+        default=None,
+        description="The tool that takes it back, in place of the one that the node's own tool names; `none`: nothing does.",
+    )
+    with_: Annotated[dict[str, Value] | None, Given] = Field(
+        default=None,
+        alias="with",
+        description="Its arguments, in which `${step.input}` and `${step.output}` are what the node got and gave, and `${step.key}` its idempotency key. Without it, each "
+        "parameter gets the field of the same name of the output, else of the input.",
+    )
+    retry: Retry = Field(
+        default=None,
+        description="As of a node: at most 5 attempts within 10 minutes unless it says otherwise.",
+    )
+    timeout: Annotated[Duration | None, Given] = Field(
+        default=None, description="The longest time for one attempt."
+    )
+    in_doubt: Annotated[Literal["call", "ask"] | None, Given] = Field(
+        default=None,
+        description="What is done where it is not known whether the node has acted: `call` it in any case, or `ask` a person. Without it, "
+        "it is called where that [does no harm](failures.md#undoing).",
+    )
+
+    @model_validator(mode="after")
+    def _nothing_else(self) -> CompensateModel:
+        if self.tool == NONE and len(self.model_fields_set) > 1:
+            raise refuse(
+                "`tool: none` means that nothing is undone, so that nothing else can be said",
+                "write `compensate: none`",
+            )
+        if not self.model_fields_set:
+            raise refuse(
+                "name the `tool`, or what is different from the tool's own inverse",
+                "write `compensate: none` for nothing",
+            )
+        return self
+
+
+class HandlerModel(Model):
+    """The workflow, or the graph of the document, that is started when a saga of this one has failed for good, and has undone what it can."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["workflow"]}, {"required": ["graph"]}]}
+    )
+    short: ClassVar[str] = "workflow"
+
+    workflow: Annotated[WorkflowReference | None, Given] = Field(
+        default=None,
+        description="Name of the workflow, as of a child: `NAME` or `NAME@VERSION`. Another one than this.",
+        examples=["tell-the-team"],
+    )
+    graph: Annotated[NodeName | None, Given] = Field(
+        default=None,
+        description="In its place, the name of a graph under `graphs` of this document.",
+        examples=["tell"],
+    )
+    with_: Annotated[dict[str, Value] | None, Given] = Field(
+        default=None,
+        alias="with",
+        description="What it gets: values in which `last_error` is the failure, and `ctx.NODE.output?` what a node gave. Without it, a workflow "
+        "gets a report of the failure, and a graph the input of the saga.",
+        examples=[{"order": "${input.order}", "why": "${last_error.message}"}],
+    )
+    on_cancel: bool = Field(
+        default=False,
+        description="Whether it is started for a saga that was cancelled, too.",
+        examples=[True],
+    )
+
+    @property
+    def called(self) -> str:
+        """The workflow; empty for a graph."""
+        return self.workflow or ""
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> HandlerModel:
+        if (self.workflow is None) == (self.graph is None):
+            raise refuse("a handler has exactly one of `workflow` and `graph`")
+        return self

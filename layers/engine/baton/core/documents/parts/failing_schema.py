@@ -9,11 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from baton.core.documents.parts.escalation import SO_MANY
+from baton.core.documents.parts.people import SO_MANY
 from baton.core.failures.codes import CLASSES, CODE_PATTERN, CODES
 from baton.core.failures.failover import DAYS, Action
-from baton.core.failures.policy import ASK, DOMAINS, FAIL, HINTS, HOOKS, QUESTIONS, SEVERITIES
-from baton.core.failures.retry import BACKOFFS, CUSTOM, EXPONENTIAL, JITTERED, MOST_ATTEMPTS, PRESETS
+from baton.core.failures.policy import (
+    ASK,
+    BACKOFFS,
+    CUSTOM,
+    DOMAINS,
+    EXPONENTIAL,
+    FAIL,
+    HINTS,
+    HOOKS,
+    JITTERED,
+    MOST_ATTEMPTS,
+    PRESETS,
+    QUESTIONS,
+    SEVERITIES,
+)
 from baton.core.failures.strategies.base import MOST_TIMES, Strategy
 from baton.core.failures.strategies.registry import STRATEGIES
 

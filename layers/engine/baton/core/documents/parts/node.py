@@ -5,31 +5,329 @@ The field that makes a node one of its kind is in nodes/.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 from pydantic.types import JsonValue
 
-from baton.core.documents.parts.approval import ApprovalModel
 from baton.core.documents.parts.bounds import Limits
-from baton.core.documents.parts.callback import CallbackModel
-from baton.core.documents.parts.compensate import CompensateModel
-from baton.core.documents.parts.control import BranchModel, JoinModel, LoopModel, PollModel
-from baton.core.documents.parts.failing import Catch, Failover, OnFailure, Retry
+from baton.core.documents.parts.control import (
+    BranchModel,
+    JoinModel,
+    LoopModel,
+    PollModel,
+    Rest,
+    Share,
+    Tolerated,
+    WaitFor,
+)
+from baton.core.documents.parts.failing import Catch, CompensateModel, Failover, OnFailure, Retry
 from baton.core.documents.parts.fields import (
+    OPERATIONS_SAY,
     After,
     Condition,
     Duration,
     Given,
     Model,
     NodeName,
+    Operations,
+    ToolPatterns,
     Value,
+    between,
+    counted,
     defined,
+    is_number,
+    one_of,
     refuse,
+    shown,
+    words,
 )
-from baton.core.documents.parts.many import MapModel
-from baton.core.documents.parts.replan import ReplanModel
+from baton.core.documents.parts.people import ApprovalModel, Text
+from baton.core.failures.alternatives import Alternative, ways_of
 from baton.core.failures.breakers import NAME_PATTERN, name_problem
+from baton.core.failures.policy import FIXED, Change, RetryChange
+from baton.core.graph.graph import CallbackTimes
+from baton.core.models.usage import HANDOVER_MS, LONGEST_MS, MODEL, REFUSED, SHARE, SUMMARISE, model_tool
+
+MOST_AT_ONCE, AT_ONCE = 256, 40
+"""The most items at a time: each is a part of the saga's state while it is at work."""
+MOST_ITEMS, MOST_CHILDREN = 1_000, 10_000
+"""The longest list: of items that the saga works on itself, and of those that have a child saga each."""
+
+
+def _list(value: Any) -> Any:
+    if not isinstance(value, (list, str)) or (isinstance(value, str) and "${" not in value):
+        raise refuse("must be a list, or an expression that gives one", "write for example `${input.guests}`")
+    return value
+
+
+class MapModel(Share, Model):
+    """The node is done once for each item of a list: `${item}` is the item, `${index}` its place in the list, from 0."""
+
+    short: ClassVar[str] = "over"
+
+    over: Annotated[JsonValue, BeforeValidator(_list), Given, defined("list")] = Field(
+        description=f"The list. At most {MOST_ITEMS:,} items; {MOST_CHILDREN:,} where each is a child `workflow`.",
+        examples=["${input.guests}", ["Bonn", "Kiel"]],
+    )
+    concurrency: Annotated[
+        int, between(1, MOST_AT_ONCE), Given, counted(1, MOST_AT_ONCE)
+    ] = Field(default=AT_ONCE, description=f"How many items are at work at the same time, at most. Without it, {AT_ONCE}.", examples=[5])  # fmt: skip
+    wait_for: WaitFor = Field(
+        default="all",
+        description="How many items have to succeed: `all`, `any` (one), or a number.",
+        examples=["any", 3],
+    )
+    tolerated: Tolerated = Field(
+        default=None,
+        alias="tolerated_failures",
+        description="How many items may fail, as a number or as a share of them, rounded down. Without it, and with `wait_for: all`, the "
+        "first that fails fails the node.",
+        examples=[1, "10%"],
+    )
+    rest: Rest = Field(
+        default="cancel",
+        description="What becomes of the other items once it is known how it ends: those at work are stopped and no more begin (`cancel`), "
+        "or all come to their ends (`run`). With `run` and a number of items to wait for, the saga goes on with the last of these, and "
+        "the other items run beside what follows; otherwise all are done first.",
+        examples=["run"],
+    )
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether what comes after it begins before all items have ended, and these run on."""
+        return self.rest == "run" and self.wait_for != "all"
+
+    @property
+    def tells_all(self) -> bool:
+        """Whether not all items have to succeed, so that the output says of each what became of it."""
+        return self.wait_for != "all" or self.tolerated is not None
+
+
+SHORTEST_HEARTBEAT_MS = 10_000  # a few times what clocks differ and a request takes
+
+
+class CallbackModel(Model):
+    """How long work elsewhere may take, and be silent."""
+
+    short: ClassVar[str] = "timeout"
+
+    timeout: Duration = Field(description="From the tool's return on. Then the attempt fails with `timeout`.")
+    heartbeat: Annotated[Duration | None, Given] = Field(
+        default=None,
+        description="The longest silence, at least `10s`. Then the attempt fails with `heartbeat_timeout`.",
+    )
+
+    @model_validator(mode="after")
+    def _shorter(self) -> CallbackModel:
+        if self.heartbeat is not None and self.heartbeat < SHORTEST_HEARTBEAT_MS:
+            raise refuse(
+                "`heartbeat` is at least `10s`: the clocks of two processes may be seconds apart",
+                "write `heartbeat: 10s` or longer, or `timeout` alone for work that takes only seconds",
+            )
+        if self.heartbeat is not None and self.heartbeat >= self.timeout:
+            raise refuse("`heartbeat` is shorter than `timeout`")
+        return self
+
+
+MOST_OUTPUT = 1_000_000
+MOST_CORRECTIONS = 10
+MODEL_NAME = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$"
+_is_name = re.compile(MODEL_NAME).fullmatch
+
+
+def _name(value: Any) -> Any:
+    if isinstance(value, str) and not _is_name(value):
+        raise refuse(
+            f"`{shown(value)}` is no name of a model", "write it as in gpt-5-mini or openai/gpt-5-mini"
+        )
+    return value
+
+
+ModelName = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": "string", "pattern": MODEL_NAME})]
+
+
+def _dollars(value: Any) -> int:
+    """Dollars for a million tokens, in millionths of a dollar."""
+    if not is_number(value) or not 0 <= value <= 10_000:
+        raise refuse(f"`{shown(value)}` is no price; write dollars for a million tokens, for example 0.25")
+    return int((Decimal(repr(value)) * 1_000_000).to_integral_value())
+
+
+def _temperature(value: Any) -> float:
+    if not is_number(value) or not 0 <= value <= 2:
+        raise refuse(f"`{shown(value)}` must be between 0 and 2")
+    return float(value)
+
+
+_HEAT: Any = {"type": "number", "minimum": 0, "maximum": 2}
+Dollars = Annotated[int, BeforeValidator(_dollars)]
+
+
+class PriceModel(Model):
+    """What a million tokens cost, in dollars."""
+
+    input: Dollars
+    output: Dollars
+    cached: Annotated[Dollars | None, Given] = None
+
+
+_DOLLARS = {"type": "number", "minimum": 0, "maximum": 10_000}
+PRICE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "input": {**_DOLLARS, "description": "Of the request."},
+        "output": {**_DOLLARS, "description": "Of the answer, reasoning included."},
+        "cached": {**_DOLLARS, "description": "Of what the provider still has of an earlier request."},
+    },
+    "required": ["input", "output"],
+    "additionalProperties": False,
+}
+"""The definition that a price refers to."""
+
+
+class SummaryModel(Model):
+    """By which model older messages are summarised, and how briefly."""
+
+    model: Annotated[ModelName | None, Given] = Field(
+        default=None, description="The model; without it, the agent's own."
+    )
+    max_output: Annotated[int, between(1, MOST_OUTPUT), counted(1, MOST_OUTPUT)] = Field(
+        default=1_024, description="The most tokens of a summary."
+    )
+
+
+def _said(value: Any) -> Any:
+    """Something has to be said: a request without it is refused by providers, or answered at random."""
+    if value in (None, {}, []) or (isinstance(value, str) and not value.strip()):
+        raise refuse("it is empty", "write what the model is told: text, or a value that it gets as JSON")
+    return value
+
+
+class Asking(Model):
+    """What is asked of which model."""
+
+    fallbacks: Annotated[list[ModelName] | None, Given] = Field(
+        default=None,
+        description="Models that are asked in its place, in this order, when it cannot answer.",
+        json_schema_extra={"minItems": 1, "maxItems": 10},
+    )
+    instructions: Annotated[Text | None, Given, BeforeValidator(_said)] = Field(
+        default=None, description="What the model is to be, and the rules that it has to keep."
+    )
+    prompt: Annotated[Value, BeforeValidator(_said)] = Field(
+        description="What is asked: text, or a value that the model gets as JSON."
+    )
+    max_output: Annotated[int, between(1, MOST_OUTPUT), counted(1, MOST_OUTPUT)] | None = Field(
+        default=None, description="The most tokens of one answer, reasoning included; without it, 4,096."
+    )
+    temperature: Annotated[float | None, BeforeValidator(_temperature), WithJsonSchema(_HEAT)] = Field(
+        default=None, description="From 0, always the likeliest word, to 2."
+    )
+    corrections: Annotated[int, between(0, MOST_CORRECTIONS), counted(0, MOST_CORRECTIONS)] = Field(
+        default=3,
+        description="How often an answer that is not as `output_schema` has it is asked for again. Then a person is asked.",
+    )
+    background: bool = Field(
+        default=False,
+        description="The provider works on a request while no worker waits, if it can; the answer has an hour, or the `timeout`.",
+    )
+    price: Annotated[PriceModel | None, Given, defined("modelPrice")] = Field(
+        default=None,
+        description="What the model costs, where the deployment does not know it; a known price that is higher counts.",
+    )
+
+
+def given(model: str, asking: Asking) -> dict[str, Any]:
+    """What is rendered when the node is ready."""
+    names = {"instructions", "prompt", "max_output", "temperature", "price"}
+    said: dict[str, Any] = asking.model_dump(include=names, exclude_unset=True)
+    return {"model": model, **{name: value for name, value in said.items() if value is not None}}
+
+
+def spoken(key: str, asking: Asking) -> Iterator[tuple[str, Any]]:
+    """What may have expressions in it, with its place below the node."""
+    for name in ("instructions", "prompt"):
+        if (value := getattr(asking, name)) is not None:
+            yield f"/{key}/{name}", value
+
+
+def shorter_turns(summary: SummaryModel | None) -> tuple[Alternative, ...]:
+    """What a turn does about a transcript that does not fit, one after the other. The first cut has a `summary` where one is asked for."""
+    words = {2: "newer half", 4: "newest quarter", 8: "newest eighth"}
+    cuts = [
+        Alternative(name=f"{what} of the transcript", hints=("truncate_context",), arguments={SHARE: share})
+        for share, what in words.items()
+    ]
+    if summary is not None:
+        cuts[0] = Alternative(
+            name="summary and newer half of the transcript",
+            hints=("summarise_context", "truncate_context"),
+            arguments={SHARE: 2, SUMMARISE: summary.model_dump(exclude_none=True)},
+        )
+    return tuple(cuts)
+
+
+def step_of(
+    asking: Asking,
+    timeout: int | None,
+    attempts: Mapping[str, Any],
+    *,
+    context: str = "",
+    ways: tuple[Alternative, ...] = (),
+) -> dict[str, Any]:
+    """The fields of the graph's node whose step asks the model. `context`: the argument that can be shortened."""
+    spec = model_tool(tuple(asking.fallbacks or ()), context)
+    elsewhere = {"callback": CallbackTimes(timeout_ms=timeout or LONGEST_MS)} if asking.background else {}
+    ways = (*ways, *ways_of(MODEL, {MODEL: spec}))
+    if asking.background:  # one handover has one answer
+        ways, timeout = tuple(way for way in ways if not way.chunk), HANDOVER_MS
+    again = Change(retry=RetryChange(max_attempts=asking.corrections + 1, backoff=FIXED, base_ms=0))
+    return {
+        "tool": MODEL,
+        "tool_version": spec.version,
+        "schema_hash": spec.schema_hash,
+        "effect": spec.effect,
+        "timeout_ms": timeout or 0,
+        "domain": spec.domain,
+        "cost": spec.cost,
+        **attempts,
+        "failures": {REFUSED: again, **attempts["failures"]},
+        "ways": (*ways, *attempts["ways"]),
+        **elsewhere,
+    }
+
+
+MOST_ALTERNATIVES, MOST_STEPS = 5, 8
+USUAL_MS = 300_000
+BEST, PERSON = "best", "person"
+
+
+class ReplanModel(Model):
+    """A model suggests what is called in place of a tool that has failed."""
+
+    model: ModelName = Field(description="The model that is asked.")
+    tools: ToolPatterns = Field(description="The tools that it may call.")
+    operations: Operations = Field(default_factory=dict, description=OPERATIONS_SAY)
+    alternatives: Annotated[int, between(1, MOST_ALTERNATIVES), counted(1, MOST_ALTERNATIVES)] = Field(
+        default=3, description="The most that it suggests."
+    )
+    steps: Annotated[int, between(1, MOST_STEPS), counted(1, MOST_STEPS)] = Field(
+        default=1, description="The most calls of one."
+    )
+    within: Annotated[Duration, Given] = Field(default=USUAL_MS, description="None begins later; else `5m`.")
+    choose: Annotated[str, one_of(BEST, PERSON), words(BEST, PERSON), Given] = Field(
+        default=BEST, description="Whether the best is tried first, or a person chooses one."
+    )
+    max_output: Annotated[int, between(1, MOST_OUTPUT), counted(1, MOST_OUTPUT)] | None = Field(
+        default=None, description="As of a `model`."
+    )
+    price: Annotated[PriceModel | None, Given, defined("modelPrice")] = Field(
+        default=None, description="What it costs, if unknown or more."
+    )
 
 
 def _schema_or_name(value: Any) -> Any:

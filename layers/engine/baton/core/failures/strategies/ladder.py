@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from baton.core.failures.codes import PERMANENT, class_of
 from baton.core.failures.matrix import DEFAULTS, GENERAL, LAST, MATRIX
-from baton.core.failures.policy import ANY, ASK, FAIL, Change, PolicyEntry, Rules
-from baton.core.failures.retry import changed
+from baton.core.failures.policy import ANY, ASK, FAIL, Change, PolicyEntry, Rules, changed
 from baton.core.failures.strategies.base import STARTER, History, LadderStep, Situation
 from baton.core.failures.strategies.registry import END, STRATEGIES, of
 

@@ -1,12 +1,11 @@
-"""retry: the same again after a pause, as long as the retry policy allows it (core/failures/retry.py)."""
+"""retry: the same again after a pause, as long as the retry policy allows it (core/failures/policy.py)."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from baton.core.failures.failover import Policy
-from baton.core.failures.policy import Change, PolicyEntry
-from baton.core.failures.retry import LONGEST_RETRY_AFTER_MS, listed, pause
+from baton.core.failures.policy import LONGEST_RETRY_AFTER_MS, Change, PolicyEntry, listed, pause
 from baton.core.failures.strategies.base import History, LadderStep, Situation, Strategy, Told
 
 

@@ -13,7 +13,17 @@ from msgspec.structs import replace
 
 from baton.core.failures.strategies.base import History, LadderStep
 from baton.core.log import events as ev
-from baton.core.log.answers import (
+from baton.core.log.folding import received
+from baton.core.log.folding.received import (
+    callback_over,
+    corrected,
+    remember,
+    signal_key,
+    useful,
+    without_running,
+)
+from baton.core.log.folding.workflow_limits import pay, with_models
+from baton.core.log.questions import (
     APPROVE,
     EXPIRED,
     POLICY,
@@ -24,13 +34,6 @@ from baton.core.log.answers import (
     open_questions,
     question_of_key,
 )
-from baton.core.log.folding import inbox
-from baton.core.log.folding.callbacks import callback_over
-from baton.core.log.folding.corrections import corrected, useful
-from baton.core.log.folding.model_sums import with_models
-from baton.core.log.folding.recovery_folds import without_running
-from baton.core.log.folding.signal_folds import remember, signal_key
-from baton.core.log.folding.workflow_limits import pay
 from baton.core.log.state import (
     ANSWER,
     NOTICES_REMEMBERED,
@@ -42,7 +45,7 @@ from baton.core.log.state import (
     without,
 )
 from baton.core.log.undos import is_undo
-from baton.core.models.tool import REFUSED
+from baton.core.models.usage import REFUSED
 
 BUILDS_REMEMBERED = 8
 
@@ -122,7 +125,7 @@ def strategy_chosen(state: State, e: ev.StrategyChosen) -> State:
         builds = (*(one for one in failing.builds if one != e.build), e.build)[-BUILDS_REMEMBERED:]
         failing = replace(failing, builds=builds, incident=e.code)
     after = replace(state, failing={**state.failing, slot: failing})
-    return after if e.ask is None else inbox.opened(after, e.ask)
+    return after if e.ask is None else received.opened(after, e.ask)
 
 
 def step_held(state: State, e: ev.StepHeld) -> State:
@@ -215,10 +218,10 @@ def _with_ask(
     if failing is not None and failing.ask is not None and failing.ask.id == e.ask:
         ask = change(failing.ask)
         after = replace(state, failing={**state.failing, slot: replace(failing, ask=ask)})
-        return inbox.moved(after, ask)
+        return received.moved(after, ask)
     if work is not None and work.ask is not None and work.ask.id == e.ask:
         ask = change(work.ask)
-        return inbox.moved(replace(state, open={**state.open, slot: replace(work, ask=ask)}), ask)
+        return received.moved(replace(state, open={**state.open, slot: replace(work, ask=ask)}), ask)
     return state
 
 
@@ -247,7 +250,7 @@ def notice_due(state: State, e: ev.NoticeDue) -> State:
     due = (*outbox.due, e.notice)
     # Each question of the inbox has room for one of its own, besides.
     if len(due) > NOTICES_REMEMBERED + len(outbox.rows):
-        spare = inbox.first_spare(due, outbox.rows)
+        spare = received.first_spare(due, outbox.rows)
         due = tuple(notice for notice in due if notice is not spare)
     return replace(state, outbox=replace(outbox, due=due))
 
@@ -257,7 +260,7 @@ def notices_sent(state: State, e: ev.NoticesSent) -> State:
     new = (key for key in e.keys if key not in state.outbox.sent)
     sent = (*state.outbox.sent, *new)[-NOTICES_REMEMBERED:]
     after = replace(state, outbox=replace(state.outbox, due=due, sent=sent))
-    return inbox.noted(after, e.shown, e.withdrawn) if e.shown or e.withdrawn else after
+    return received.noted(after, e.shown, e.withdrawn) if e.shown or e.withdrawn else after
 
 
 def asked_anew(state: State, now: int) -> State:
@@ -269,7 +272,7 @@ def asked_anew(state: State, now: int) -> State:
 
         anew.append(notice_again(state, slot, ask, now))
     # All of them, however many: no entry follows in which those that find no room would come.
-    return inbox.opened_anew(replace(state, outbox=replace(state.outbox, due=(*state.outbox.due, *anew))))
+    return received.opened_anew(replace(state, outbox=replace(state.outbox, due=(*state.outbox.due, *anew))))
 
 
 def decided(state: State, build: str = "") -> State:

@@ -13,9 +13,6 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
-from baton.core.log.agents import is_turn, told
-from baton.core.log.folding.callbacks import callback_over, heartbeat_heard
-from baton.core.log.folding.corrections import useful
 from baton.core.log.folding.failure_folds import (
     attempt_failed,
     notice_due,
@@ -25,7 +22,6 @@ from baton.core.log.folding.failure_folds import (
     step_held,
     strategy_chosen,
 )
-from baton.core.log.folding.model_sums import with_models
 from baton.core.log.folding.open_folds import (
     admitted,
     alternative_began,
@@ -47,9 +43,17 @@ from baton.core.log.folding.open_folds import (
     wait_opened,
     with_batch,
 )
-from baton.core.log.folding.recovery_folds import gave_up, interrupted, revived, without_running
-from baton.core.log.folding.settled_folds import consume, emit
-from baton.core.log.folding.signal_folds import not_taken, signal_received
+from baton.core.log.folding.received import (
+    callback_over,
+    gave_up,
+    heartbeat_heard,
+    interrupted,
+    not_taken,
+    revived,
+    signal_received,
+    useful,
+    without_running,
+)
 from baton.core.log.folding.undo_folds import (
     after_undoing,
     anew,
@@ -66,9 +70,18 @@ from baton.core.log.folding.undo_folds import (
     undo_step_began,
     undone,
 )
-from baton.core.log.folding.whole_folds import abandoned, cancelled, limited, parked, resumed, stopped
-from baton.core.log.folding.workflow_limits import pay
-from baton.core.log.maps import Map
+from baton.core.log.folding.whole_folds import (
+    abandoned,
+    cancelled,
+    consume,
+    emit,
+    limited,
+    parked,
+    resumed,
+    stopped,
+)
+from baton.core.log.folding.workflow_limits import pay, with_models
+from baton.core.log.scopes import Map, is_turn, told
 from baton.core.log.state import (
     UNKNOWN_OUTCOME,
     Origin,

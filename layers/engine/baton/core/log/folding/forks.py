@@ -10,10 +10,9 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
-from baton.core.log.folding.callbacks import completions_of
 from baton.core.log.folding.failure_folds import asked_anew, decided
-from baton.core.log.folding.signal_folds import call_off
-from baton.core.log.folding.standstill import with_time
+from baton.core.log.folding.received import call_off, completions_of
+from baton.core.log.folding.whole_folds import with_time
 from baton.core.log.folding.workflow_limits import cut_back
 from baton.core.log.state import FORK_KEY, Lineage, Segment, State
 from baton.core.log.undos import Undoable

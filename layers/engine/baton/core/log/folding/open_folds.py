@@ -5,14 +5,19 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from baton.core.log import events as ev
-from baton.core.log.agents import Agent, next_turn, with_calls
-from baton.core.log.folding import inbox
-from baton.core.log.folding.corrections import corrected
-from baton.core.log.folding.model_sums import with_models
-from baton.core.log.folding.recovery_folds import without_running
-from baton.core.log.folding.workflow_limits import pay
-from baton.core.log.maps import Map, with_failure, with_part
-from baton.core.log.replans import Replanning, remembered
+from baton.core.log.folding import received
+from baton.core.log.folding.received import corrected, without_running
+from baton.core.log.folding.workflow_limits import pay, with_models
+from baton.core.log.scopes import (
+    Agent,
+    Map,
+    Replanning,
+    next_turn,
+    remembered,
+    with_calls,
+    with_failure,
+    with_part,
+)
 from baton.core.log.state import State, owner_of, slot_of, without
 
 
@@ -22,7 +27,7 @@ def opened(state: State, e: ev.Opens) -> State:
         return state
     work = e.work()
     after = replace(state, open={**state.open, slot: work}, held=without(state.held, (slot,)))
-    return after if work.ask is None else inbox.opened(after, work.ask)
+    return after if work.ask is None else received.opened(after, work.ask)
 
 
 def wait_opened(state: State, e: ev.WaitOpened) -> State:

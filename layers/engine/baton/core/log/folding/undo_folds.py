@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from baton.core.failures.codes import class_of
 from baton.core.log import events as ev
-from baton.core.log.answers import TRY_AGAIN, USE
 from baton.core.log.folding.failure_folds import question_closed as answered
-from baton.core.log.folding.recovery_folds import progressed
+from baton.core.log.folding.received import progressed
 from baton.core.log.folding.workflow_limits import pay
+from baton.core.log.questions import TRY_AGAIN, USE
 from baton.core.log.state import UNKNOWN_OUTCOME, Failing, State, item_of, node_of, slot_of, without
 from baton.core.log.undos import (
     KEYS_KEPT,

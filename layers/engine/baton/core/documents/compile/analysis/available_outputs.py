@@ -14,10 +14,8 @@ from collections.abc import Callable
 from functools import cached_property
 from itertools import islice
 
-from baton.core.documents.compile.analysis.ended import Ended
-from baton.core.documents.compile.analysis.flow import Flow, in_most, members
-from baton.core.documents.compile.analysis.lost import Lost
-from baton.core.documents.compile.analysis.must_run import Sure
+from baton.core.documents.compile.analysis.flow import Ended, Flow, in_most, members
+from baton.core.documents.compile.analysis.must_run import Lost, Sure
 
 _MOST_TRIES = 3
 

@@ -1,6 +1,6 @@
 """The edges of a document, each once, and an order of its nodes.
 
-What flows along the edges is in flow.py; names that lead nowhere and circles are in checks/edgefaults.py.
+What flows along the edges is in flow.py; names that lead nowhere and circles are in checks/control.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from baton.core.documents.parts.failing import HandlersModel
 from baton.errors import Problem
 
 if TYPE_CHECKING:
-    from baton.core.documents.definition import NodeModel
+    from baton.core.documents.read import NodeModel
 
 
 def listed(place: str, names: list[str]) -> Iterator[tuple[str, str]]:

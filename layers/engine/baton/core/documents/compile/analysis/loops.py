@@ -1,7 +1,7 @@
 """Loops: which nodes each is made of, which lies inside which, and the edges into them and out of them.
 
 The bodies, and edges that a body does not allow. What becomes of values in rounds is in available_outputs.py, loops that have
-no end in checks/loopfaults.py.
+no end in checks/control.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from baton.core.documents.compile.analysis.edges import Edges, caught, chosen
 from baton.core.documents.compile.analysis.flow import Flow, choices, members
-from baton.core.documents.definition import NodeModel
+from baton.core.documents.read import NodeModel
 from baton.errors import Problem
 
 MAX_NESTED = 32

@@ -3,33 +3,160 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from baton.core.conditions.document import read_condition
 from baton.core.conditions.model import Condition
+from baton.core.conditions.schema import check_schema
+from baton.core.conditions.schemafaults import faults, misspelt
+from baton.core.conditions.schemaplan import NoSchema, SchemaError
 from baton.core.documents.compile.analysis.available_outputs import Produced
 from baton.core.documents.compile.analysis.edges import Edges
 from baton.core.documents.compile.analysis.flow import Flow
-from baton.core.documents.compile.analysis.handling import rules_of
 from baton.core.documents.compile.analysis.loops import Loops
-from baton.core.documents.definition import WorkflowModel
 from baton.core.documents.nodes.base import NodeDocument
 from baton.core.documents.nodes.node_model import kind_of
+from baton.core.documents.read import WorkflowModel
 from baton.core.effects.toolspec import ToolSpec
-from baton.core.expressions.spelling import nearest
+from baton.core.expressions import nearest
 from baton.core.failures.alternatives import hooks_of, ways_of
-from baton.core.failures.failover import named
-from baton.core.failures.policy import Change
-from baton.core.graph.inner import name_of
+from baton.core.failures.failover import DAY_MIN, DAYS, Action, Match, Policy, Window, named
+from baton.core.failures.policy import ANY, ASK, FAIL, HINTS, HOOKS, Change, merge_changes
+from baton.core.failures.strategies.registry import STRATEGIES
+from baton.core.graph.graph import name_of
 from baton.errors import Problem
 
 if TYPE_CHECKING:
-    from baton.core.documents.definition import NodeModel
-    from baton.core.documents.parts.failing import PolicyModel
+    from baton.core.documents.parts.failing import (
+        MatchModel,
+        PolicyModel,
+        ReactionModel,
+        RetryModel,
+        WindowModel,
+    )
+    from baton.core.documents.read import NodeModel
     from baton.core.failures.alternatives import Alternative
+
+
+def rules_of(retry: RetryModel | None, on_failure: Mapping[str, ReactionModel]) -> dict[str, Change]:
+    """The rules of a node or a document. Its `retry` holds for any failure, unless `on_failure` says otherwise."""
+    rules = {code: _change_of(code, reaction) for code, reaction in on_failure.items()}
+    if retry is not None:
+        general = Change(retry=retry.change())
+        rules[ANY] = merge_changes(general, rules[ANY]) if ANY in rules else general
+    return rules
+
+
+def ladder_of_word(word: str) -> tuple[str, ...]:
+    """The strategies that one word stands for: its own, and those after it."""
+    if STRATEGIES[word].parks:
+        # The operator who decides about the incident can still let the saga undo what it has done.
+        return (word, *(name for name, strategy in STRATEGIES.items() if strategy.undoes))
+    names = (*STRATEGIES,)
+    return names[names.index(word) :]
+
+
+def _change_of(code: str, model: ReactionModel) -> Change:
+    said: str | Sequence[str] | None = model.ladder
+    last = None
+    if isinstance(said, str):
+        # To undo is a word for all failures. A rule that names one says what is done about it, and nothing before that.
+        is_last = said in (ASK, FAIL) or (code == ANY and STRATEGIES[said].undoes)
+        last, said = (said, None) if is_last else (None, ladder_of_word(said))
+    return Change(
+        kind=model.class_,
+        ladder=_tuple(said),
+        last=last,
+        retry=None if model.retry is None else model.retry.change(),
+        at_most=model.at_most or None,
+        hints=_tuple(model.hints),
+        before_retry=_tuple(model.before_retry),
+        message=model.message,
+        question=model.question,
+        severity=model.severity,
+        may_change=_tuple(model.may_change),
+        escalate=None if model.escalate is None else tuple(step.said() for step in model.escalate),
+    )
+
+
+def policies_of(
+    models: Sequence[PolicyModel], read: Callable[[int, Any], Condition | None]
+) -> tuple[Policy, ...]:
+    """The policies. `read` makes the condition at a place of the list, as it stands in the document, a condition."""
+    return tuple(
+        Policy(
+            name=model.name,
+            when=_match_of(model.when, None if model.when.if_ is None else read(index, model.when.if_)),
+            then=Action(
+                strategy=model.then.strategy,
+                hint=model.then.hint or "",
+                tool=model.then.tool or "",
+                arguments=dict(model.then.with_),
+            ),
+            message=model.message,
+            at_most=model.at_most,
+        )
+        for index, model in enumerate(models)
+    )
+
+
+def _match_of(model: MatchModel, condition: Condition | None) -> Match:
+    attempt = model.attempt
+    return Match(
+        nodes=tuple(model.node),
+        tools=tuple(model.tool),
+        domains=tuple(model.domain),
+        codes=tuple(model.code),
+        kinds=tuple(model.class_),
+        attempt=(1, 0) if attempt is None else (attempt.from_, attempt.to or 0),
+        times=tuple(map(_window_of, model.time)),
+        parameters={path: tuple(values) for path, values in model.parameters.items()},
+        condition=condition,
+    )
+
+
+def _window_of(model: WindowModel) -> Window:
+    sign = -1 if model.utc_offset.startswith("-") else 1
+    return Window(
+        begins=_minutes(model.from_),
+        ends=_minutes(model.to),
+        days=tuple(sorted({DAYS.index(day) for day in model.days})),
+        offset=sign * _minutes(model.utc_offset[1:]),
+    )
+
+
+def _minutes(text: str) -> int:
+    hours, minutes = text.split(":")
+    return (int(hours) * 60 + int(minutes)) % DAY_MIN
+
+
+def _tuple(values: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    return None if values is None else tuple(values)
+
+
+# ---- names ---------------------------------------------------------------------------------------------------------
+
+
+def strange_names(
+    rules: Mapping[str, Change],
+    tools: Collection[str],
+    meant: Callable[[str, Iterable[str]], str] = nearest,
+) -> Iterator[tuple[str, str, str]]:
+    """Unknown hints and hooks: neither the engine's own nor a tool of the application.
+
+    Of each the place below `on_failure`, what is wrong, and what may have been meant, which `meant` says.
+    """
+    for code, change in rules.items():
+        for part, known in (("hints", HINTS), ("before_retry", HOOKS)):
+            for index, name in enumerate(getattr(change, part) or ()):
+                if name not in known and name not in tools:
+                    what = "hint" if part == "hints" else "hook"
+                    message = f"there is no {what} and no tool `{name}`"
+                    yield f"/{code}/{part}/{index}", message, meant(name, [*known, *tools])
+
 
 Tools = Mapping[str, ToolSpec]
 Children = Mapping[str, Any]
@@ -262,3 +389,41 @@ def _conditions(nodes: Mapping[str, NodeModel]) -> Iterable[tuple[str, Any, str,
         for index, caught in enumerate(node.catch):
             if caught.if_ is not None:
                 yield f"/nodes/{name}/catch/{index}/if", caught.if_, "last_error", (name,)
+
+
+def check(source: Source) -> Iterator[Problem]:
+    """Schemas that are none, and names of schemas that are nowhere."""
+    model = source.model
+    if model.input is not None:
+        yield from problems("/input", model.input)
+    for name, schema in model.schemas.items():
+        yield from problems(f"/schemas/{name}", schema)
+    for name, node in source.nodes.items():
+        place = f"/nodes/{name}/output_schema"
+        if isinstance(node.output_schema, str):
+            if node.output_schema not in model.schemas:
+                message = f"there is no schema `{node.output_schema}` under `schemas`"
+                yield Problem(place, message, source.hint(node.output_schema, model.schemas))
+        elif node.output_schema is not None:
+            yield from problems(place, node.output_schema)
+
+
+def output_schema(source: Source, name: str) -> Any:
+    """The schema that a node's output has to match; None when it says none."""
+    node = source.nodes[name]
+    schema = node.output_schema
+    if schema is None:
+        return source.kinds[name].answers(node)
+    return source.model.schemas.get(schema) if isinstance(schema, str) else schema
+
+
+def problems(place: str, schema: Any) -> Iterator[Problem]:
+    """What is no JSON Schema there."""
+    try:
+        check_schema(schema)
+    except SchemaError as error:
+        told = list(faults(schema)) if isinstance(error, NoSchema) else []
+        found = told or [Problem("", f"not a JSON Schema: {error}")]
+    else:
+        found = []
+    yield from (replace(one, path=place + one.path) for one in (*found, *misspelt(schema)))

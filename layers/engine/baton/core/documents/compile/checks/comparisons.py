@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from baton.core.conditions import composite
+from baton.core.conditions import model
 from baton.core.conditions.model import Cel, Compare, Condition, JsonPath
-from baton.core.conditions.schemapaths import TYPES, in_words
+from baton.core.conditions.schemafaults import TYPES, in_words
 from baton.core.conditions.values import MEMBERSHIPS, ORDERINGS, is_number
 from baton.core.documents.compile.checks.known import follow
-from baton.core.expressions import ExpressionError, Path, lone_path, parse
-from baton.core.expressions.spelling import nearest
-from baton.core.failures.classes import code_of
+from baton.core.expressions import ExpressionError, Path, lone_path, nearest, parse
 from baton.core.failures.codes import CLASSES
+from baton.core.failures.names import code_of
 from baton.errors import Problem
 
 if TYPE_CHECKING:
-    from baton.core.conditions.celtree import Tree
+    from baton.core.conditions.celnames import Tree
     from baton.core.documents.compile.analysis.source import Source
 
 _OPERATORS = {
@@ -61,7 +60,7 @@ class _Side:
 
 def check(source: Source, place: str, condition: Condition, node: str) -> Iterator[Problem]:
     """What of a condition at a node never holds, or always."""
-    for leaf in composite.leaves(condition):
+    for leaf in model.leaves(condition):
         for operator, left, right in _compared(source, leaf, node):
             if (told := _told(operator, left, right)) is not None:
                 yield Problem(place, *told)
@@ -172,7 +171,7 @@ def _of_path(source: Source, path: Path, node: str) -> _Side:
 def _in_tree(
     source: Source, tree: Tree, node: str, bound: frozenset[str]
 ) -> Iterator[tuple[str, _Side, _Side]]:
-    from baton.core.conditions.celtree import Call, Field, Items, Loop
+    from baton.core.conditions.celnames import Call, Field, Items, Loop
 
     if isinstance(tree, Call):
         operator = _OPERATORS.get(tree.function)
@@ -205,8 +204,7 @@ def _in_list(
 
 
 def _of_tree(source: Source, tree: Tree, node: str, bound: frozenset[str]) -> _Side:
-    from baton.core.conditions.celnames import chain
-    from baton.core.conditions.celtree import Const
+    from baton.core.conditions.celnames import Const, chain
     from baton.core.conditions.reading import path_of, text_of
 
     if isinstance(tree, Const) and tree.type:

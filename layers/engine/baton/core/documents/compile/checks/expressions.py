@@ -11,15 +11,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from baton.core.conditions import names_of
-from baton.core.conditions.schemapaths import Schema, in_words, is_plain
-from baton.core.documents.compile.checks import comparisons, leftout
+from baton.core.conditions.schemafaults import Schema, in_words, is_plain
+from baton.core.documents.compile.analysis.flow import Flow
+from baton.core.documents.compile.analysis.source import Source
+from baton.core.documents.compile.checks import comparisons, known
+from baton.core.documents.compile.checks.control import always_holds
 from baton.core.documents.compile.checks.known import follow
-from baton.core.documents.compile.checks.loopfaults import always_holds
-from baton.core.documents.compile.checks.roots import root_hint
-from baton.core.documents.compile.checks.skipped import by_a_when, by_an_end
 from baton.core.expressions import (
+    ROOTS,
+    STEP,
     ExpressionError,
     Path,
+    UnknownRoot,
     escape,
     expressions_in,
     lone_path,
@@ -28,9 +31,81 @@ from baton.errors import Problem
 
 if TYPE_CHECKING:
     from baton.core.conditions.model import Condition
-    from baton.core.documents.compile.analysis.source import Source
-    from baton.core.documents.definition import NodeModel
+    from baton.core.documents.compile.analysis.available_outputs import Produced
+    from baton.core.documents.read import NodeModel
     from baton.core.effects.toolspec import ToolSpec
+
+# What other engines call the results of nodes.
+_NODES_ELSEWHERE = frozenset(("steps", "step", "nodes", "node", "tasks", "task", "outputs", "results"))
+
+
+def root_hint(source: Source, error: ExpressionError) -> str:
+    """For an expression that begins with a node's name or with a root that is not quite one."""
+    if not isinstance(error, UnknownRoot):
+        return ""
+    root, dot, rest = error.source.partition(".")
+    first = root
+    if root in _NODES_ELSEWHERE and root not in source.nodes:
+        first, dot, rest = rest.partition(".")
+    if first not in source.nodes:
+        return "" if root == STEP else source.hint(root, ROOTS)
+    inner = rest.removeprefix("output") if rest.split(".")[0].split("[")[0] == "output" else dot + rest
+    return f"did you mean `ctx.{first}.output{inner}`?"
+
+
+# What is tried takes about as long as the whole check of a document.
+_MOST_NODES = 500
+
+
+def by_a_when(source: Source, name: str, reader: str) -> str:
+    """What to write so that `name` has given something when `reader` (empty: the end) asks, whatever a `when` says.
+
+    An empty string where no such change is found.
+    """
+    if len(source.nodes) > _MOST_NODES:
+        return ""
+    for asking, skipped in _candidates(source, name):
+        if source.tries_left <= 0:
+            break
+        source.tries_left -= 1
+        after = [*source.edges.before[asking], *source.nodes[skipped].after]
+        produced = _with(source, skipped, after)
+        if produced is not None and (produced.has(reader, name) if reader else produced.has_at_the_end(name)):
+            so = f"`{skipped}` is skipped too" + (f", and `{name}` with it" if skipped != name else "")
+            return f"if `{asking}` is skipped, {so}; write `after: [{', '.join(after)}]` at `{skipped}`"
+    return ""
+
+
+def by_an_end(produced: Produced, name: str, reader: str) -> str:
+    """What the reader (empty: none that can wait) has to wait for, if the saga ends without `name`, but only after a step."""
+    last = produced.awaited(reader, name) if reader else ""
+    if not last:
+        return ""
+    return (
+        f"where `{last}` runs, the saga ends without `{name}`, but only when `{last}` is done; "
+        f"add `{last}` to `after`, so that this waits for it"
+    )
+
+
+def _candidates(source: Source, name: str) -> Iterator[tuple[str, str]]:
+    """(node with a `when`, node that comes directly after it) on the paths to `name`, the nearest first."""
+    flow: Flow = source.flow
+    behind = flow.behind[flow.at[name]]
+    for index in range(flow.at[name] - 1, -1, -1):
+        asking = flow.names[index]
+        if not behind >> index & 1 or source.nodes[asking].when is None or not source.edges.before[asking]:
+            continue
+        for skipped in source.edges.after[asking]:
+            at = flow.at[skipped]
+            is_on_the_way = skipped == name or behind >> at & 1
+            if is_on_the_way and asking in source.nodes[skipped].after:
+                yield asking, skipped
+
+
+def _with(source: Source, name: str, after: list[str]) -> Produced | None:
+    node = source.nodes[name].model_copy(update={"after": after})
+    model = source.model.model_copy(update={"nodes": {**source.nodes, name: node}})
+    return Source(model, source.tools).produced
 
 
 @dataclass(frozen=True)
@@ -385,6 +460,6 @@ def types(
             yield Problem(f"{below}/{escape(key)}", message, hint)
         elif key in spec.parameters.get("required", ()):
             takes_null = "null" in wanted.types()
-            yield from leftout.check(
+            yield from known.check(
                 source, f"{below}/{escape(key)}", path, spec.name, key, takes_null=takes_null
             )

@@ -16,13 +16,12 @@ from typing import Any
 from msgspec import structs
 
 from baton.core.documents.compile.analysis.source import Within
-from baton.core.documents.definition import WorkflowModel
-from baton.core.documents.named import GraphModel
+from baton.core.documents.models import GraphModel
 from baton.core.documents.nodes.base import MAP
 from baton.core.documents.nodes.node_model import BY_KEY
+from baton.core.documents.read import WorkflowModel
 from baton.core.expressions import escape
-from baton.core.graph.graph import Graph
-from baton.core.graph.inner import inner_name
+from baton.core.graph.graph import Graph, inner_name
 from baton.errors import Problem
 
 _Object = dict[str, Any]

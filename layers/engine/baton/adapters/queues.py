@@ -1,0 +1,123 @@
+"""The queue of wakes on SQS, and direct invocations of Lambda."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from baton.adapters.aws import translated
+from baton.adapters.rules import check_delay, xml_text
+from baton.errors import StoreUnavailable, Throttled
+from baton.ports import UNKNOWN, Cause, Message, tenant_of
+
+if TYPE_CHECKING:
+    from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.type_defs import MessageAttributeValueTypeDef, SendMessageBatchRequestEntryTypeDef
+
+_BATCH = 10  # SQS's limit
+_MAX_MESSAGE = 1_048_576  # SQS's limit in bytes: body, and name, type and value of each attribute
+_MAX_REASON = 1_000
+
+
+class SqsQueue:
+    """`Queue` on one SQS queue. The tenant is the message's group, so that the queue is fair to the others."""
+
+    def __init__(self, client: SQSClient, url: str) -> None:
+        self._client = client
+        self._url = url
+
+    def send(self, messages: Sequence[tuple[Message, int]]) -> Sequence[int]:
+        entries: list[SendMessageBatchRequestEntryTypeDef] = [
+            {
+                "Id": str(position),
+                "MessageBody": msgspec.json.encode(message).decode(),
+                "DelaySeconds": check_delay(delay),
+                "MessageGroupId": tenant_of(message),
+            }
+            for position, (message, delay) in enumerate(messages)
+        ]
+        failed: list[int] = []
+        for start in range(0, len(entries), _BATCH):
+            try:
+                with translated():
+                    answer = self._client.send_message_batch(
+                        QueueUrl=self._url, Entries=entries[start : start + _BATCH]
+                    )
+            except (Throttled, StoreUnavailable):
+                if start == 0:
+                    raise
+                # Some were accepted: raising would have them all sent again.
+                return [*failed, *range(start, len(entries))]
+            failed += (int(entry["Id"]) for entry in answer.get("Failed", ()))
+        return sorted(failed)
+
+    def backlog(self) -> int:
+        return visible(self._client, self._url)
+
+
+class SqsDeadLetters:
+    """`DeadLetters` on one SQS queue; the reason and what is known of the cause are message attributes.
+
+    A body that leaves no room for them is cut, and the reason says so.
+    """
+
+    def __init__(self, client: SQSClient, url: str) -> None:
+        self._client = client
+        self._url = url
+
+    def send(self, body: str, reason: str, cause: Cause = UNKNOWN) -> None:
+        told, text = xml_text(reason)[:_MAX_REASON] or "unknown", xml_text(body) or "{}"
+        known = {"code": cause.code, "node": xml_text(cause.node)[:_MAX_REASON]}
+        known |= {"version": str(cause.version or ""), "attempts": str(cause.attempts)}
+        attributes = {name: value for name, value in known.items() if value}
+        room = _MAX_MESSAGE - sum(map(_size, ["reason", *attributes], [told, *attributes.values()]))
+        data = text.encode()
+        if len(data) > room:
+            note = f" (cut: it had {len(data)} bytes)"
+            text = data[: room - len(note)].decode(errors="ignore")
+            told += note
+        with translated():
+            self._client.send_message(
+                QueueUrl=self._url,
+                MessageBody=text,
+                MessageAttributes={
+                    name: _text(value) for name, value in {"reason": told, **attributes}.items()
+                },
+            )
+
+
+def _size(name: str, value: str) -> int:
+    """Of an attribute, as SQS counts it."""
+    return len(name) + len("String") + len(value.encode())
+
+
+def _text(value: str) -> MessageAttributeValueTypeDef:
+    return {"DataType": "String", "StringValue": value}
+
+
+def visible(client: SQSClient, url: str) -> int:
+    """About how many messages of a queue could be received now."""
+    with translated():
+        answer = client.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])
+    return int(answer["Attributes"]["ApproximateNumberOfMessages"])
+
+
+class LambdaInvoker:
+    """`Invoker` for one function."""
+
+    def __init__(self, client: LambdaClient, function: str) -> None:
+        self._client = client
+        self._function = function
+
+    def invoke(self, messages: Sequence[Message]) -> None:
+        if not messages:
+            return
+        with translated():
+            self._client.invoke(
+                FunctionName=self._function,
+                InvocationType="Event",
+                Payload=msgspec.json.encode({"wakes": list(messages)}),
+            )

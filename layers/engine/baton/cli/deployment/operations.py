@@ -1,0 +1,289 @@
+"""The commands about circuit breakers, schedules and money."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from baton.cli.terminal.completion import complete_sagas
+from baton.cli.terminal.shared import (
+    Shared,
+    console,
+    gathered,
+    json_option,
+    key_option,
+    print_json,
+    print_table,
+    terminal_width,
+)
+from baton.cli.terminal.values import Duration
+from baton.core.read.costs import AWS, BY
+
+_DEEDS = ("show", "open", "reset")
+
+
+@click.command(short_help="List circuit breakers; show, open or reset one.")
+@click.argument("deed", required=False, type=click.Choice(_DEEDS))
+@click.argument("name", required=False)
+@click.option(
+    "--for", "for_", type=Duration(), help="With open: for so long, e.g. 10m; without it until it is reset."
+)
+@json_option
+@click.pass_obj
+def breakers(shared: Shared, deed: str | None, name: str | None, for_: float | None, as_json: bool) -> None:
+    """List circuit breakers of which something is known; show one with its last failures, open it, or reset it.
+
+    While a breaker is open, no call of a tool or node with it is made: steps wait.
+    """
+    if (deed is None) != (name is None):
+        raise click.UsageError("give the NAME of a breaker behind show, open or reset")
+    if for_ is not None and deed != "open":
+        raise click.UsageError("--for goes with open")
+    if deed is None or name is None:
+        found, _ = shared.call(lambda api: gathered(api.breakers(), "breaker"))
+        if as_json:
+            print_json({"breakers": found})
+            return
+        from baton.cli.text.tables import breaker_rows
+
+        for line in breaker_rows(found) or ["no call with a breaker has failed for 30 days"]:
+            console().print(line, markup=False, highlight=False)
+        return
+    if deed == "show":
+        one = shared.call(lambda api: api.breaker(name))
+    else:
+        body = {} if for_ is None else {"for_s": for_}
+        one = shared.call(lambda api: api.set_breaker(name, deed, body))
+    if as_json:
+        print_json(one)
+        return
+    from baton.cli.text.tables import breaker_lines
+
+    for line in breaker_lines(one):
+        console().print(line, markup=False, highlight=False)
+    if deed == "open" and len(one["transitions"]) == 1 and not one["failures"]:
+        click.echo(
+            f"Nothing was known of a breaker `{name}` before. It holds back the calls of tools and nodes that name it, and no others.",
+            err=True,
+        )
+
+
+@click.command("error-budget", short_help="Show how many sagas have failed on a day, and may.")
+@click.option("--day", metavar="YYYY-MM-DD", help="The day (UTC); without it today.")
+@json_option
+@click.pass_obj
+def error_budget(shared: Shared, day: str | None, as_json: bool) -> None:
+    """Show how many sagas of each workflow have failed on a day, and how many more may."""
+    from baton.core.read.costs import added_up
+
+    found = added_up(shared.call(lambda api: api.error_budgets(day)))
+    if as_json:
+        print_json(found)
+        return
+    from baton.cli.text.tables import error_budget_lines
+
+    for line in error_budget_lines(found):
+        console().print(line, markup=False, highlight=False)
+
+
+_name = click.argument("name")
+
+
+@click.group(short_help="List schedules; pause, resume or trigger one.")
+def schedule() -> None:
+    """Schedules: workflows that are started by themselves, because their documents have a `schedule`."""
+
+
+@schedule.command("list", short_help="List schedules.")
+@json_option
+@click.pass_obj
+def list_schedules(shared: Shared, as_json: bool) -> None:
+    """List schedules by the names of their workflows, with the next tick of each and what became of those before."""
+    found, _ = shared.call(lambda api: gathered(api.schedules(), "schedule"))
+    if as_json:
+        print_json({"schedules": found})
+        return
+    from baton.cli.text.tables import schedule_rows
+
+    _print(schedule_rows(found) or ["no workflow has a schedule: write `schedule` into its document"])
+
+
+@schedule.command(short_help="Show a schedule and its last ticks.")
+@_name
+@json_option
+@click.pass_obj
+def show(shared: Shared, name: str, as_json: bool) -> None:
+    """Show the schedule of a workflow, and what became of its last ticks."""
+    _show(shared.call(lambda api: api.schedule(name)), as_json)
+
+
+@schedule.command(short_help="Start nothing more until it is resumed.")
+@_name
+@json_option
+@click.pass_obj
+def pause(shared: Shared, name: str, as_json: bool) -> None:
+    """Start nothing more by the schedule of a workflow until it is resumed. Sagas that it has started go on."""
+    _show(shared.call(lambda api: api.set_schedule(name, "pause")), as_json)
+
+
+@schedule.command(short_help="Go on with the next tick.")
+@_name
+@json_option
+@click.pass_obj
+def resume(shared: Shared, name: str, as_json: bool) -> None:
+    """Go on with the next tick of a schedule. Ticks of the pause are not made up for."""
+    _show(shared.call(lambda api: api.set_schedule(name, "resume")), as_json)
+
+
+@schedule.command(short_help="Start a saga now, as the schedule would.")
+@_name
+@key_option
+@json_option
+@click.pass_obj
+def trigger(shared: Shared, name: str, key: str | None, as_json: bool) -> None:
+    """Start a saga now, with the input of the schedule, whether or not another one is at work."""
+    started = shared.call(lambda api: api.trigger(name, key or ""))
+    if as_json:
+        print_json(started)
+        return
+    _print([f"{started['id']}  {started['status']}"])
+
+
+def _show(one: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(one)
+        return
+    from baton.cli.text.tables import schedule_lines
+
+    _print(schedule_lines(one))
+
+
+def _print(lines: list[str]) -> None:
+    for line in lines:
+        console().print(line, markup=False, highlight=False)
+
+
+@click.command(short_help="Show what your sagas have spent today.")
+@json_option
+@click.pass_obj
+def budget(shared: Shared, as_json: bool) -> None:
+    """Show what your sagas have spent today (UTC) on tools that cost, and may still spend."""
+    found = shared.call(lambda api: api.budget())
+    if as_json:
+        print_json(found)
+        return
+    from baton.cli.text.tables import budget_table
+
+    print_table(budget_table(found))
+
+
+@click.command(short_help="Show what a saga has cost, estimated, or models on a day.")
+@click.argument("saga", required=False, shell_complete=complete_sagas)
+@click.option(
+    "--by",
+    type=click.Choice(BY),
+    help="Add up what models have cost all sagas of a day.",
+)
+@click.option("--day", metavar="YYYY-MM-DD", help="With --by: the day (UTC); without it today.")
+@click.option(
+    "--aws", is_flag=True, help="With --by: what AWS has cost, for which the log of each saga is read."
+)
+@json_option
+@click.pass_obj
+def cost(shared: Shared, saga: str | None, by: str | None, day: str | None, aws: bool, as_json: bool) -> None:
+    """Show what a saga has cost so far, estimated from its log. With --by, what models or AWS have cost all sagas of a day."""
+    if by is not None and saga is None:
+        _costs_of_a_day(shared, by, day, AWS if aws else "", as_json)
+        return
+    if saga is None or by is not None or day is not None or aws:
+        raise click.UsageError("give either a saga, or --by with or without --day and --aws")
+    found = shared.call(lambda api: api.cost(saga))
+    if as_json:
+        print_json(found)
+        return
+    from baton.cli.text.tables import cost_lines
+
+    for line in cost_lines(found, terminal_width()):
+        console().print(line)
+
+
+def _costs_of_a_day(shared: Shared, by: str, day: str | None, of: str, as_json: bool) -> None:
+    found = shared.call(lambda api: api.costs(by, day, of))
+    if as_json:
+        print_json(found)
+        return
+    from baton.cli.text.tables import day_cost_lines
+
+    for line in day_cost_lines(found):
+        console().print(line)
+
+
+_USER_ACTIONS = ("show", "block", "unblock", "limit", "unlimit")
+
+
+@click.command(short_help="List users with what they spent; block or limit one.")
+@click.argument("deed", required=False, type=click.Choice(_USER_ACTIONS))
+@click.argument("user", required=False)
+@click.argument("usd", required=False)
+@click.option("--note", help="With all but show: why, for operators who look at it next.")
+@json_option
+@click.pass_obj
+def users(
+    shared: Shared, deed: str | None, user: str | None, usd: str | None, note: str | None, as_json: bool
+) -> None:
+    """List users with what they have spent today (UTC); show one, block or unblock it, or give it a limit of its own.
+
+    No saga of a blocked user starts, and none goes on to spend. `limit USER USD` sets what this user may spend on a day in the
+    place of the limit of all users; `unlimit USER` gives that back.
+    """
+    _check(deed, user, usd, note)
+    if deed is None or user is None:
+        found = shared.call(lambda api: api.users())
+        if as_json:
+            print_json(found)
+            return
+        from baton.cli.text.tables import user_rows
+
+        for line in user_rows(found):
+            console().print(line, markup=False, highlight=False)
+        return
+    one = _asked(shared, deed, user, usd, note)
+    if as_json:
+        print_json(one)
+        return
+    from baton.cli.text.tables import user_lines
+
+    for line in user_lines(one):
+        console().print(line, markup=False, highlight=False)
+    if deed == "block" and not one["spent_usd"]:
+        click.echo(
+            f"`{user}` has spent nothing today. A user is named as `baton show` names that of a saga.",
+            err=True,
+        )
+    elif deed not in ("show", "block"):
+        click.echo(
+            "Sagas that were parked before go on when the day turns (UTC), or with `baton resume SAGA`.",
+            err=True,
+        )
+
+
+def _check(deed: str | None, user: str | None, usd: str | None, note: str | None) -> None:
+    """Raises `UsageError` for words that do not go together."""
+    if (deed is None) != (user is None):
+        raise click.UsageError("give the USER behind show, block, unblock, limit or unlimit")
+    if (deed == "limit") != (usd is not None):
+        raise click.UsageError("an amount of dollars goes with limit, and limit needs one: limit USER USD")
+    if note is not None and deed in (None, "show"):
+        raise click.UsageError("--note goes with block, unblock, limit and unlimit")
+
+
+def _asked(shared: Shared, deed: str, user: str, usd: str | None, note: str | None) -> dict[str, Any]:
+    if deed == "show":
+        return shared.call(lambda api: api.user(user))
+    body: dict[str, Any] = {"user": user}
+    if note:
+        body["note"] = note
+    if deed in ("limit", "unlimit"):
+        body["limit_usd"] = usd
+    return shared.call(lambda api: api.set_user("limit" if deed == "unlimit" else deed, body))

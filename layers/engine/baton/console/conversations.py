@@ -1,0 +1,400 @@
+"""The conversations of a saga's agents with their models, turn by turn."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from markupsafe import escape
+
+from baton.console.acting import ENDED, pace
+from baton.console.rendering import commands, milliseconds, part, pretty, printing
+from baton.console.visits import Answer, Html, Unchanged, Visit, tag_of
+from baton.core.log.codec import PERIOD, SCHEME
+from baton.core.log.scopes import is_turn, item_words
+from baton.core.money import MICRO
+from baton.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A value that is kept beside the log and was not read: its digest and its bytes."""
+
+    digest: str
+    size: int
+
+
+@dataclass(slots=True)
+class Called:
+    """A call that the model asked for. result: None as long as there is none; failure, repeats: in its place, the call whose result it got."""
+
+    tool: str
+    arguments: Any
+    result: Any = None
+    failure: Mapping[str, Any] | None = None
+    took: int | None = None
+    version: int = 0
+    repeats: str = ""
+
+
+@dataclass(slots=True)
+class Turn:
+    """heard: messages from outside before it. Tokens: of all requests of it. version: of the entry with the answer, 0: none yet.
+
+    moved: the last entry that says something of the turn itself.
+    """
+
+    node: str
+    round: str
+    number: int
+    heard: Sequence[Any] = ()
+    answer: Any = None
+    failure: Mapping[str, Any] | None = None
+    calls: list[Called] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    usd: float = 0.0
+    took: int | None = None
+    version: int = 0
+    moved: int = 0
+
+
+@dataclass(slots=True)
+class Talk:
+    """One run of an agent. given: its model, instructions and prompt; empty where its beginning is not among the entries."""
+
+    node: str
+    round: str
+    given: Mapping[str, Any] | Stored
+    turns: dict[int, Turn] = field(default_factory=dict)
+    is_over: bool = False
+
+    @property
+    def usd(self) -> float:
+        return sum(turn.usd for turn in self.turns.values())
+
+
+@dataclass(slots=True)
+class _Reader:
+    """values: what was read of values beside the log, by digest. news: what signals said, by key."""
+
+    values: Mapping[str, Any]
+    news: dict[str, Any] = field(default_factory=dict)
+
+    def value(self, given: Any) -> Any:
+        """What a value of an event is; None for none."""
+        if not isinstance(given, Mapping):
+            return None
+        if not (ref := given.get("ref")):
+            return given.get("v")
+        digest = str(ref).removeprefix(SCHEME).partition(PERIOD)[0]
+        return self.values.get(digest, Stored(digest, int(given.get("size") or 0)))
+
+
+def talks_of(
+    entries: Sequence[Mapping[str, Any]],
+    values: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    is_part: bool = False,
+) -> list[Talk]:
+    """In the order in which agents began. is_part: the beginnings may be in earlier entries."""
+    found: dict[tuple[str, str], Talk] = {}
+    reader = _Reader(values)
+    for entry in entries:
+        for event in entry["events"]:
+            if event["kind"] == "signal_received":
+                reader.news[str(event.get("key"))] = reader.value(event.get("payload"))
+                continue
+            place = (str(event.get("node") or ""), ".".join(map(str, event.get("iteration") or ())))
+            if event["kind"] == "agent_began":
+                given = reader.value(event.get("given"))
+                found[place] = Talk(*place, given if isinstance(given, Mapping | Stored) else {})
+                continue
+            if is_part and place not in found and _is_of_an_agent(event):
+                found[place] = Talk(*place, {})
+            if (talk := found.get(place)) is not None:
+                _take(talk, event, int(entry["version"]), reader)
+    return list(found.values())
+
+
+def stored_in(talk: Talk) -> Iterator[Stored]:
+    """The values beside the log that its turns name, the newest turn first."""
+    for turn in sorted(talk.turns.values(), key=lambda turn: -turn.number):
+        results = [call.result for call in turn.calls]
+        yield from (one for one in (turn.answer, *turn.heard, *results) if isinstance(one, Stored))
+    if isinstance(talk.given, Stored):
+        yield talk.given
+
+
+def _is_of_an_agent(event: Mapping[str, Any]) -> bool:
+    item = re.fullmatch(r"t[0-9]+(-[0-9]+)?", str(event.get("item") or ""))
+    return event["kind"] in ("turn_began", "calls_began", "agent_closed") or item is not None
+
+
+def _take(talk: Talk, event: Mapping[str, Any], version: int, reader: _Reader) -> None:
+    if event["kind"] == "agent_closed":
+        talk.is_over = True
+    elif event["kind"] == "turn_began":
+        turn = _turn(talk, int(event["turn"]))
+        turn.heard = [reader.news.get(str(key), key) for key in event.get("heard") or ()]
+        turn.moved = version
+    elif event["kind"] == "calls_began":
+        for one in event["calls"]:
+            call = _call(talk, str(one["item"]))
+            call.tool = str(one.get("tool") or call.tool)
+            call.failure = one.get("failure") or call.failure
+            call.repeats = item_words(str(one.get("repeats") or ""))
+            call.version = call.version or version
+    elif item := str(event.get("item") or ""):
+        if is_turn(item):
+            _answered(_turn(talk, int(item[1:])), event, version, reader)
+        elif item.startswith("t") and "-" in item:
+            _came_back(_call(talk, item), event, version, reader)
+
+
+def _turn(talk: Talk, number: int) -> Turn:
+    return talk.turns.setdefault(number, Turn(talk.node, talk.round, number))
+
+
+def _call(talk: Talk, item: str) -> Called:
+    turn, _, index = item.partition("-")
+    return _call_at(_turn(talk, int(turn[1:])), int(index))
+
+
+def _answered(turn: Turn, event: Mapping[str, Any], version: int, reader: _Reader) -> None:
+    turn.moved = version
+    for one in event.get("usage") or ():
+        turn.input += one.get("input", 0)
+        turn.cached += one.get("cached", 0)
+        turn.output += one.get("output", 0)
+        turn.models += [str(one.get("model"))] if one.get("model") not in turn.models else []
+    cost = event.get("cost") or 0
+    turn.usd += (sum(cost.values()) if isinstance(cost, Mapping) else cost) / MICRO
+    turn.failure = event.get("failure")
+    if event["kind"] != "step_succeeded":
+        return
+    turn.version, turn.took = version, _took(event)
+    said = reader.value(event.get("output"))
+    if not isinstance(said, Mapping):
+        turn.answer = said
+        return
+    for index, one in enumerate(said.get("calls") or ()):
+        call = _call_at(turn, index)
+        call.tool, call.arguments = str(one.get("tool")), one.get("arguments") or one.get("text")
+    turn.answer = said.get("text") or said.get("data")
+
+
+def _call_at(turn: Turn, index: int) -> Called:
+    while len(turn.calls) <= index:
+        turn.calls.append(Called("", None))
+    return turn.calls[index]
+
+
+def _came_back(call: Called, event: Mapping[str, Any], version: int, reader: _Reader) -> None:
+    call.failure = event.get("failure")
+    if event["kind"] in ("step_succeeded", "step_failed"):
+        call.version, call.took = version, _took(event)
+        call.result = reader.value(event.get("output"))
+
+
+def _took(event: Mapping[str, Any]) -> int | None:
+    begin, end = milliseconds(event.get("started_at")), milliseconds(event.get("ended_at"))
+    return None if begin is None or end is None else max(end - begin, 0)
+
+
+PART: Final = 150  # entries of one page
+_MARGIN: Final = 25
+"""Entries that are read before and behind them: a turn that is parted by the edge of a page is whole on one of the two."""
+_PARTS_WITHOUT: Final = 5
+"""Parts without a turn that are passed over before a page says that there is none."""
+MOST_VALUES: Final = 8
+LARGEST_VALUE: Final = 65_536
+_SIDE_BY_SIDE: Final = 4
+_ROOM: Final = 90_000  # bytes of all texts of a page, as HTML
+_CUTS: Final = (4_000, 1_500, 600, 250, 100)  # characters of each text
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Entries behind `low` up to `high`, of a log of `whole` entries. is_new: the newest turn is shown first."""
+
+    low: int
+    high: int
+    whole: int
+    is_new: bool
+
+    @property
+    def is_fixed(self) -> bool:
+        """Nothing that comes can change what it shows."""
+        return self.high + _MARGIN <= self.whole
+
+    def next(self) -> _Window | None:
+        """The one that is read on to."""
+        if self.is_new:
+            return _Window(max(self.low - PART, 0), self.low, self.whole, is_new=True) if self.low else None
+        if self.high >= self.whole:
+            return None
+        return _Window(self.high, min(self.high + PART, self.whole), self.whole, is_new=False)
+
+    def links(self, there: str) -> dict[str, str]:
+        """Addresses of the pages beside it."""
+
+        def address(**query: int | str) -> str:
+            return f"{there}?{urlencode(query)}"
+
+        order = "new" if self.is_new else "old"
+        older, newer = max(self.low - PART, 0), self.high + PART
+        links = {"older": "", "newer": ""}
+        if self.low:
+            links["older"] = (
+                address(order=order, before=self.low + 1)
+                if self.is_new
+                else address(order=order, after=older)
+            )
+        if self.high < self.whole:
+            beyond = address(order=order) if newer >= self.whole else address(order=order, before=newer + 1)
+            links["newer"] = beyond if self.is_new else address(order=order, after=self.high)
+        return links
+
+
+async def conversations(visit: Visit) -> Answer:
+    """What agents and their models said to each other: the newest first while the saga is at work, else from the beginning."""
+    saga = visit.path["saga"]
+    view = await visit.call("showSaga", {"saga": saga})
+    window: _Window | None = _chosen(visit, view)
+    assert window is not None
+    tag = tag_of(visit.query, window.low, window.high) if window.is_fixed else tag_of(view["version"])
+    if tag == visit.seen:
+        return Unchanged()
+    shown, talks = window, list[Talk]()
+    for _ in range(_PARTS_WITHOUT):
+        if window is None:
+            break
+        shown, talks = window, await _read(visit, saga, window)
+        window = None if talks else shown.next()
+    turns = [turn for talk in talks for turn in talk.turns.values()]
+    there = f"/console/sagas/{part(saga)}/talk"
+    data = {
+        "saga": view,
+        "talks": [(talk, sorted(talk.turns.values(), key=lambda turn: turn.number)) for talk in talks],
+        "turns": len(turns),
+        "first": shown.low + 1,
+        "last": shown.high,
+        "is_new": shown.is_new,
+        "is_whole": shown.low == 0 and shown.high >= shown.whole,
+        "is_last": shown.high >= shown.whole,
+        "is_over": shown.high >= shown.whole and view["status"] in ENDED,
+        "most": _most(talks),
+        "orders": (("new", "Newest first", shown.is_new), ("old", "From the beginning", not shown.is_new)),
+        "there": there,
+        **shown.links(there),
+        "commands": printing(visit.api, saga, str(shown.low), str(max(shown.high - shown.low, 1))),
+    }
+    if shown.is_new:
+        data["talks"] = [(talk, list(reversed(each))) for talk, each in reversed(data["talks"])]
+    return Html(template="talk.html", title=f"Conversations of {saga}", data=data, tag=tag, every=pace(view))
+
+
+def _chosen(visit: Visit, view: Mapping[str, Any]) -> _Window:
+    whole = int(view["version"])
+    order = visit.query.get("order", "")
+    is_new = order == "new" or (order != "old" and view["status"] not in ENDED)
+    if is_new:
+        high = min(_number(visit, "before", whole + 1) - 1, whole)
+        return _Window(max(high - PART, 0), max(high, 0), whole, is_new=True)
+    low = min(_number(visit, "after", 0), whole)
+    return _Window(low, min(low + PART, whole), whole, is_new=False)
+
+
+def _number(visit: Visit, name: str, otherwise: int) -> int:
+    said = visit.query.get(name, "")
+    if said and not (said.isascii() and said.isdigit() and len(said) < 10):
+        raise UserError(f"`{name}` is a whole number: the version of an entry in the log")
+    return int(said) if said else otherwise
+
+
+async def _read(visit: Visit, saga: str, window: _Window) -> list[Talk]:
+    """The turns of a window, with what is kept beside the log, as far as there is room for it."""
+    begin, end = max(window.low - _MARGIN, 0), window.high + _MARGIN
+    entries = list[Any]()
+    after: int | None = begin
+    while after is not None and after < end:  # an answer of the API ends where it is full
+        asked = {"after": str(after), "limit": str(end - after)}
+        page = await visit.call("listEvents", {"saga": saga}, asked)
+        entries, after = [*entries, *page["entries"]], page["next"]
+
+    def made(values: Mapping[str, Any]) -> list[Talk]:
+        talks = talks_of(entries, values, is_part=begin > 0)
+        for talk in talks:
+            talk.turns = {
+                number: turn
+                for number, turn in talk.turns.items()
+                if window.low < turn.moved <= window.high or (turn.moved > window.high >= window.whole)
+            }
+        # An agent that has begun has no turn for a moment.
+        return [talk for talk in talks if talk.turns or (talk.given and window.high >= window.whole)]
+
+    talks = made({})
+    wanted = {one.digest: one for talk in reversed(talks) for one in stored_in(talk)}
+    if not wanted:
+        return talks
+    small = [one for one in wanted.values() if one.size <= LARGEST_VALUE][:MOST_VALUES]
+    return made(await _values(visit, saga, small))
+
+
+async def _values(visit: Visit, saga: str, wanted: Sequence[Stored]) -> dict[str, Any]:
+    slots = asyncio.Semaphore(_SIDE_BY_SIDE)
+
+    async def one(digest: str) -> tuple[str, Any]:
+        async with slots:
+            return digest, await visit.call("showValue", {"saga": saga, "digest": digest})
+
+    found = await asyncio.gather(*(one(each.digest) for each in wanted), return_exceptions=True)
+    read = dict[str, Any]()
+    for each in found:
+        if isinstance(each, tuple) and each[1]["next"] is None:
+            read[each[0]] = each[1]["value"]
+        elif isinstance(each, BaseException) and not isinstance(each, UserError):
+            raise each
+    return read
+
+
+def _most(talks: Sequence[Talk]) -> int:
+    """Characters that each text of a page may have, so that all of them have room."""
+    texts = list[str]()
+    for talk in talks:
+        given = talk.given if isinstance(talk.given, Mapping) else {}
+        said = [given.get("instructions"), given.get("prompt")]
+        for turn in talk.turns.values():
+            said += [
+                turn.answer,
+                *turn.heard,
+                *(one for call in turn.calls for one in (call.arguments, call.result)),
+            ]
+        texts += [one if isinstance(one, str) else pretty(one) for one in said]
+    for most in _CUTS:
+        if sum(len(escape(one[:most]).encode()) for one in texts) <= _ROOM:
+            return most
+    return _CUTS[-1]
+
+
+async def value(visit: Visit) -> Html:
+    """A value that is kept beside the log."""
+    saga, digest = visit.path["saga"], visit.path["digest"]
+    after = str(_number(visit, "after", 0))
+    found = await visit.call("showValue", {"saga": saga, "digest": digest}, {"after": after})
+    ref = f"{SCHEME}{digest}"
+    data = {
+        "saga": saga,
+        "found": found,
+        "after": after,
+        "commands": commands(visit.api, f"/sagas/{part(saga)}/values/{digest}", ["value", saga, ref]),
+    }
+    return Html(template="value.html", title=f"A value of {saga}", data=data)

@@ -1,0 +1,239 @@
+"""Approvals, audiences and escalations, as documents write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, StrictBool, StringConstraints, WithJsonSchema, model_validator
+from pydantic.config import JsonDict
+
+from baton.core.documents.parts.fields import (
+    Duration,
+    Given,
+    Model,
+    between,
+    counted,
+    defined,
+    is_number,
+    one_of,
+    refuse,
+    shown,
+    words,
+)
+from baton.core.effects.risk import ACTIONS, AMOUNT, CURRENCY, LEVELS, RiskRule
+from baton.core.expressions import nearest
+from baton.core.limits import DAY_MS
+from baton.errors import Problem
+
+STARTER = "starter"
+ROLES = ("answer", "operate")
+"""Those that open the route for answers."""
+_NAMED = {"type": "string", "minLength": 1}
+
+Text = Annotated[str, StringConstraints(min_length=1)]
+
+
+class AudienceModel(Model):
+    """Who may answer besides operators: one user, the members of a group, or the callers with a role."""
+
+    user: Annotated[Text | None, Given] = None
+    group: Annotated[Text | None, Given] = None
+    role: Annotated[Literal["answer", "operate"] | None, one_of(*ROLES), Given] = None
+
+    @model_validator(mode="after")
+    def _one(self) -> AudienceModel:
+        if len(self.model_fields_set) != 1:
+            raise refuse("write exactly one of `user`, `group` and `role`, or the word `starter`")
+        return self
+
+
+def _audience(value: Any) -> Any:
+    if value == STARTER:
+        return None
+    if not isinstance(value, dict):
+        raise refuse("write `starter`, or an object with one of `user`, `group` and `role`")
+    return value
+
+
+Audience = Annotated[AudienceModel | None, BeforeValidator(_audience), Given, defined("humanAudience")]
+AUDIENCE: dict[str, Any] = {
+    "anyOf": [
+        {"const": STARTER},
+        {
+            "type": "object",
+            "properties": {
+                "user": {**_NAMED, "description": "A user's name, as tokens have it."},
+                "group": {**_NAMED, "description": "A group that tokens name."},
+                "role": {"enum": list(ROLES), "description": "All callers with this role."},
+            },
+            "minProperties": 1,
+            "maxProperties": 1,
+            "additionalProperties": False,
+        },
+    ]
+}
+"""The definition that `Audience` refers to."""
+
+
+MAX_STEPS = 5
+MEANWHILE = "What happens while there is no answer, in the order of time."
+FAMILIAR = "escalation escalations escalation_policy reminders remind on_timeout"
+"""What other tools call it."""
+SO_MANY: JsonDict = {"minItems": 1, "maxItems": MAX_STEPS}
+"""What the JSON Schema of such a list says besides."""
+
+
+def _true(value: Any) -> Any:
+    if value is not None and value is not True:
+        raise refuse("must be `true`; leave the step out where there is to be none")
+    return value
+
+
+class EscalationModel(Model):
+    """One thing that happens while there is no answer."""
+
+    after: Duration = Field(description="When, from the asking on.")
+    remind: Annotated[Literal[True] | None, BeforeValidator(_true), Given] = Field(
+        default=None, description="Its audience is told again."
+    )
+    hand_on: Audience = Field(default=None, description="Who may answer from then on, in their place.")
+    decide: Annotated[Text | None, Given] = Field(
+        default=None, description="The answer that closes the question: one that needs no data."
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> EscalationModel:
+        if len(self.model_fields_set - {"after"}) != 1:
+            raise refuse("write `after`, and exactly one of `remind`, `hand_on` and `decide`")
+        return self
+
+    def said(self) -> dict[str, Any]:
+        """As a graph has it; there may be expressions in it."""
+        step = self.model_dump(exclude_unset=True)
+        step["after_ms"] = step.pop("after")
+        return step
+
+
+def escalation_problems(
+    place: str,
+    steps: Sequence[EscalationModel],
+    *,
+    answers: Sequence[str],
+    refused: Mapping[str, tuple[str, str]],
+    expires: int = 0,
+    expiry: str = "",
+) -> Iterator[Problem]:
+    """Problem of the steps of a question that `expires` after so many milliseconds; `expiry` names what decides that. 0: it waits
+    for its steps.
+
+    `answers`: those that need no data. `refused`: those of them that only a person may give, each with why not, and what
+    to write instead.
+    """
+    if not 1 <= len(steps) <= MAX_STEPS:
+        yield Problem(place, f"must be 1 to {MAX_STEPS} steps")
+    before = 0
+    for index, step in enumerate(steps):
+        at = f"{place}/{index}"
+        if step.after <= before:
+            yield Problem(f"{at}/after", "must be later than the step before it")
+        if expires and step.after >= expires:
+            yield Problem(f"{at}/after", "must be before the question expires", expiry)
+        before = step.after
+        if step.decide is None:
+            continue
+        if index + 1 < len(steps):
+            yield Problem(f"{at}/decide", "must be the last step: it closes the question")
+        if step.decide not in answers:
+            known = (
+                f"must be one of {', '.join(answers)}" if answers else "an input has no answer without data"
+            )
+            yield Problem(f"{at}/decide", known, nearest(step.decide, answers))
+        elif step.decide in refused:
+            yield Problem(f"{at}/decide", *refused[step.decide])
+
+
+DOLLARS = "USD"
+MOST_RULES = 50
+_MOST_PEOPLE = 1_000_000
+_is_amount = re.compile(AMOUNT, re.ASCII).fullmatch
+
+
+class ApprovalModel(Model):
+    """Whether a person is asked before the tool acts, and how: `true`, or the words of the question."""
+
+    short: ClassVar[str] = "always"
+
+    always: StrictBool = Field(
+        default=True,
+        description="Before every call. With `false`, only before those that the tool's risk asks for.",
+    )
+    title: Annotated[Text | None, Given] = Field(default=None, description="The question in a line.")
+    message: Annotated[Text | None, Given] = Field(
+        default=None, description="What the person has to know. Without it, the risk and its reason."
+    )
+    to: Audience = Field(
+        default=None, description="Who may answer besides operators; else who has started the saga."
+    )
+    expires: Duration = Field(
+        default=DAY_MS,
+        description="How long the question waits; without it, 24 hours. Then it is rejected.",
+        json_schema_extra={"default": "24h"},
+    )
+    escalate: Annotated[list[EscalationModel] | None, Given] = Field(
+        default=None, description=MEANWHILE, json_schema_extra=SO_MANY
+    )
+
+
+def _amount(value: Any) -> Any:
+    """Digits, exactly as the document writes them."""
+    text = f"{Decimal(repr(value)):f}" if is_number(value) else value
+    if not isinstance(text, str) or not _is_amount(text):
+        raise refuse(f"`{shown(value)}` is not an amount; write for example 500 or '12.50'")
+    return text
+
+
+def _currency(value: Any) -> Any:
+    if not isinstance(value, str) or not re.fullmatch(CURRENCY, value):
+        raise refuse(f"`{shown(value)}` is no currency; write three capital letters, such as {DOLLARS}")
+    return value
+
+
+class RiskRuleModel(Model):
+    """A level for the calls that fit all that it says."""
+
+    level: Annotated[str, one_of(*LEVELS), words(*LEVELS), Given] = Field(
+        description="`high` and `critical` ask a person first."
+    )
+    action: Annotated[str | None, one_of(*ACTIONS), words(*ACTIONS), Given] = Field(
+        default=None, description="Only calls of tools that do this."
+    )
+    above: Annotated[
+        str | None,
+        BeforeValidator(_amount),
+        Given,
+        WithJsonSchema({"type": ["number", "string"], "pattern": f"^{AMOUNT}$", "minimum": 0}),
+    ] = Field(default=None, description="Only amounts above this one: a number, or its digits as a text.")
+    currency: Annotated[
+        str, BeforeValidator(_currency), Given, WithJsonSchema({"type": "string", "pattern": f"^{CURRENCY}$"})
+    ] = Field(default=DOLLARS, description="Of `above`: three capital letters of ISO 4217.")
+    party_above: Annotated[int | None, between(0, _MOST_PEOPLE), counted(0, _MOST_PEOPLE), Given] = Field(
+        default=None, description="Only parties of more people."
+    )
+
+    @model_validator(mode="after")
+    def _of_an_amount(self) -> RiskRuleModel:
+        if "currency" in self.model_fields_set and self.above is None:
+            raise refuse("`currency` goes with `above`")
+        return self
+
+    def rule(self) -> RiskRule:
+        return RiskRule(
+            level=self.level,
+            action=self.action or "",
+            above=self.above or "",
+            currency=self.currency if self.above else "",
+            party_above=self.party_above,
+        )

@@ -1,0 +1,427 @@
+"""Callbacks, signals, questions, corrections and deaths, as a state remembers them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from baton.core.failures.codes import PERMANENT, TRANSIENT, class_of
+from baton.core.failures.names import RETRYABLE
+from baton.core.log import events as ev
+from baton.core.log.events import Ask, Notice
+from baton.core.log.folding.workflow_limits import UNANSWERED, pay, with_models
+from baton.core.log.questions import asked, open_questions
+from baton.core.log.records import Child, Shown
+from baton.core.log.scopes import Replanning, is_index
+from baton.core.log.state import (
+    FAULT,
+    FORK_KEY,
+    KEYS_REMEMBERED,
+    Recovery,
+    Signal,
+    State,
+    item_of,
+    node_of,
+    owner_of,
+    slot_of,
+    without,
+)
+from baton.core.log.work import Callback, Open
+from baton.core.models.usage import Usage
+
+
+def signal_key(name: str, key: str) -> str:
+    """The key under which a signal is remembered."""
+    return f"{name}/{key}"
+
+
+def fingerprint(payload: ev.Value, failure: ev.Failure | None = None) -> str:
+    """Tells a repeated signal from another one that came under the same key."""
+    said = payload if failure is None else failure
+    return hashlib.sha256(msgspec.json.encode(said, order="deterministic")).hexdigest()[:12]
+
+
+def not_taken(state: State, slot: str, key: str) -> tuple[Signal, ...]:
+    """The signals that wait, without the one of this key that the open wait at `slot` has taken."""
+    work = state.open.get(slot)
+    name = "" if work is None else work.signal
+    # By name too: a caller may have given another signal the key "time".
+    return tuple(other for other in state.signals if (other.name, other.key) != (name, key))
+
+
+def call_off(state: State, child: Child) -> Signal | None:
+    """The signal for which a child is cancelled, if there is one."""
+    if not child.listens:
+        return None
+    return next((one for one in state.signals if one.name == child.listens), None)
+
+
+def key_in(state: State, name: str, key: str) -> str:
+    """What is remembered of a signal; empty for one that is not known."""
+    return state.keys.get(signal_key(name, key), "")
+
+
+def remember(state: State, news: dict[str, str]) -> dict[str, str]:
+    """The keys with new ones.
+
+    Only so many are remembered, besides those of forks and of signals that wait: with such a signal, a wait would take
+    another one that came under its key.
+    """
+    keys = {**state.keys, **news}
+    if len(keys) > KEYS_REMEMBERED:  # besides those that stay
+        waiting = {signal_key(signal.name, signal.key) for signal in state.signals}
+        others = [known for known in keys if known not in waiting and not known.startswith(FORK_KEY)]
+        for known in others[: max(len(others) - KEYS_REMEMBERED, 0)]:
+            del keys[known]
+    return keys
+
+
+def signal_received(state: State, e: ev.SignalReceived) -> State:
+    key = signal_key(e.name, e.key)
+    if e.lost or key in state.keys:  # keys of lost signals would push out those of signals that were taken
+        return state
+    state = replace(state, signals=(*state.signals, Signal.of(e)))
+    return replace(state, keys=remember(state, {key: fingerprint(e.payload, e.failure)}))
+
+
+CALLBACK = ":callback"  # the name of the signal that completes one: none that a workflow can wait for
+SUCCESS, FAILURE, HEARTBEAT = "success", "failure", "heartbeat"
+"""What work elsewhere can say."""
+_OVER = "/"  # before the code with which one ended: no fingerprint begins so
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What work elsewhere says: `status` is SUCCESS, FAILURE or HEARTBEAT. `retryable` None: as its code says."""
+
+    status: str
+    output: Any = None
+    code: str = ""
+    message: str = ""
+    retryable: bool | None = None
+
+    def failure(self) -> ev.Failure | None:
+        """Of what was said to have failed. Secrets are removed from its message."""
+        if self.status != FAILURE:
+            return None
+        class_ = class_of(self.code)
+        if self.retryable is not None and self.retryable != (class_ in RETRYABLE):
+            class_ = TRANSIENT if self.retryable else PERMANENT
+        return replace(ev.failed_with(self.code, self.message), kind=class_)
+
+
+def callback_of(state: State, slot: str) -> str:
+    """The id of the callback that the step at `slot` waits for, or will: branch, slot, and number of the handover.
+
+    The number goes up when what was handed over has ended without success. So attempts at handing over the same work
+    give the same id, and with it the same token.
+    """
+    work = state.open.get(slot)
+    if isinstance(work, Callback):
+        return work.id
+    failing = state.failing.get(slot)
+    return f"{state.lineage.branch}.{slot}.{1 if failing is None else failing.handovers + 1}"
+
+
+def is_elsewhere(state: State, slot: str) -> bool:
+    """Whether the attempt at this slot goes on elsewhere."""
+    return isinstance(state.open.get(slot), Callback)
+
+
+def slot_in(callback: str) -> str:
+    """The slot that an id names."""
+    return callback.partition(".")[2].rpartition(".")[0]
+
+
+def said_of(state: State, callback: str) -> Signal | None:
+    """The completion that waits to be taken, if one has come."""
+    known = (one for one in state.signals if one.name == CALLBACK and one.key == callback)
+    return next(known, None) if state.signals else None
+
+
+def completed_with(state: State, callback: str) -> str:
+    """The fingerprint of what completed it; empty where nothing did, or where that is forgotten."""
+    known = key_in(state, CALLBACK, callback)
+    return "" if known.startswith(_OVER) else known
+
+
+def ended_with(state: State, callback: str) -> str:
+    """The code with which it ended without a completion; empty if it did not, or where that is forgotten."""
+    known = key_in(state, CALLBACK, callback)
+    return known.removeprefix(_OVER) if known.startswith(_OVER) else ""
+
+
+def why_over(state: State, callback: str) -> str:
+    """Why nothing that is said of it counts any more; empty as long as it counts."""
+    slot = slot_in(callback)
+    if completed_with(state, callback):
+        return "it has been completed"
+    is_later = slot in state.tokens and callback_of(state, slot) != callback
+    if code := ended_with(state, callback):
+        return f"it has ended with `{code}`" + (", and is superseded by another attempt" if is_later else "")
+    if state.ended is not None:
+        return f"its saga has ended: {state.ended.status}"
+    if state.is_stopping:
+        return "its saga is being cancelled" if state.cancel is not None else "its saga ends"
+    if slot not in state.tokens:
+        return "its step is over"
+    if not is_later:
+        return ""
+    is_forked = callback.partition(".")[0] != str(state.lineage.branch)
+    return "its saga has gone on in another branch" if is_forked else "it is superseded by another attempt"
+
+
+def callback_over(state: State, slot: str, callback: str, code: str) -> State:
+    """Without the callback of a step, when an attempt ends with it. `code`: of the failure, empty for a success."""
+    key = signal_key(CALLBACK, callback)
+    return replace(
+        state,
+        signals=tuple(one for one in state.signals if (one.name, one.key) != (CALLBACK, callback)),
+        keys=state.keys if key in state.keys else remember(state, {key: _OVER + code}),
+        open=without(state.open, (slot,)),
+    )
+
+
+def completions_of(work: Mapping[str, Open], state: State) -> dict[str, Signal]:
+    """The completions in `state` of the callbacks in this work, by their keys."""
+    ids = {one.id for one in work.values() if isinstance(one, Callback)}
+    return {
+        signal_key(CALLBACK, one.key): one for one in state.signals if one.name == CALLBACK and one.key in ids
+    }
+
+
+def heartbeat_heard(state: State, e: ev.CallbackHeartbeat) -> State:
+    slot = slot_of(e.node, e.iteration, e.item)
+    work = state.open.get(slot)
+    if not isinstance(work, Callback) or work.id != e.callback or e.at <= work.heard_at:
+        return state
+    return replace(state, open={**state.open, slot: replace(work, heard_at=e.at)})
+
+
+_NO_CRASHES = Recovery()
+
+
+def progressed(recovery: Recovery, gone: Collection[str]) -> Recovery:
+    """A node is settled: the crashes before are over."""
+    if recovery == _NO_CRASHES:
+        return recovery
+    running = tuple(slot for slot in recovery.possibly_running if slot not in gone)
+    deaths = {slot: count for slot, count in recovery.deaths.items() if slot not in gone}
+    return Recovery(epoch=recovery.epoch, possibly_running=running, deaths=deaths)
+
+
+def without_running(recovery: Recovery, slot: str) -> Recovery:
+    """The log says what became of the slot: it is not at work."""
+    running = tuple(other for other in recovery.possibly_running if other != slot)
+    return replace(recovery, possibly_running=running, deaths=_without(recovery.deaths, slot))
+
+
+def _without(deaths: dict[str, int], slot: str) -> dict[str, int]:
+    return {other: count for other, count in deaths.items() if other != slot}
+
+
+def interrupted(state: State, e: ev.StepInterrupted) -> State:
+    slot = slot_of(e.node, e.iteration, e.item)
+    state = with_models(pay(state, slot, e.cost, is_late=bool(e.why)), slot, e.usage, e.assumed)
+    if slot in state.recovery.deaths and e.cost:
+        deaths = _without(state.recovery.deaths, slot)
+        state = replace(state, recovery=replace(state.recovery, deaths=deaths))
+    if slot not in state.tokens or e.why not in ("", FAULT):
+        return state
+    recovery, running = state.recovery, state.recovery.possibly_running
+    if slot not in running:
+        recovery = replace(recovery, possibly_running=(*running, slot))
+    if e.why:
+        return replace(state, recovery=recovery)
+    counted_by_slot = {**recovery.interruptions, slot: recovery.interruptions.get(slot, 0) + 1}
+    return replace(
+        state,
+        recovery=replace(recovery, interruptions=counted_by_slot),
+        counts=replace(state.counts, interrupted=state.counts.interrupted + 1),
+    )
+
+
+def revived(state: State, e: ev.Revived) -> State:
+    """Deaths in a row: only the death of the last revival itself follows on from it.
+
+    What an invocation settled before it died has set them to zero. A step that has failed keeps its place, and does not act.
+    """
+    recovery = state.recovery
+    failed = state.failure.node if state.failure is not None and state.failure.attempt else ""
+    asking = {
+        slot
+        for slot, work in state.open.items()
+        if (work.ask is not None and work.ask.digest) or isinstance(work, Replanning)
+    }
+    # An attempt before the question may have acted all the same.
+    asking -= set(recovery.possibly_running)
+    for slot, cost in e.assumed.items():
+        tokens = e.tokens.get(slot, ())
+        usage = (Usage(model=UNANSWERED, input=tokens[0], output=sum(tokens[1:])),) if tokens else ()
+        state = with_models(pay(state, slot, cost, is_late=True), slot, usage, cost)
+    running = tuple(slot for slot in state.tokens if slot not in asking and node_of(slot)[0] != failed)
+    unsaid = {slot: recovery.deaths.get(slot, 0) + 1 for slot in running if slot not in e.assumed}
+    return replace(
+        state,
+        recovery=replace(
+            recovery,
+            consecutive_crashes=recovery.consecutive_crashes + 1 if e.dead_epoch == recovery.epoch else 1,
+            possibly_running=running,
+            deaths={**recovery.deaths, **unsaid},
+        ),
+        counts=replace(state.counts, revivals=state.counts.revivals + 1),
+    )
+
+
+def gave_up(state: State, e: ev.GaveUp) -> State:
+    """What was under way has been told of before: it is as if the lease had been given back."""
+    return state
+
+
+MOST, WINDOW_MS = 3, 60_000
+"""More corrections than these within so much time open the breaker."""
+
+
+def corrected(state: State, slot: str, at: int) -> State:
+    """With one more at `slot`; `at`: when its answer, or the last of its calls, was over."""
+    place = _place_of(slot)
+    times = (*state.corrections.get(place, ()), at)[-MOST - 1 :]
+    return replace(state, corrections={**state.corrections, place: times})
+
+
+def useful(state: State, slot: str) -> State:
+    """After a success, or the word of a person."""
+    if not state.corrections:
+        return state
+    return replace(state, corrections=without(state.corrections, (_place_of(slot),)))
+
+
+def breaker_of(state: State, slot: str) -> str:
+    """Why no model is asked at `slot`; empty where one is."""
+    times = state.corrections.get(_place_of(slot), ()) if state.corrections else ()
+    if len(times) <= MOST or times[-1] - times[0] >= WINDOW_MS:
+        return ""
+    return f"{len(times)} answers within {WINDOW_MS // 1_000} seconds were of no use"
+
+
+def _place_of(slot: str) -> str:
+    """Where the corrections of a slot are counted: an item of a map is asked about apart, a turn or a call belongs to its agent."""
+    return slot if is_index(item_of(slot)) else owner_of(slot)
+
+
+USER = "user:"
+
+
+class Owed(Struct, frozen=True):
+    """What people are still to see and hear of a saga.
+
+    `asks`: the questions, by id, whose rows are to be put or whose audience is to be told. `stale`: the ids of those that
+    are not open any more, whose rows may still be there. `notices`: those to send; of a question, while it is open.
+    """
+
+    asks: dict[str, Ask] = {}
+    stale: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.notices or self.asks or self.stale)
+
+
+NOTHING_OWED, _NOT_SHOWN = Owed(), Shown()
+
+
+def audience_of(state: State, ask: Ask) -> str:
+    """Whom a question is for, in one word: `on_call`, `user:NAME`, `group:NAME` or `role:NAME`."""
+    return ask.to or f"{USER}{state.origin.user}"
+
+
+def person_of(audience: str) -> str:
+    """The user that an audience is; empty for a group, a role and on-call."""
+    return audience[len(USER) :] if audience.startswith(USER) else ""
+
+
+def owed(state: State) -> Owed:
+    """What is to be shown, withdrawn and told now. A saga that asks nothing has no rows, and pays for none."""
+    outbox = state.outbox
+    if not outbox.rows:
+        return Owed(notices=outbox.due) if outbox.due else NOTHING_OWED
+    still = {ask.id: ask for _, ask in open_questions(state)}
+    stale = tuple(question for question in outbox.rows if question not in still)
+    notices = _without_question(
+        outbox.due, [question for question in stale if not outbox.rows[question].told]
+    )
+    due = {one.ask for one in notices}
+    wanted = {ask.id: ask for ask in still.values() if ask.id in due or not _is_shown(state, ask)}
+    return Owed(wanted, stale, notices)
+
+
+def before_the_end(state: State) -> tuple[Notice, ...]:
+    """The notices that a saga sends before it ends, if they can be sent. Those of questions go with their questions."""
+    return tuple(one for one in state.outbox.due if one.incident or not one.ask)
+
+
+def first_spare(notices: tuple[Notice, ...], rows: Collection[str]) -> Notice | None:
+    """The oldest notice that is no incident and not the newest about a question in `rows`: without that one no person would hear of it."""
+    newest = {one.ask: one for one in notices if one.ask in rows}
+    spare = (one for one in notices if not one.incident and newest.get(one.ask) is not one)
+    return next(spare, None)
+
+
+def _without_question(notices: tuple[Notice, ...], ids: Collection[str]) -> tuple[Notice, ...]:
+    """The notices that are not about these questions. One that opens an incident is told whatever became of its question."""
+    if not ids:
+        return notices
+    return tuple(one for one in notices if one.incident or one.ask not in ids)
+
+
+def _is_shown(state: State, ask: Ask) -> bool:
+    shown = state.outbox.rows.get(ask.id, _NOT_SHOWN)
+    return shown == Shown(to=audience_of(state, ask), until=ask.ends_at, told=shown.told)
+
+
+def opened(state: State, ask: Ask) -> State:
+    """The state with a row for a question that may be shown from now on."""
+    return _with_rows(state, {ask.id: Shown(to=audience_of(state, ask))})
+
+
+def moved(state: State, ask: Ask) -> State:
+    """The state when a question is for others: a worker may take a place for the person it is for now, and die before it is noted."""
+    audience, row = audience_of(state, ask), state.outbox.rows.get(ask.id)
+    if row is None or not person_of(audience) or audience in {row.to, *row.left}:
+        return state
+    return _with_rows(state, {ask.id: replace(row, left=(*row.left, audience))})
+
+
+def opened_anew(state: State) -> State:
+    """After a fork: what is shown of the questions that are open now is not known, because some were withdrawn before."""
+    before = state.outbox.rows
+    rows = {
+        ask.id: Shown(to=before[ask.id].to, left=before[ask.id].left)
+        if ask.id in before
+        else Shown(to=audience_of(state, ask))
+        for _, ask in asked(state)
+    }
+    return _with_rows(state, rows) if rows else state
+
+
+def noted(state: State, shown: dict[str, Shown], withdrawn: tuple[str, ...]) -> State:
+    """After rows were written and withdrawn. What no person was told of while it was open is not to be sent any more."""
+    outbox, still = state.outbox, {ask.id: ask for _, ask in open_questions(state)}
+    # A fork can have opened again what was withdrawn before it, and noted only now.
+    withdrawn = tuple(question for question in withdrawn if question not in still)
+    rows = without({**outbox.rows, **shown}, withdrawn)
+    unheard = [
+        question for question in withdrawn if question in outbox.rows and not outbox.rows[question].told
+    ]
+    state = replace(state, outbox=replace(outbox, rows=rows, due=_without_question(outbox.due, unheard)))
+    for question in shown.keys() & still.keys():
+        state = moved(state, still[question])  # which may have come between the writing and the note
+    return state
+
+
+def _with_rows(state: State, rows: dict[str, Shown]) -> State:
+    return replace(state, outbox=replace(state.outbox, rows={**state.outbox.rows, **rows}))

@@ -1,1 +1,0 @@
-"""The embedded AWS: its process, its clients, the directory that keeps it."""

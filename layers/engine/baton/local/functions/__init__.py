@@ -1,1 +1,0 @@
-"""Lambda: the processes of each function, their environment, and the APIs by which they are invoked."""

@@ -1,1 +1,0 @@
-"""API Gateway and the issuer of tokens that callers sign in at."""

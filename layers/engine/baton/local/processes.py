@@ -1,0 +1,376 @@
+"""Processes, servers and background tasks of a local run. None of them outlives the run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import difflib
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+from urllib.parse import urlsplit
+
+import uvicorn
+
+from baton.errors import BatonError
+
+
+class LocalRunError(BatonError):
+    """The local run cannot start or go on. The message names the place and what would be right."""
+
+
+class TemplateProblem(LocalRunError):
+    """The template asks for something that is wrong, or that the local run does not know."""
+
+    def __init__(self, where: str, what: str) -> None:
+        super().__init__(f"template: {where}: {what}")
+        self.where = where
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """` (nearest: X)` for the existing name that is most like `name`, or the names if there are few."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    if close:
+        return f" (nearest: {close[0]})"
+    if names and len(names) <= 12:
+        return f" (known: {', '.join(names)})"
+    return ""
+
+
+def tail(path: Path, lines: int = 25) -> str:
+    """The last lines of a log file, indented, for an error message. Empty if there is no such file."""
+    try:
+        text = path.read_text("utf-8", errors="replace")
+    except OSError:
+        return ""
+    # awslambdaric ends the lines of a traceback with \r and indents with no-break spaces.
+    plain = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u00a0", " ")
+    return "\n".join("    " + line for line in plain.splitlines()[-lines:])
+
+
+Outcome = Literal["ok", "error", "timeout", "killed"]
+Trigger = Literal["sqs", "stream", "event", "invoke", "http", "schedule"]
+
+
+@dataclass(frozen=True)
+class ProcessInfo:
+    """One process of a function. `cold`: it has not finished an invocation yet.
+
+    `request_id` is empty and `busy_since` None while it waits for work (or is still importing).
+    """
+
+    pid: int
+    busy: bool
+    request_id: str
+    busy_since: int | None
+    cold: bool
+
+
+@dataclass(frozen=True)
+class InvocationRecord:
+    """One invocation that has ended.
+
+    `outcome`: `error` is an exception of the handler, a failed import or an exit of its own; `timeout`
+    was killed at the deadline; `killed` ended by a signal from elsewhere. `error` is the function's error
+    document (None when ok). `init_ms` is 0 unless the invocation was `cold`.
+    """
+
+    function: str
+    request_id: str
+    trigger: Trigger
+    event: Any
+    started: int
+    ended: int
+    cold: bool
+    outcome: Outcome
+    duration_ms: float
+    init_ms: float
+    pid: int
+    error: Any = None
+
+
+log = logging.getLogger("baton.local")
+
+
+class Tasks:
+    """Keeps its tasks alive until they are done; `what` names them in the log when one breaks."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._running: set[asyncio.Task[Any]] = set()
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> None:
+        """For work whose result no caller awaits."""
+        _ = self.add(work)
+
+    def add(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """For work whose result the caller may await."""
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("%s: broke", self._what, exc_info=task.exception())
+
+    def cancel(self) -> None:
+        for task in list(self._running):
+            task.cancel()
+
+    async def cancelled(self) -> None:
+        """Cancels and waits until all have ended."""
+        running = list(self._running)
+        self.cancel()
+        await settled(running)
+
+
+async def settled(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    """Waits until all have ended, however they did."""
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+_GUARD = str(Path(__file__).with_name("guard.py"))
+_LIFELINE = str(Path(__file__).with_name("lifeline.py"))
+
+
+class Children:
+    """All child processes of one run. `open` comes first, `close` last."""
+
+    def __init__(self) -> None:
+        self._guard: asyncio.subprocess.Process | None = None
+
+    async def open(self) -> None:
+        self._guard = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-I",
+            "-S",
+            _GUARD,
+            "baton-guard",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C at the terminal is not meant for it
+        )
+
+    async def start(
+        self,
+        module: str,
+        *arguments: str,
+        name: str,
+        environment: Mapping[str, str],
+        folder: Path,
+        log: BinaryIO,
+    ) -> asyncio.subprocess.Process:
+        """`python -m module arguments` in `folder`, with exactly this environment. `name` is what `ps` shows.
+
+        On Linux the child dies with the *thread* that called this (prctl(2), PR_SET_PDEATHSIG): that is
+        the event loop's, and must never be one of an executor.
+        """
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            _LIFELINE,
+            name,
+            str(os.getpid()),
+            module,
+            *arguments,
+            env=dict(environment),
+            cwd=folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._tell(f"+{process.pid}")
+        return process
+
+    async def end(self, process: asyncio.subprocess.Process, patience_s: float) -> None:
+        """SIGTERM to a child, and SIGKILL if it has not ended by then."""
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), patience_s)
+        self.kill(process.pid)
+
+    def kill(self, pid: int) -> None:
+        """SIGKILL to a child and everything it started (it leads their group). Gone already is fine."""
+        # macOS answers EPERM, not ESRCH, for a group of which only a zombie is left.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+
+    def ended(self, pid: int) -> None:
+        """To be called when a child has ended: ends what it had started, and forgets it."""
+        self.kill(pid)
+        self._tell(f"-{pid}")
+
+    async def close(self) -> None:
+        """Kills what is left; waits for the guard only."""
+        if self._guard is not None:
+            if self._guard.stdin is not None:
+                self._guard.stdin.close()
+            await self._guard.wait()
+
+    def _tell(self, line: str) -> None:
+        if self._guard is not None and self._guard.stdin is not None:
+            self._guard.stdin.write(f"{line}\n".encode())
+
+
+def peak_memory_mb(pid: int) -> int:
+    """The most memory the process ever used, in MB; 0 where the system does not tell."""
+    try:
+        with Path(f"/proc/{pid}/status").open(encoding="ascii", errors="replace") as status:
+            for line in status:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) // 1024
+    except OSError:
+        pass
+    return 0
+
+
+def bind(port: int, what: str) -> socket.socket:
+    """A loopback socket, listening from now on; port 0 is any free one. Raises `LocalRunError` if it is taken."""
+    # asyncio switches Nagle's algorithm off only for what it is told is TCP; with it each answer takes 40 ms more.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise LocalRunError(
+            f"{what}: port {port} of 127.0.0.1 cannot be used ({error.strerror}); "
+            "choose another one, or 0 for any that is free"
+        ) from error
+    listener.setblocking(False)
+    return listener
+
+
+def address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://{host}:{port}"
+
+
+class _Quiet(uvicorn.Server):
+    """Leaves the signals alone: who ends the run is decided by the program around it."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+class HttpServer:
+    def __init__(self, listener: socket.socket, application: Any) -> None:
+        config = uvicorn.Config(
+            application,
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=1,
+            ws="none",
+        )
+        self._listener = listener
+        self._server = _Quiet(config)
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._server.serve(sockets=[self._listener]))
+        while not self._server.started and not self._task.done():  # noqa: ASYNC110  # uvicorn sets a flag
+            await asyncio.sleep(0.005)
+        if self._task.done():
+            await self._task
+
+    async def stop(self) -> None:
+        self._server.should_exit = True
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=3)
+            self._task.cancel()
+        self._listener.close()
+
+
+_HERE = frozenset({"127.0.0.1", "localhost", "::1"})
+# Containers of `sam local` reach this machine by this name, which no web page can give an address.
+_CONTAINERS = "host.docker.internal"
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_SIMPLE = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data")
+
+Scope = MutableMapping[str, Any]
+Application = Callable[[Scope, Any, Any], Awaitable[None]]
+
+
+def refusal(method: str, headers: Iterable[tuple[bytes, bytes]], port: int, *, programs_only: bool) -> str:
+    """The reason why a request is refused; empty for one that is taken.
+
+    programs_only: no page of this server is for browsers, so that whatever a page sends is refused. Else pages of this machine are taken,
+    and of others what only reads.
+    """
+    said = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+    if not _is_here(f"//{said.get('host', '')}", port):
+        return "the Host is not the address of this server: another name may lead here by a page's own DNS"
+    origin, site = said.get("origin", ""), said.get("sec-fetch-site", "none")
+    if programs_only:
+        return "no web page may call this server" if origin or site not in ("none", "same-origin") else ""
+    if method in _SAFE:
+        return ""
+    is_strange = origin not in ("", "null") and not _is_here(origin)
+    if is_strange or site == "cross-site" or (origin == "null" and site == "none"):
+        return "the request comes from a page of another site"
+    return ""
+
+
+def is_simple(content_type: str) -> bool:
+    """Tell whether a page of any site may send this type without asking first."""
+    return content_type.partition(";")[0].strip().lower() in _SIMPLE
+
+
+def _is_here(address: str, port: int = 0) -> bool:
+    try:
+        parts = urlsplit(address)
+        name, found = parts.hostname or "", parts.port or 80
+    except ValueError:
+        return False
+    is_name = name in _HERE or name.endswith(".localhost") or name == _CONTAINERS
+    # A container may reach the port by another one.
+    return is_name and (not port or found == port or name == _CONTAINERS)
+
+
+def guarded(application: Application, port: int, *, programs_only: bool) -> Application:
+    """The ASGI application, for those who may call it. Cross-origin answers are not allowed by anything behind it."""
+
+    async def guard(scope: Scope, receive: Any, send: Any) -> None:
+        why = ""
+        if scope["type"] in ("http", "websocket"):
+            method = scope.get("method", "GET")
+            why = refusal(method, scope["headers"], port, programs_only=programs_only)
+        if not why:
+            await application(scope, receive, _quiet(send) if programs_only else send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            body = f'{{"message": "refused: {why}"}}'.encode()
+            kind = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+            await send({"type": "http.response.start", "status": 403, "headers": kind})
+            await send({"type": "http.response.body", "body": body})
+
+    return guard
+
+
+def _quiet(send: Any) -> Any:
+    """Without the headers that let pages of other sites read an answer."""
+
+    async def passed(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            headers = message.get("headers", ())
+            kept = [one for one in headers if not one[0].lower().startswith(b"access-control-")]
+            message = {**message, "headers": kept}
+        await send(message)
+
+    return passed

@@ -1,1 +1,0 @@
-"""What template.yaml declares: expanded, resolved, read as plain values, and made in the embedded AWS."""

@@ -1,1 +1,0 @@
-"""What callers and operators change, one file for each subject."""

@@ -1,1 +1,0 @@
-"""The performers: one file for each command of core/decide/commands.py."""

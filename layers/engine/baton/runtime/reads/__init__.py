@@ -1,1 +1,0 @@
-"""What the API shows, one file for each view."""

@@ -1,0 +1,389 @@
+"""Forks and rollbacks that a caller asks for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.decide.program import Program
+from baton.core.log.events import CancelRequested, Forked, StepFailed, StepStopped
+from baton.core.log.folding.forks import lineage_to
+from baton.core.log.folding.workflow_limits import too_old
+from baton.core.log.state import FORK_KEY, State, node_of, slot_of, status_of
+from baton.core.log.undos import NAMED, Undoable
+from baton.errors import KeyReused, NotAllowedNow, NotFound, UserError
+from baton.ports import SagaRef, Wake
+from baton.runtime.engine.request import Opened, Request, accepted
+from baton.runtime.log.history import History
+
+
+async def fork(request: Request, opened: Opened, cut: int, reason: str, key: str) -> dict[str, Any]:
+    """See `Service.fork`.
+
+    The head is armed first: an ended saga is in no index, and the wake of the entry may be lost.
+    """
+    history, clock = opened.history, request.engine.clock
+    remembered = FORK_KEY + key
+    armed = 0
+    while True:
+        state, now = history.state, clock.now()
+        if key and remembered in state.keys:
+            _check_key(state.keys[remembered], cut)
+            return accepted(opened, changed=False)
+        if state.undo.work is not None:
+            raise NotAllowedNow("the saga undoes what it has done; fork it once that is over")
+        # By the state that the entry follows: while the head was armed, a rollback may have begun and ended.
+        await _check_cut(history, cut)
+        if (failure := too_old(state, now)) is not None:
+            raise NotAllowedNow(f"{failure.message}: start a new one with the same input")
+        if now >= armed:
+            armed = await request.arm(opened.head)
+        forked = Forked(
+            cut=cut, branch=state.lineage.branch + 1, by=request.caller.by, at=now, reason=reason, key=key
+        )
+        entry = request.entry(history, forked, now)
+        if await history.append(entry, wake=Wake(v=entry.version)):
+            return accepted(opened, changed=True)
+        await history.catch_up()
+
+
+async def _check_cut(history: History, cut: int) -> None:
+    """Raises `UserError` for a version from which no saga goes on."""
+    last = history.state.version
+    if not 1 <= cut <= last:
+        raise UserError(f"version {cut} is not in the log; its last is {last}")
+    at_cut = await history.state_at(cut)
+    is_undone = at_cut.undo.work is not None or (at_cut.cancel is not None and at_cut.cancel.undo)
+    undo = history.state.undo
+    if undo.spans or undo.is_crowded or undo.failed or undo.ways or is_undone:
+        check_cut(history.state, at_cut)
+    if at_cut.ended is not None:
+        raise UserError(f"version {cut} is the end of its branch; the last to go on from is {cut - 1}")
+
+
+def _check_key(known: str, cut: int) -> None:
+    """Raises `KeyReused` unless the key was used to fork at this version. A negative version is that of a rollback."""
+    if known != str(cut):
+        what = "was used for a rollback" if known[0] == "-" else f"forked at version {known}"
+        raise KeyReused(f"this key {what}")
+
+
+LISTED = 100
+"""The most steps that a plan names."""
+MOST_WALKED = 10_000
+"""The most steps among which one is looked for by its name."""
+
+
+async def plan_of(history: History, program: Program, back_to: int = 0) -> dict[str, Any]:
+    """What a rollback would undo, what it would ask about, and what nothing undoes; the newest of the steps by name.
+
+    What is counted is in the states at the two ends, so that only the entries are read whose steps are named.
+    Raises `UserError` for a version that is not in the log.
+    """
+    undo = history.state.undo
+    _check_version(history.state, back_to)
+    steps: list[dict[str, Any]] = []
+    failed = [one for one in undo.failed if one.version > back_to]
+    steps += (
+        {"step": one.slot, "version": one.version, "by": one.tool or None, "doubtful": one.doubt}
+        for one in failed
+    )
+    doubtful = sum(one.doubt for one in failed)
+    can, cannot = len(failed) - doubtful + undo.set_aside, 0
+    if undo.head > back_to:
+        before = (await history.state_at(back_to)).undo if back_to else Undoable()
+        can += undo.can - before.can
+        cannot += undo.cannot - before.cannot
+        doubtful += max(undo.doubts - before.doubts, 0)
+        async for version, event in _listed(history, back_to):
+            if len(steps) >= LISTED:
+                break
+            slot = slot_of(event.node, event.iteration, event.item)
+            if isinstance(event, StepStopped) and event.child and not await _has_acted(history, event.child):
+                can -= 1
+                continue
+            in_doubt = isinstance(event, StepFailed | StepStopped) and not getattr(event, "child", "")
+            is_left = bool(getattr(event, "instead", ""))
+            if not in_doubt or is_left or version > undo.redone.get(slot, -1):
+                by = _by(program, event)
+                steps.append({"step": slot, "version": version, "by": by, "doubtful": in_doubt})
+    parent = SagaRef.parse(of).id if (of := history.state.origin.parent) else None
+    return {
+        "parent": parent,
+        "undoable": can,
+        "doubtful": doubtful,
+        "lasting": cannot,
+        "steps": steps[:LISTED],
+    }
+
+
+async def _has_acted(history: History, child: str) -> bool:
+    """Whether a child that was stopped has done something that can be undone, or may have."""
+    state = await history.state_of(child)
+    return state is not None and (state.ended is None or state.undo.is_left)
+
+
+async def _listed(history: History, back_to: int) -> AsyncIterator[tuple[int, Any]]:
+    """The steps that an undoing comes to, the newest first, with their versions. Reads a page at a time, as far as it is asked for."""
+    known: dict[int, Any] = {}
+    version, below = history.state.undo.head, history.state.undo.below
+    while version > back_to:
+        if version not in known:
+            known = {one.version: one for one in await history.entries_to(version)}
+        events = known[version].events if below < 0 else known[version].events[:below]
+        links = [event for event in events if getattr(event, "prior", None) is not None]
+        for event in reversed(links):
+            yield version, event
+        version, below = links[0].prior, -1
+
+
+def _by(program: Program, event: Any) -> str | None:
+    """The tool that undoes it; None: nothing does."""
+    node = program.nodes.get(event.node)
+    if node is None or getattr(event, "lasting", False):
+        return None
+    if child := getattr(event, "child", ""):
+        return str(child)
+    undo = node.inverse(event.tool, event.item)
+    return None if undo is None else undo.step.tool
+
+
+async def plan_to(history: History, program: Program, back_to: int, step: str) -> dict[str, Any]:
+    """The plan of a rollback to a version, or to a `step` where one is named. Raises `UserError`."""
+    return await plan_of(history, program, await version_of(history, step) if step else back_to)
+
+
+async def version_of(history: History, step: str) -> int:
+    """The version at which a step was done last, of those that a rollback comes to. A loop's node has the round behind it, `NODE@ROUND`.
+
+    Raises `UserError`.
+    """
+    names: dict[str, None] = {}
+    walked = 0
+    async for version, event in _listed(history, 0):
+        slot = slot_of(event.node, event.iteration, event.item)
+        if step in (slot, event.node):
+            return version
+        walked += 1
+        if len(names) < NAMED:
+            names[slot] = None
+        if walked >= MOST_WALKED:
+            raise UserError(
+                f"no step `{step[:80]}` is among the last {MOST_WALKED} that can be undone; name its version"
+            )
+    known = f"the last that are left are {', '.join(names)}" if names else "nothing is left to undo"
+    raise UserError(f"no step `{step[:80]}` is among what can be undone; {known}")
+
+
+async def roll_back(
+    request: Request, opened: Opened, wanted: CancelRequested, key: str = "", step: str = ""
+) -> dict[str, Any]:
+    """Have the saga undo what it has done; where a `step` is named, since that was done. Repeated with the same key, a no-op.
+
+    Raises `NotAllowedNow` where nothing is left to undo, or it is being undone.
+    """
+    history = opened.history
+    remembered = FORK_KEY + key
+    armed = 0
+    if history.state.origin.parent:
+        await check_followed(request, history.state)
+    while True:
+        state, now = history.state, request.engine.clock.now()
+        is_known = bool(key) and remembered in state.keys
+        if step and not is_known:
+            wanted = replace(wanted, back_to=await version_of(history, step))
+        # Anew: another rollback may have come before.
+        plan = await plan_of(history, opened.program, wanted.back_to)
+        if is_known:
+            if not step:  # a step that was undone is not in the list any more
+                await _check_rollback_key(history, int(state.keys[remembered]), wanted)
+            return accepted(opened, changed=False) | {"plan": plan}
+        _check_possible(state, plan, wanted)
+        is_asked = state.ended is None and _is_asked(state)
+        if is_asked and not key:
+            return accepted(opened, changed=False) | {"plan": plan}
+        if state.ended is not None and now >= armed:
+            armed = await request.arm(opened.head)
+        entry = request.entry(history, _event(state, wanted, key, now), now)
+        if await history.append(entry, wake=Wake(v=entry.version)):
+            return accepted(opened, changed=not is_asked) | {"plan": plan}
+        await history.catch_up()
+
+
+def _event(state: State, wanted: CancelRequested, key: str, now: int) -> CancelRequested | Forked:
+    """What sets it going. Where another request has done so, it is there for its key only."""
+    if state.ended is None:
+        return replace(wanted, at=now, key=key)
+    return Forked(
+        cut=state.version,
+        branch=state.lineage.branch + 1,
+        by=wanted.by,
+        at=now,
+        reason=wanted.reason,
+        key=key,
+        undo=True,
+        back_to=wanted.back_to,
+        together=wanted.together,
+    )
+
+
+def check_cut(state: State, at_cut: State) -> None:
+    """Raises `UserError` for a version from which no saga goes on: what was done there is undone, or was being undone."""
+    cut = at_cut.version
+    if state.undo.is_crowded:
+        raise UserError(
+            "so many steps of it could not be undone that it is not known of each whether its effect still stands; "
+            "roll it back again, or start another saga"
+        )
+    check_unsure(state.undo)
+    if any(one not in at_cut.undo.ways and _is_undone(state.undo, one[0]) for one in state.undo.ways):
+        slot, tool, _ = state.undo.ways[0]
+        raise UserError(
+            f"`{tool}` at `{slot}` may have happened, and other work of `{slot}` is undone: roll the saga back as a whole first"
+        )
+    shared = _shared(state, at_cut)
+    for first, last in state.undo.spans:
+        if first <= cut <= last:
+            raise UserError(
+                f"what was done from version {first} on is undone; the last version to go on from is {first - 1}"
+            )
+        if shared < cut < last:
+            raise UserError(
+                f"version {cut} is of a branch that was left, and what was done from version {first} on is undone; it may be the same by its keys. "
+                f"The last version of that branch to go on from is {shared}"
+            )
+    cancel, begins = at_cut.cancel, at_cut.lineage.first == cut + 1
+    is_about_to = any(not one.code for one in at_cut.undo.failed)
+    if at_cut.undo.work is not None or is_about_to or (begins and cancel is not None and cancel.undo):
+        raise UserError(
+            f"at version {cut} the saga undoes what it has done; go on from a version before that"
+        )
+
+
+def _shared(state: State, at_cut: State) -> int:
+    """The last version that the history of both has."""
+    last = 0
+    for one, other in zip(lineage_to(state), lineage_to(at_cut), strict=False):
+        if (one.branch, one.first) != (other.branch, other.first):
+            break
+        last = min(one.last, other.last)
+    return last
+
+
+def check_unsure(undo: Undoable) -> None:
+    """Raises `UserError` where it is not known whether what would not be done again still stands: it could be the receipt of what was refunded."""
+    for one in undo.failed:
+        if one.unsure:
+            raise UserError(
+                f"it is not known whether what `{one.slot}` has done is undone ({one.code}: {one.message[:200]}); "
+                "roll the saga back again, which calls what undoes it once more or asks about it"
+            )
+        if one.left:
+            raise UserError(
+                f"it is not known whether something that `{one.slot}` has tried first still stands; roll the saga back again, which asks about it"
+            )
+
+
+def _is_undone(undo: Undoable, slot: str) -> bool:
+    name, iteration = node_of(slot)
+    return any(first <= iteration for first in undo.rounds.get(name, ()))
+
+
+def _is_asked(state: State) -> bool:
+    return state.undo.work is not None or (state.cancel is not None and state.cancel.undo)
+
+
+def _check_version(state: State, back_to: int) -> None:
+    if not 0 <= back_to < max(state.version, 1):
+        raise UserError(
+            f"version {back_to} is not in the log, or is its last; it goes back to one before {state.version}"
+        )
+
+
+def _back_to(state: State) -> int | None:
+    """How far back it is asked to undo, or is undone; None: it is not."""
+    if state.undo.work is not None:
+        return state.undo.work.back_to
+    return state.cancel.back_to if state.cancel is not None and state.cancel.undo else None
+
+
+async def _check_rollback_key(history: History, cut: int, wanted: CancelRequested) -> None:
+    """Raises `KeyReused` unless the fork at version `cut`, which has used the key, is the rollback that is wanted.
+
+    Only a rollback goes on from the end of a saga. A negative `cut` is the version at which a running saga was asked to roll back.
+    """
+    state = history.state
+    if cut < 0:
+        if not any(one.first <= -cut <= one.last for one in lineage_to(state)):
+            raise KeyReused("this key was used for a rollback, and the saga was forked since")
+        _check_same(_back_to(await history.state_at(-cut)), wanted)
+        return
+    if (await history.state_at(cut)).ended is None:
+        raise KeyReused("this key was used for a fork")
+    first = cut + 2  # of the new branch: the fork's own entry is in neither
+    if first not in {state.lineage.first, *(segment.first for segment in state.lineage.closed)}:
+        raise KeyReused("this key was used for a rollback, and the saga was forked since")
+    _check_same(_back_to(state if state.version < first else await history.state_at(first)), wanted)
+
+
+def _check_same(known: int | None, wanted: CancelRequested) -> None:
+    if known is not None and known != wanted.back_to:
+        raise KeyReused(f"with this key the saga was rolled back {_until(known)}")
+
+
+def _until(version: int) -> str:
+    return f"to version {version}" if version else "as a whole"
+
+
+def _check_possible(state: State, plan: dict[str, Any], wanted: CancelRequested) -> None:
+    known = None if state.ended is not None else _back_to(state)
+    if known is not None and known != wanted.back_to:
+        raise NotAllowedNow(f"the saga is being rolled back {_until(known)}; ask again once that is over")
+    if state.undo.work is not None:
+        raise NotAllowedNow("the saga undoes what it has done already")
+    if wanted.back_to and state.undo.set_aside:
+        count = len(state.undo.failed) + state.undo.set_aside
+        raise NotAllowedNow(
+            f"{count} steps could not be undone; so many are taken up again only by a rollback as a whole"
+        )
+    if plan["undoable"] or plan["doubtful"] or (state.ended is None and not state.undo.cannot):
+        return
+    lasting = f"; nothing undoes what {plan['lasting']} of its steps have done" if plan["lasting"] else ""
+    raise NotAllowedNow(f"nothing that can be undone is left: the saga is {status_of(state)}{lasting}")
+
+
+async def check_followed(request: Request, state: State) -> None:
+    """Raises `NotAllowedNow` where another child has what this one has done, and that is not undone."""
+    async for other in _followers(request, state):
+        if other.ended is None or other.undo.is_left:
+            raise NotAllowedNow(
+                f"the parent was forked, and child {other.origin.saga} has what this one has done; roll that back"
+            )
+
+
+async def _followers(request: Request, state: State) -> AsyncIterator[State]:
+    """The children that are in its place since, the newest first; also below those that are in the place of its parent."""
+    origin = state.origin
+    if not origin.parent:
+        return
+    above = await _read(request, SagaRef.parse(origin.parent).id)
+    if above is None:
+        return
+    branch, _, place = origin.saga.removeprefix(f"{above.origin.saga}.").partition(".")
+    sagas = [f"{above.origin.saga}.{one}.{place}" for one in range(above.lineage.branch, int(branch), -1)]
+    async for other in _followers(request, above):
+        sagas += [f"{other.origin.saga}.{one}.{place}" for one in range(other.lineage.branch, -1, -1)]
+    for saga in sagas:
+        found = await _read(request, saga)
+        if found is not None and any(one.saga == origin.saga for one in found.origin.before):
+            yield found
+
+
+async def _read(request: Request, saga: str) -> State | None:
+    try:
+        _, history = await request.read(saga)
+    except NotFound:
+        return None
+    return history.state

@@ -1,0 +1,290 @@
+"""Lists of sagas and of open questions, page by page."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import msgspec
+
+from baton.core.expressions import hinted, nearest
+from baton.core.failures.strategies.base import ON_CALL
+from baton.core.log.questions import OPERATORS, open_questions
+from baton.core.log.records import Shown
+from baton.core.log.state import LISTS, State
+from baton.core.read.views import asked_for
+from baton.core.sizes import iso
+from baton.errors import UserError
+from baton.ports import Clock, Listed, Log, Place, QuestionRow, Questions, Spot
+from baton.ports.people import NEVER
+from baton.runtime.engine.request import SAGA_ID, Caller, foreign_cursor, read_cursor, write_cursor
+from baton.runtime.invocation.context import StoreRetrier
+from baton.runtime.people.question_rows import row_of
+from baton.runtime.starting.start import body_hash
+
+LOOKED_AT = 200  # rows of a shard that one page looks at to find those that a filter lets through
+_FILTER_DIGITS = 8
+
+# A cursor comes from outside, and a store has no patience with a place that cannot be: it must be one that
+# a list can have come to. Which tenant's it is, is never read from it.
+_NEWEST = 10**15
+_Moment = Annotated[int, msgspec.Meta(ge=0, le=_NEWEST)]
+_Id = Annotated[str, msgspec.Meta(pattern=rf"^{SAGA_ID}\Z")]
+
+
+class _Read(msgspec.Struct, frozen=True, array_like=True):
+    """How far a shard has been read: from the beginning (no place), after a place, or to its end."""
+
+    place: tuple[_Moment, _Id] | None = None
+    ended: bool = False
+
+
+class _Cursor(msgspec.Struct, frozen=True, array_like=True):
+    """`newest`: nothing that is still to be shown had changed later when the page before was read."""
+
+    filter: str
+    newest: _Moment
+    reads: tuple[_Read, ...]
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_Cursor).decode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Which sagas of a tenant: `status` is a key of `LISTS` or empty for all; `since` in epoch ms."""
+
+    tenant: str
+    status: str = ""
+    workflow: str = ""
+    since: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.status and self.status not in LISTS:
+            hint = nearest(self.status, LISTS) or f"there are {', '.join(LISTS)}"
+            raise UserError(hinted(f"there is no status `{self.status[:40]}`", hint))
+
+    @property
+    def groups(self) -> Sequence[str]:
+        return LISTS[self.status][0] if self.status else ("open", "waiting", "done")
+
+    @property
+    def exact(self) -> str:
+        return LISTS[self.status][1] if self.status else ""
+
+    @property
+    def fingerprint(self) -> str:
+        return body_hash(
+            [self.tenant, self.status, self.workflow, self.since, *([self.labels] if self.labels else [])]
+        )[:_FILTER_DIGITS]
+
+    async def page(
+        self, log: Log, call: StoreRetrier, limit: int, cursor: str
+    ) -> tuple[Sequence[Listed], str | None]:
+        """The next sagas, the latest change first, and the cursor of the page after (None: no more).
+
+        With a filter a page may hold fewer than `limit`, even none, and still have one after it. What has
+        begun or changed since the page before belongs in front of the list: it is on no later page. Raises
+        `UserError` for a cursor that is not of this list.
+        """
+        parts = [(group, shard) for group in self.groups for shard in range(log.limits.status_shards)]
+        before = self._before(cursor, len(parts))
+        look = limit if not (self.workflow or self.exact or self.labels) else max(limit, LOOKED_AT)
+
+        async def read(group: str, shard: int, done: _Read) -> tuple[Sequence[Listed], Place | None]:
+            if done.ended:
+                return (), None
+            rows, place = await call(
+                log.listed,
+                self.tenant,
+                group,
+                shard,
+                limit=look,
+                since=self.since,
+                workflow=self.workflow,
+                status=self.exact,
+                labels=self.labels,
+                after=done.place,
+            )
+            return [row for row in rows if row.changed <= before.newest], place
+
+        found = _each_once(
+            await asyncio.gather(
+                *(read(group, shard, done) for (group, shard), done in zip(parts, before.reads, strict=True))
+            )
+        )
+        # Below the place where some shard stopped looking it may have rows that no page has shown yet.
+        known_from = max((place[0] for _, place in found if place is not None), default=0)
+        merged = heapq.merge(
+            *([(row, index) for row in rows] for index, (rows, _) in enumerate(found)),
+            key=lambda pair: -pair[0].changed,
+        )
+        shown = [pair for pair in merged if pair[0].changed >= known_from][:limit]
+        after = tuple(
+            _after(done, rows, place, [row for row, of in shown if of == index])
+            for index, (done, (rows, place)) in enumerate(zip(before.reads, found, strict=True))
+        )
+        rows = [row for row, _ in shown]
+        if all(read.ended for read in after):
+            return rows, None
+        newest = rows[-1].changed if rows else min(known_from, before.newest)
+        return rows, write_cursor(_encode(_Cursor(self.fingerprint, newest, after)))
+
+    def _before(self, cursor: str, parts: int) -> _Cursor:
+        if not cursor:
+            return _Cursor(self.fingerprint, _NEWEST, (_Read(),) * parts)
+        try:
+            decoded = _decode(read_cursor(cursor))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise foreign_cursor() from error
+        if decoded.filter != self.fingerprint or len(decoded.reads) != parts:
+            raise UserError("the cursor belongs to a list with other filters; leave it out to begin anew")
+        if any(read.place is not None and read.place[0] < self.since for read in decoded.reads):
+            raise foreign_cursor()
+        return decoded
+
+
+def _each_once(
+    found: Sequence[tuple[Sequence[Listed], Place | None]],
+) -> Sequence[tuple[Sequence[Listed], Place | None]]:
+    """Without the older of two rows of one saga, which moved to another group while the page was read."""
+    newest: dict[str, tuple[int, int]] = {}
+    for index, (rows, _) in enumerate(found):
+        for row in rows:
+            newest[row.id] = max(newest.get(row.id, (0, 0)), (row.changed, index))
+    return [
+        ([row for row in rows if newest[row.id] == (row.changed, index)], place)
+        for index, (rows, place) in enumerate(found)
+    ]
+
+
+def _after(done: _Read, rows: Sequence[Listed], place: Place | None, shown: Sequence[Listed]) -> _Read:
+    if len(shown) == len(rows):
+        return _Read(place, ended=place is None)
+    return _Read(shown[-1].place) if shown else done
+
+
+_OF_QUESTIONS = ("answer", OPERATORS)  # the roles that a question can be for
+
+# A cursor comes from outside, and a store has no patience with a place that cannot be.
+_QuestionMoment = Annotated[int, msgspec.Meta(ge=0, le=NEVER)]
+_Saga = Annotated[str, msgspec.Meta(pattern=rf"^{SAGA_ID}\Z")]
+_Ask = Annotated[str, msgspec.Meta(min_length=1, max_length=900)]
+
+
+class _QuestionRead(msgspec.Struct, frozen=True, array_like=True):
+    """How far an inbox has been read: from the beginning (no place), after a place, or to its end."""
+
+    place: tuple[_QuestionMoment, _Saga, _Ask] | None = None
+    ended: bool = False
+
+
+class _QuestionCursor(msgspec.Struct, frozen=True, array_like=True):
+    of: str
+    reads: tuple[_QuestionRead, ...]
+
+
+_encode_question_cursor = msgspec.json.Encoder().encode
+_decode_question_cursor = msgspec.json.Decoder(_QuestionCursor).decode
+
+
+def inboxes_of(caller: Caller) -> tuple[str, ...]:
+    """The audiences that a caller is one of: the user, the groups, the roles, and on-call for an operator."""
+    words = [f"user:{caller.user}", *(f"group:{name}" for name in sorted(caller.groups))]
+    words += [f"role:{name}" for name in _OF_QUESTIONS if name in caller.roles]
+    return (*words, ON_CALL) if OPERATORS in caller.roles else tuple(words)
+
+
+class Inboxes:
+    """The open questions for one caller. A page costs one query for each audience that the caller is one of."""
+
+    def __init__(self, questions: Questions, call: StoreRetrier, clock: Clock, caller: Caller) -> None:
+        self._questions = questions
+        self._call = call
+        self._now = clock.now()
+        self._tenant = caller.tenant
+        self._of = inboxes_of(caller)
+
+    async def page(self, limit: int, cursor: str) -> tuple[list[dict[str, Any]], str | None]:
+        """The next questions, what expires first in front, and the cursor of the page after (None: no more)."""
+        before = self._before(cursor)
+        pages = await asyncio.gather(*map(self._read, self._of, before, [limit] * len(before)))
+        merged = heapq.merge(
+            *([(row.spot, index, row) for row in rows] for index, (rows, _) in enumerate(pages)),
+            key=lambda found: found[0],
+        )
+        shown = [(index, row) for _, index, row in merged][:limit]
+        after = tuple(
+            _question_after(read, rows, place, [row for of, row in shown if of == index])
+            for index, (read, (rows, place)) in enumerate(zip(before, pages, strict=True))
+        )
+        # One that moved to another of the caller's inboxes just now may be in both.
+        views = {(row.saga, row.ask): row_view(row) for _, row in shown}
+        if all(read.ended for read in after):
+            return list(views.values()), None
+        return list(views.values()), write_cursor(
+            _encode_question_cursor(_QuestionCursor(self._fingerprint, after))
+        )
+
+    async def _read(
+        self, audience: str, read: _QuestionRead, limit: int
+    ) -> tuple[Sequence[QuestionRow], Spot | None]:
+        if read.ended:
+            return (), None
+        return await self._call(self._questions.listed, self._tenant, audience, self._now, limit, read.place)
+
+    @property
+    def _fingerprint(self) -> str:
+        return body_hash([self._tenant, *self._of])[:_FILTER_DIGITS]
+
+    def _before(self, cursor: str) -> tuple[_QuestionRead, ...]:
+        if not cursor:
+            return (_QuestionRead(),) * len(self._of)
+        try:
+            decoded = _decode_question_cursor(read_cursor(cursor))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise foreign_cursor() from error
+        if decoded.of != self._fingerprint or len(decoded.reads) != len(self._of):
+            raise UserError("the cursor belongs to the list of another caller; leave it out to begin anew")
+        return decoded.reads
+
+
+def _question_after(
+    read: _QuestionRead, rows: Sequence[QuestionRow], place: Spot | None, shown: Sequence[QuestionRow]
+) -> _QuestionRead:
+    if len(shown) == len(rows):
+        return _QuestionRead(place or read.place, ended=place is None)
+    return _QuestionRead(shown[-1].spot) if shown else read
+
+
+def of_saga(state: State, now: int, limit: int) -> list[dict[str, Any]]:
+    """The open questions of one saga, as its log has them."""
+    rows, unknown = state.outbox.rows, Shown()
+    found = [row_of(state, ask, told=rows.get(ask.id, unknown).told) for _, ask in open_questions(state)]
+    return [row_view(row) for row in sorted(found, key=lambda row: row.spot) if row.spot[0] > now][:limit]
+
+
+def row_view(row: QuestionRow) -> dict[str, Any]:
+    """A question of a list as JSON."""
+    kind, _, name = row.to.partition(":")
+    return {
+        "saga": row.saga,
+        "workflow": row.workflow,
+        "id": row.ask,
+        "type": row.type,
+        "asked_for": asked_for(row.type, row.kind),
+        "title": row.title or None,
+        "message": row.message,
+        "for": {"kind": kind, "name": name or None},
+        "options": list(row.actions),
+        "risk": row.risk or None,
+        "asked_at": iso(row.asked_at) if row.asked_at else None,
+        "expires_at": iso(row.expires_at) if row.expires_at else None,
+        "told": row.told,
+        "answer_at": f"/sagas/{row.saga}/answer",
+    }

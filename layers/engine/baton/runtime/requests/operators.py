@@ -1,0 +1,464 @@
+"""Circuit breakers and dead letters, as operators read and change them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from baton.core.decide.spending import day_of, shown
+from baton.core.failures.breakers import OPEN, Breaker, forced_open, name_problem, reset
+from baton.core.letters import DISCARDED, MESSAGE, PENDING, REDRIVEN, REDRIVES, Letter, discarded, redriven
+from baton.core.log.state import LISTS
+from baton.core.money import UserRule, blocking, limiting, unblocking
+from baton.core.outside import is_user
+from baton.core.read.costs import user_view
+from baton.core.sizes import iso
+from baton.errors import NotAllowedNow, NotFound, StoreUnavailable, Unreadable, UserError
+from baton.ports import WORK, Account, Listed, Wake
+from baton.ports.operators import Breakers, letter_ref
+from baton.runtime.engine.request import SAGA_ID, Request, foreign_cursor, read_cursor, write_cursor
+from baton.runtime.requests.costs import GROUPS, rows_of_day
+
+
+class BreakerDesk:
+    """The breakers of one tenant, for one request."""
+
+    def __init__(self, request: Request) -> None:
+        self._call, self._clock = request.parts.call, request.engine.clock
+        self._tenant, self._by = request.caller.tenant, request.caller.by
+        self._breakers: Breakers = request.engine.store.breakers
+
+    async def page(self, limit: int, cursor: str) -> dict[str, Any]:
+        """The next breakers, by their names."""
+        try:
+            after = read_cursor(cursor).decode() if cursor else ""
+        except UnicodeDecodeError as error:
+            raise foreign_cursor() from error
+        if after and name_problem(after):
+            raise foreign_cursor()
+        found = await self._call(self._breakers.all, self._tenant, after, limit)
+        last = found[-1][0] if len(found) == limit else ""
+        return {
+            "breakers": [breaker_view(name, there) for name, there in found],
+            "next": write_cursor(last.encode()) if last else None,
+        }
+
+    async def show(self, name: str) -> dict[str, Any]:
+        """Raises `NotFound`."""
+        there = await self._call(self._breakers.read_breaker, self._tenant, name)
+        if there is None:
+            raise NotFound(f"nothing is known of a breaker `{name}`: no call with it has failed for 30 days")
+        return breaker_view(name, there)
+
+    async def open(self, name: str, for_ms: int) -> dict[str, Any]:
+        """Let no call through for so long, or (0) until it is reset; also one that nothing is known of."""
+        now = self._clock.now()
+        return await self._change(
+            name, Breaker(), lambda there: forced_open(there, self._by, now + for_ms if for_ms else 0, now)
+        )
+
+    async def reset(self, name: str) -> dict[str, Any]:
+        """Let calls through. Raises `NotFound`."""
+        await self.show(name)
+        return await self._change(name, None, lambda there: reset(there, self._by, self._clock.now()))
+
+    async def _change(
+        self, name: str, seen: Breaker | None, change: Callable[[Breaker], Breaker]
+    ) -> dict[str, Any]:
+        """Until no other writer comes between."""
+        there = seen or Breaker()
+        while True:
+            after = change(there)
+            refused = await self._call(
+                self._breakers.write_breaker, self._tenant, name, after, self._clock.now()
+            )
+            if refused is None or refused == after:  # the second where its own write had no answer
+                return breaker_view(name, after)
+            there = refused
+
+
+def breaker_view(name: str, there: Breaker) -> dict[str, Any]:
+    """A breaker as JSON."""
+    probe = there.until if there.state == OPEN else 0
+    return {
+        "name": name,
+        "state": there.state,
+        "since": iso(there.since) if there.since else None,
+        "next_probe_at": iso(probe) if probe else None,
+        "opened": there.rounds,
+        "probes": len(there.probes),
+        "failures": [
+            {"code": one.code, "count": one.count, "calls": one.calls, "at": iso(one.at)}
+            for one in reversed(there.failed)
+        ],
+        "transitions": [
+            {"to": move.to, "at": iso(move.at), "why": move.why, "by": move.by}
+            for move in reversed(there.moves)
+        ],
+    }
+
+
+LETTER_ID = rf"({SAGA_ID}|{MESSAGE}[A-Za-z0-9-]{{1,100}})"
+MOST_REDRIVEN = 1_000  # of one request
+_TRIES = 8  # at a letter or a head that others change at the same time
+_SIDE_BY_SIDE = 8
+_PAGE = 100
+_PAGES = 10  # that a list looks at for letters that match
+_OF, _SHARE = 3, 2  # redrives begin in two thirds of a request's time
+
+_Moment = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
+_Id = Annotated[str, msgspec.Meta(pattern=rf"^{LETTER_ID}\Z")]
+_read_place = msgspec.json.Decoder(tuple[_Moment, _Id]).decode
+
+
+class Wanted(Struct, frozen=True):
+    """Which letters: of a saga, about a node, with a code or with words in their reason. Empty: any."""
+
+    saga: str = ""
+    node: str = ""
+    reason: str = ""
+
+    def has(self, letter: Letter) -> bool:
+        is_said = self.reason in ("", letter.code) or self.reason.casefold() in letter.reason.casefold()
+        return is_said and self.saga in ("", letter.saga) and self.node in ("", letter.node)
+
+
+class LetterDesk:
+    """The dead letters of one tenant, for one request."""
+
+    def __init__(self, request: Request) -> None:
+        engine, deadline = request.engine, request.parts.invocation.deadline
+        self._letters, self._log, self._clock = engine.store.letters, engine.log, engine.clock
+        self._call = request.parts.call
+        self._tenant, self._by = request.caller.tenant, request.caller.by
+        now = engine.clock.now()
+        self._until = now + (deadline - now) * _SHARE // _OF
+
+    # -- looking
+
+    async def page(self, wanted: Wanted, status: str, limit: int, cursor: str) -> dict[str, Any]:
+        """The next letters of a status, the oldest first. A page may be short and yet not be the last."""
+        found, after = list[Letter](), _place(cursor)
+        for _ in range(_PAGES):
+            letters, after = await self._next(wanted, status or PENDING, limit - len(found), after)
+            found += [letter for letter in letters if wanted.has(letter)]
+            if after is None or len(found) == limit:
+                break
+        now = self._clock.now()
+        return {"dead_letters": [letter_view(letter, now) for letter in found], "next": _cursor(after)}
+
+    async def show(self, id: str) -> dict[str, Any]:
+        """Raises `NotFound`."""
+        return letter_view(await self._read(id), self._clock.now())
+
+    async def _next(
+        self, wanted: Wanted, status: str, limit: int, after: Letter | None
+    ) -> tuple[Sequence[Letter], Letter | None]:
+        """The next letters, and behind which they go on, if they do. A saga has one."""
+        if wanted.saga:
+            letter = await self._call(self._letters.read, self._tenant, wanted.saga)
+            return ([letter] if letter is not None and letter.status == status else []), None
+        letters, is_more = await self._call(self._letters.listed, self._tenant, status, limit, after)
+        return letters, letters[-1] if is_more else None
+
+    # -- deciding
+
+    async def redrive(self, id: str, *, force: bool = False) -> dict[str, Any]:
+        """Have a worker look at the letter's saga again. Repeated, it changes nothing until the letter dies again.
+
+        Raises `NotFound`, and `NotAllowedNow` for what no redrive can bring on, or what has been redriven as often as it may.
+        """
+        mine: Letter | None = None
+        for _ in range(_TRIES):
+            letter = await self._read(id)
+            if letter == mine or (letter.status == REDRIVEN and not force):
+                break
+            _check(letter, force)
+            wake = Wake(v=await self._make_due(letter))
+            mine = redriven(letter, self._by, self._clock.now())
+            if await self._call(self._letters.write, mine, letter.number, wake):
+                letter = mine
+                break
+        else:
+            raise _busy(id)
+        return letter_view(letter, self._clock.now())
+
+    async def redrive_all(
+        self, wanted: Wanted, *, force: bool, dry_run: bool, limit: int, cursor: str
+    ) -> dict[str, Any]:
+        """Redrive pending letters, at most `limit`, as far as there is time; `next` continues it. `dry_run`: only count them."""
+        redrive = partial(self.redrive, force=force)
+        return await self._all(wanted, None if dry_run else redrive, "redriven", limit, cursor)
+
+    async def discard_all(
+        self, wanted: Wanted, why: str, *, dry_run: bool, limit: int, cursor: str
+    ) -> dict[str, Any]:
+        """The same of discarding them, but for those about which something was decided meanwhile."""
+        discard = partial(self.discard, why=why, wanted=wanted)
+        return await self._all(wanted, None if dry_run else discard, "discarded", limit, cursor)
+
+    async def _all(
+        self, wanted: Wanted, do: Callable[[str], Awaitable[Any]] | None, done: str, limit: int, cursor: str
+    ) -> dict[str, Any]:
+        """Do it to the pending letters that match, side by side; None: count them."""
+        matched, refused = 0, list[dict[str, str]]()
+        after, slots = _place(cursor), asyncio.Semaphore(_SIDE_BY_SIDE)
+        async with aclosing(self._pending(wanted, limit, after)) as pages:
+            async for letters, behind in pages:
+                matched, after = matched + len(letters), behind
+                if do is not None:
+                    told = await asyncio.gather(*(_one(do, letter, slots) for letter in letters))
+                    refused += [
+                        {"id": letter.id, "why": why}
+                        for letter, why in zip(letters, told, strict=True)
+                        if why
+                    ]
+        count = matched - len(refused) if do is not None else 0
+        return {"matched": matched, done: count, "refused": refused, "next": _cursor(after)}
+
+    async def _pending(
+        self, wanted: Wanted, limit: int, after: Letter | None
+    ) -> AsyncGenerator[tuple[Sequence[Letter], Letter | None], None]:
+        """Pages of pending letters that match, and behind which they go on: until `limit` match or the time is over."""
+        left = limit
+        while True:
+            letters, after = await self._next(wanted, PENDING, min(left, _PAGE), after)
+            found = [letter for letter in letters if wanted.has(letter)]
+            left -= len(found)
+            yield found, after
+            if after is None or left <= 0 or self._clock.now() >= self._until:
+                return
+
+    async def discard(self, id: str, why: str, wanted: Wanted | None = None) -> dict[str, Any]:
+        """Take a letter off the list of what is pending; its record stays until it expires.
+
+        Raises `NotFound`, and `NotAllowedNow` for one that is not pending any more, or not as it is `wanted`.
+        """
+        for _ in range(_TRIES):
+            letter = await self._read(id)
+            if (letter.status, letter.why) == (DISCARDED, why):
+                return letter_view(letter, self._clock.now())
+            if wanted is not None and not (letter.status == PENDING and wanted.has(letter)):
+                raise NotAllowedNow(
+                    f"dead letter `{id}` has changed since it was listed: it is {letter.status}"
+                )
+            after = discarded(letter, self._by, why, self._clock.now())
+            if await self._call(self._letters.write, after, letter.number):
+                return letter_view(after, self._clock.now())
+        raise _busy(id)
+
+    async def _read(self, id: str) -> Letter:
+        letter = await self._call(self._letters.read, self._tenant, id)
+        if letter is None:
+            raise NotFound(f"there is no dead letter `{id}`")
+        return letter
+
+    async def _make_due(self, letter: Letter) -> int:
+        """The version that the wake has to name. A worker looks at a saga that is due, whatever the wake knows.
+
+        Before the letter is written: a caller that dies in between leaves a saga that is woken once more, and a letter that
+        can be redriven. Raises `NotAllowedNow` for a saga that no worker looks at.
+        """
+        ref = letter_ref(letter)
+        for _ in range(_TRIES):
+            try:
+                head = await self._call(self._log.read_head, ref)
+            except Unreadable:
+                return max(
+                    letter.v, 1
+                )  # of a wake that knows no version, a worker that cannot read the head says nothing
+            if head is None:
+                raise NotAllowedNow(f"saga `{ref.id}` is not there any more; discard its dead letter")
+            if head.due_at is None and not head.owner:
+                raise NotAllowedNow(
+                    f"saga `{ref.id}` is at its end (`{head.status}`); discard its dead letter"
+                )
+            now = self._clock.now()
+            if head.owner or head.due_at is None or head.due_at <= now:
+                break
+            if await self._call(self._log.defer, head, now, WORK):
+                break
+        return letter.v
+
+
+async def _one(do: Callable[[str], Awaitable[Any]], letter: Letter, slots: asyncio.Semaphore) -> str:
+    """Why it was not done."""
+    async with slots:
+        try:
+            await do(letter.id)
+        except UserError as error:
+            return error.detail
+    return ""
+
+
+def _check(letter: Letter, force: bool) -> None:
+    if not letter.saga:
+        raise NotAllowedNow(
+            f"dead letter `{letter.id}` names no saga that could be woken ({letter.code}): see to what sent it, and discard it"
+        )
+    if letter.redrives >= REDRIVES and not force:
+        raise NotAllowedNow(
+            f"dead letter `{letter.id}` was redriven {letter.redrives} times and died again each time: mend the cause "
+            f"({letter.code}), then redrive it with `force`"
+        )
+
+
+def _busy(id: str) -> StoreUnavailable:
+    return StoreUnavailable(f"the dead letter {id} was changed {_TRIES} times meanwhile")
+
+
+def _place(cursor: str) -> Letter | None:
+    if not cursor:
+        return None
+    try:
+        since, name = _read_place(read_cursor(cursor))
+    except msgspec.MsgspecError as error:
+        raise foreign_cursor() from error
+    return Letter(id=name, tenant="", code="", reason="", since=since)
+
+
+def _cursor(after: Letter | None) -> str | None:
+    return None if after is None else write_cursor(msgspec.json.encode((after.since, after.id)))
+
+
+def letter_view(letter: Letter, now: int) -> dict[str, Any]:
+    """A dead letter as JSON."""
+    return {
+        "id": letter.id,
+        "status": letter.status,
+        "saga": letter.saga or None,
+        "node": letter.node or None,
+        "version": letter.version or None,
+        "code": letter.code,
+        "reason": letter.reason,
+        "source": letter.source,
+        "messages": letter.messages,
+        "attempts": letter.attempts,
+        "first_at": iso(letter.first),
+        "last_at": iso(letter.last),
+        "pending_since": iso(letter.since) if letter.status == PENDING else None,
+        "age_ms": max(now - letter.first, 0),
+        "redrives": letter.redrives,
+        "redrives_left": max(REDRIVES - letter.redrives, 0),
+        "decided_at": iso(letter.at) if letter.at else None,
+        "decided_by": letter.by or None,
+        "why": letter.why or None,
+        "expires_at": iso(letter.expires),
+        "message": letter.body,
+    }
+
+
+_AT_ONCE: Final = 10
+LOOKED_AT: Final = 500
+"""Sagas that one page looks at."""
+_RULED = 100  # users of one page of those with a rule
+_NAMED, _SAGAS = "u", "s"  # a cursor begins with the list that it continues
+
+
+class UserDesk:
+    """The users of one tenant, for one request."""
+
+    def __init__(self, request: Request) -> None:
+        self._call, self._clock, self._log = request.parts.call, request.engine.clock, request.engine.log
+        self._tenant, self._by = request.caller.tenant, request.caller.by
+        self._budgets, self._terms = request.engine.store.budgets, request.engine.ledger_cache.terms
+
+    async def page(self, user: str, cursor: str) -> dict[str, Any]:
+        """The next users: those with a rule, and then those whose sagas have not ended, or ended today. `user`: that one alone.
+
+        A user of both, or with many sagas, is on several pages.
+        """
+        day = day_of(self._clock.now())
+        try:
+            place = read_cursor(cursor).decode() if cursor else _NAMED
+        except UnicodeDecodeError as error:
+            raise foreign_cursor() from error
+        kind, place = place[:1], place[1:]
+        if user:
+            names, after = [user], ""
+        elif kind == _NAMED and (not place or is_user(place)):
+            names = list(await self._call(self._budgets.ruled, self._tenant, place, _RULED))
+            after = _NAMED + names[-1] if len(names) == _RULED else _SAGAS
+        elif kind == _SAGAS:
+            names, after = await self._at_work(day, place)
+        else:
+            raise foreign_cursor()
+        return {
+            "day": shown(day),
+            "users": await self._views(names, day),
+            "next": write_cursor(after.encode()) if after else None,
+        }
+
+    async def _at_work(self, day: int, cursor: str) -> tuple[list[str], str]:
+        """Users of the next sagas that can have spent today: of all that have not ended, and those that ended today."""
+        found = set[str]()
+
+        def take(row: Listed) -> None:
+            found.add(row.user)
+
+        _, after = await rows_of_day(
+            self._log,
+            self._call,
+            self._tenant,
+            day,
+            cursor,
+            take,
+            GROUPS,
+            LOOKED_AT,
+            of_any_day=LISTS["open"][0],
+        )
+        return sorted(found - {""}), _SAGAS + after if after else ""
+
+    async def block(self, user: str, note: str) -> dict[str, Any]:
+        """No saga of the user starts, and none goes on to spend. Raises `NotAllowedNow` where no day is counted."""
+        return await self._change(user, partial(blocking, by=self._by, note=note, now=self._clock.now()))
+
+    async def unblock(self, user: str, note: str) -> dict[str, Any]:
+        """Raises `NotAllowedNow`."""
+        return await self._change(user, partial(unblocking, by=self._by, note=note, now=self._clock.now()))
+
+    async def limit(self, user: str, limit: int | None, note: str) -> dict[str, Any]:
+        """Let the user spend so much a day (micro-dollars), or (None) as much as all users. Raises `NotAllowedNow`."""
+        now = self._clock.now()
+        return await self._change(user, lambda there: limiting(there, limit, self._by, note, now))
+
+    async def _change(self, user: str, change: Callable[[UserRule], UserRule]) -> dict[str, Any]:
+        """Until no other operator comes between; then the accounts of today and tomorrow say it to workers that are at it.
+
+        A change that changes nothing is told all the same: the caller before may not have come so far.
+        """
+        if not self._terms.user_day:
+            raise NotAllowedNow(
+                "nothing is counted by user here: set `UserDayBudgetUsd` to an amount, however large, before a user is blocked or limited"
+            )
+        there = await self._call(self._budgets.read_rule, self._tenant, user)
+        while (after := change(there)) != there:
+            refused = await self._call(self._budgets.write_rule, self._tenant, user, after)
+            if refused is None or refused == after:  # the second where its own write had no answer
+                break
+            there = refused
+        day = day_of(self._clock.now())
+        for one in (day, day + 1):  # an invocation that passes midnight hears of it there
+            await self._call(self._budgets.tell_rule, Account(self._tenant, user, one), after)
+        (view,) = await self._views([user], day, after)
+        return view
+
+    async def _views(
+        self, users: Iterable[str], day: int, rule: UserRule | None = None
+    ) -> list[dict[str, Any]]:
+        waiting, found = list(users), list[dict[str, Any]]()
+        for first in range(0, len(waiting), _AT_ONCE):
+            found += await asyncio.gather(
+                *(self._view(user, day, rule) for user in waiting[first : first + _AT_ONCE])
+            )
+        return found
+
+    async def _view(self, user: str, day: int, rule: UserRule | None) -> dict[str, Any]:
+        sums = await self._call(self._budgets.read, Account(self._tenant, user, day))
+        return user_view(user, sums.spent, sums.reserved, rule or sums.rule, self._terms.user_day, day)

@@ -1,0 +1,468 @@
+"""A viewer of a saga: what its models are writing just now, and word to its worker that a viewer is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from baton.core.decide.spending import day_of
+from baton.core.decide.spending import shown as shown_day
+from baton.core.documents.parts.naming import WORKFLOW_NAME
+from baton.core.effects.toolspec import tools_for
+from baton.core.graph.graph import HANDLER
+from baton.core.log.codec import SCHEME, decode_entry, value_of
+from baton.core.log.events import Value
+from baton.core.log.folding.forks import lineage_to
+from baton.core.log.labels import read_labels
+from baton.core.log.state import LISTS, State, item_of, node_of, status_of
+from baton.core.read.costs import Deployment, budget_view
+from baton.core.read.definition_views import graph_view
+from baton.core.read.explain import explain, has_page, way
+from baton.core.read.story import Story
+from baton.core.read.views import entry_view, handler_view, saga_view, tool_view
+from baton.core.sizes import iso
+from baton.errors import CorruptLog, NotFound, TooLarge, UserError
+from baton.ports import Clock, Definition, Head, Listed, LiveTexts, Log, SagaRef, Sums
+from baton.ports.log import NO_LABELS
+from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.engine.request import Caller, Opened, Request, foreign_cursor, read_cursor, write_cursor
+from baton.runtime.invocation.context import StoreRetrier
+from baton.runtime.invocation.live import LiveText
+from baton.runtime.log.history import ReadingTime, records_of
+from baton.runtime.requests.answers import IncidentDesk
+from baton.runtime.requests.costs import cost_of
+from baton.runtime.requests.lists import Listing
+
+PAGE = 200  # entries read at once, so that a long log is never in memory as a whole
+PART = 1_000_000  # bytes of a large value in one answer: as a text in JSON they double, and double again
+
+
+async def find_value(log: Log, call: StoreRetrier, clock: Clock, opened: Opened, digest: str) -> Value:
+    """The value of this digest in the saga's state or, where that has let go of it, in its log, over all branches.
+
+    Raises `NotFound`, and `TooLarge` for a log that cannot be read before the end of the request.
+    """
+    ref, state = SCHEME + digest, opened.history.state
+    if (found := value_of(state, ref)) is not None:
+        return found
+    async with aclosing(records_of(log, call, opened.head.ref, state.lineage.branch + 1, 0, PAGE)) as pages:
+        async for page in pages:
+            for record in page:
+                for event in decode_entry(record.data).events:
+                    if (found := value_of(event, ref)) is not None:
+                        return found
+            if clock.now() >= call.deadline:
+                raise TooLarge(
+                    f"the log of this saga is too long to be searched within one request: of {state.version} "
+                    f"versions it came to {page[-1].version}"
+                )
+    raise NotFound(f"the log of `{state.origin.saga}` names no value {ref}")
+
+
+def shown(ref: str, data: bytes, after: int, most: int) -> dict[str, Any]:
+    """The value if an answer has room for it (`most` bytes), else the part of its JSON that begins with byte `after`."""
+    if len(data) <= most:
+        return {"ref": ref, "size": len(data), "value": msgspec.json.decode(data), "part": None, "next": None}
+    end = min(after + PART, len(data))
+    while end < len(data) and data[end] & 0xC0 == 0x80:  # not within a character
+        end -= 1
+    text = data[after:end].decode(errors="replace")
+    return {
+        "ref": ref,
+        "size": len(data),
+        "value": None,
+        "part": text,
+        "next": end if end < len(data) else None,
+    }
+
+
+def _never(_: Story) -> bool:
+    return False
+
+
+async def story_of(
+    log: Log, call: StoreRetrier, clock: Clock, opened: Opened, is_enough: Callable[[Story], bool] = _never
+) -> Story:
+    """The story of the log up to the state that was opened, without branches that a fork left.
+
+    Reading stops once `is_enough`. That is asked in the present branch only, because a fork undoes what came before it.
+    Raises `TooLarge` for a log that takes too much of the request's time.
+    """
+    ref, state = opened.head.ref, opened.history.state
+    story, time = Story(opened.program), ReadingTime(clock, call.deadline)
+    for segment in lineage_to(state):
+        after = segment.first - 1
+        while after < segment.last and not (segment.branch == state.lineage.branch and is_enough(story)):
+            if after:
+                time.check("explained", state.version, after)
+            page = await call(log.read_tail, ref, segment.branch, after, min(PAGE, segment.last - after))
+            if not page:
+                raise CorruptLog(f"{ref} has no version {after + 1} in branch {segment.branch}")
+            for record in page:
+                story.add(decode_entry(record.data))
+            after = page[-1].version
+    story.agree_with(state)
+    return story
+
+
+MAX_EVENTS = 1_000
+MAX_LIST = 100
+MAX_VERSIONS = 100
+EVENTS_AT_ONCE = 100  # entries of nearly 200 kB each are never in memory by the thousand
+MAX_SHOWN = 2_000_000  # bytes of a result or of entries; Lambda answers with 6 MB, and quotes double, and double again
+
+
+class Queries:
+    """The reading use cases of the API, for one caller until one deadline (epoch ms)."""
+
+    def __init__(self, engine: Engine, caller: Caller, deadline: int) -> None:
+        self._request = Request(engine, caller, deadline)
+        self._engine = engine
+        self._tenant = caller.tenant
+        self._parts = self._request.parts
+
+    # ---- money
+
+    async def budget(self) -> dict[str, Any]:
+        """What the caller's sagas have spent today, and those of the tenant."""
+        now, cache, user = self._engine.clock.now(), self._engine.ledger_cache, self._request.caller.user
+        sums = tenant = Sums()
+        if cache.terms.counts_days:
+            sums = await cache.sums(self._parts.call, self._tenant, user, now)
+        if cache.terms.tenant_day:
+            tenant = await cache.sums(self._parts.call, self._tenant, "", now)
+        both = (tenant.spent, tenant.reserved)
+        return budget_view(user, sums.spent, sums.reserved, cache.terms, day_of(now), both, sums.rule)
+
+    async def costs(self, *, by: str = "", of: str = "", day: int = 0, cursor: str = "") -> dict[str, Any]:
+        """What models have cost the tenant on a day (epoch ms; 0: today), by workflow, user or model, in pages: `next` continues it.
+
+        A key is on several pages; their sums add up. `of`: what AWS has instead, for which the logs are read. Raises `UserError`
+        for what AWS has cost by model.
+        """
+        from baton.core.read.costs import AWS, BY, MODELS  # few requests ask for it
+        from baton.runtime.requests.costs import answer_of, aws_costs, day_costs
+
+        number, by = day_of(day or self._engine.clock.now()), by or BY[0]
+        if of == AWS:
+            if by == BY[-1]:
+                raise UserError(
+                    f"AWS charges nothing by {by}: ask by {BY[0]} or {BY[1]}, or for `of={MODELS}`"
+                )
+            sums, looked, after, left_out = await aws_costs(self._request, number, by, cursor)
+            return answer_of(shown_day(number), by, sums, looked, after) | {"left_out": left_out}
+        found = await day_costs(self._engine.log, self._parts.call, self._tenant, number, by, cursor)
+        return answer_of(shown_day(number), by, *found)
+
+    async def error_budgets(self, *, day: int = 0, cursor: str = "") -> dict[str, Any]:
+        """How many sagas have failed on a day (epoch ms; 0: today), and how many more may, in pages whose sums add up."""
+        from baton.core.read.costs import ErrorBudgets  # few requests ask for it
+        from baton.runtime.requests.costs import rows_of_day
+
+        number, percent = (
+            day_of(day or self._engine.clock.now()),
+            float(self._engine.limits.error_budget_percent),
+        )
+        budgets, groups = ErrorBudgets(percent), LISTS["done"][0]
+
+        def take(row: Listed) -> None:
+            budgets.add(row.workflow, row.status)
+
+        looked, after = await rows_of_day(
+            self._engine.log, self._parts.call, self._tenant, number, cursor, take, groups
+        )
+        found = {"day": shown_day(number), "percent": percent or None, "workflows": budgets.rows()}
+        return {**found, "looked_at": looked, "next": after}
+
+    # ---- sagas
+
+    async def show(self, saga: str) -> dict[str, Any]:
+        """The saga's view, folded from its log. Raises `NotFound`."""
+
+        opened = await self._request.open(saga)
+        state = opened.history.state
+        output = state.ended.output if state.ended else Value()
+        is_shown = output.size <= MAX_SHOWN
+        return {
+            **saga_view(state, opened.program, self._engine.tools),
+            "result": await self._content(output) if is_shown else None,
+            "large_result": None if is_shown else {"ref": output.ref, "size": output.size},
+            **await related(self._engine, self._parts, opened.head.ref, state),
+        }
+
+    async def live(self, saga: str) -> dict[str, Any]:
+        """What the models of a saga are writing just now. Raises `NotFound`."""
+
+        return await live_texts(self._engine, self._parts, self._request.ref_of(saga))
+
+    async def _content(self, value: Value) -> Any:
+        if not value.ref:
+            return value.v
+        return msgspec.json.decode(await self._parts.call(self._engine.blobs.get, self._tenant, value.ref))
+
+    async def value(self, saga: str, digest: str, after: int) -> dict[str, Any]:
+        """A value that the saga's log names by its digest, or the part of its JSON behind `after` bytes.
+
+        Raises `NotFound`, `TooLarge`, and `UserError` for an `after` that is none of its parts.
+        """
+        opened = await self._request.open(saga)
+        engine = self._engine
+        found = await find_value(engine.log, self._parts.call, engine.clock, opened, digest)
+        data = msgspec.json.encode(found.v)
+        if found.ref:
+            data = await self._parts.call(engine.blobs.get, self._tenant, found.ref)
+        if after >= len(data):
+            raise UserError(f"after is below {len(data)}, the size of the value")
+        return shown(SCHEME + digest, data, after, MAX_SHOWN)
+
+    async def cost(self, saga: str) -> dict[str, Any]:
+        """What a saga has cost so far, estimated from its whole log. Raises `NotFound`, `TooLarge`."""
+        opened = await self._request.open(saga)
+        engine = self._engine
+        return await cost_of(engine.log, self._parts.call, engine.clock, opened, Deployment.of(engine.limits))
+
+    async def way(self, saga: str, after: int, limit: int) -> dict[str, Any]:
+        """Which way a saga went, in the order in which its nodes were settled, in pages: `next` continues it.
+
+        A page has about `limit` nodes. Raises `NotFound`, `TooLarge`.
+        """
+        opened = await self._request.open(saga)
+        engine = self._engine
+        story = await story_of(
+            engine.log, self._parts.call, engine.clock, opened, lambda story: has_page(story, after, limit)
+        )
+        return {**_named(opened), **way(story, after, limit, MAX_SHOWN)}
+
+    async def explain(self, saga: str, node: str) -> dict[str, Any]:
+        """Why a node ran, or did not, in each of its rounds. Raises `NotFound` with the nearest name, `TooLarge`."""
+        opened = await self._request.open(saga)
+        engine = self._engine
+        story = await story_of(engine.log, self._parts.call, engine.clock, opened)
+        return {**_named(opened), **explain(story, node, MAX_SHOWN)}
+
+    async def events(self, saga: str, after: int, limit: int) -> dict[str, Any]:
+        """A page of the log, in the order of versions, over all branches. `next` continues it.
+
+        It has at most `limit` entries, and no more than an answer has room for, but at least one.
+        """
+        if not 1 <= limit <= MAX_EVENTS or after < 0:
+            raise UserError(f"limit is 1 to {MAX_EVENTS}, after is 0 or more")
+        opened = await self._request.open(saga)
+        branches, at_once = opened.history.state.lineage.branch + 1, min(limit + 1, EVENTS_AT_ONCE)
+        entries: list[dict[str, Any]] = []
+        room = MAX_SHOWN
+        log, call = self._engine.log, self._parts.call
+        async with aclosing(records_of(log, call, opened.head.ref, branches, after, at_once)) as pages:
+            async for page in pages:
+                for view in (entry_view(decode_entry(record.data)) for record in page):
+                    room -= len(msgspec.json.encode(view))
+                    if entries and (len(entries) == limit or room < 0):
+                        return {"entries": entries, "next": entries[-1]["version"]}
+                    entries.append(view)
+        return {"entries": entries, "next": None}
+
+    async def sagas(
+        self,
+        *,
+        status: str = "",
+        workflow: str = "",
+        label: str = "",
+        since: int = 0,
+        limit: int = 50,
+        cursor: str = "",
+    ) -> dict[str, Any]:
+        """A page of the tenant's sagas, the latest change first. `next` continues it. `label`: `name=value`, or several with commas.
+
+        What is shown is what the last release left: a saga that is being worked on is shown as it was taken;
+        `show` is exact. It changed when it last began to run, began to wait or ended; `since`: then or later
+        (epoch ms).
+        """
+        _check_limit(limit)
+        try:
+            labels = read_labels(label) if label else NO_LABELS
+        except ValueError as error:
+            raise UserError(str(error)) from None
+        listing = Listing(tenant=self._tenant, status=status, workflow=workflow, since=since, labels=labels)
+        found, after = await listing.page(self._engine.log, self._parts.call, limit, cursor)
+        return {"sagas": [_row(row) for row in found], "next": after}
+
+    async def incidents(self, *, status: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
+        """A page of the tenant's incidents, the newest first. `next` continues it. `status`: one of `STATUSES`."""
+        _check_limit(limit)
+        return await self._incidents().page(status, limit, cursor)
+
+    async def incident(self, id: str) -> dict[str, Any]:
+        """One of them. Raises `NotFound`."""
+        return await self._incidents().show(id)
+
+    def _incidents(self) -> IncidentDesk:
+        engine = self._engine
+        return IncidentDesk(engine.store.notice_record, self._parts.call, engine.clock, self._tenant)
+
+    async def questions(self, *, saga: str = "", limit: int = 50, cursor: str = "") -> dict[str, Any]:
+        """A page of the open questions that are for the caller, what expires first in front. `next` continues it.
+
+        With a `saga`, the first of its questions, whomever they are for, as its log has them. Raises `NotFound`.
+        """
+        from baton.runtime.requests.lists import Inboxes, of_saga  # few requests ask for it
+
+        _check_limit(limit)
+        engine = self._engine
+        if saga:
+            opened = await self._request.open(saga)
+            return {"questions": of_saga(opened.history.state, engine.clock.now(), limit), "next": None}
+        inboxes = Inboxes(engine.store.questions, self._parts.call, engine.clock, self._request.caller)
+        found, after = await inboxes.page(limit, cursor)
+        return {"questions": found, "next": after}
+
+    # ---- workflows
+
+    async def workflows(self, limit: int = 50, cursor: str = "") -> dict[str, Any]:
+        """A page of the tenant's workflows by name, each with its newest version. `next` continues it."""
+        _check_limit(limit)
+        found, last = await self._parts.catalog.page(self._tenant, _name(cursor), limit)
+        after = write_cursor(last.encode()) if last else None
+        return {"workflows": [_version(definition) for definition in found], "next": after}
+
+    async def workflow(self, name: str, version: str = "") -> dict[str, Any]:
+        """One version of a workflow, or of the graph `NAME.GRAPH` of its document, with its document and shape. Without `version` the newest, and which others
+        there are (the newest 100). Raises `NotFound` with the nearest name."""
+        catalog = self._parts.catalog
+        definition, graph = await catalog.shown(self._tenant, name, version)
+        view = {**_version(definition), "document": await catalog.document(definition), **graph_view(graph)}
+        if not version:
+            versions = await catalog.versions(self._tenant, definition.name, MAX_VERSIONS)
+            view["versions"] = [_version(one) for one in versions]
+        return view
+
+    # ---- what workflows are made of
+
+    async def tools(self) -> dict[str, Any]:
+        """The tools that this engine was started with, and that the tenant may use, by name."""
+        tools = tools_for(self._tenant, self._engine.tools)
+        return {"tools": [tool_view(tools[name]) for name in sorted(tools)]}
+
+    async def node_types(self) -> dict[str, Any]:
+        """The kinds of nodes, each with the schema of its fields and an example, and the whole document's schema."""
+        from baton.core.documents.schema import document_schema, node_types  # with all models of documents
+
+        return {"node_types": node_types(self._engine.kinds), "schema": document_schema(self._engine.kinds)}
+
+
+def _named(opened: Opened) -> dict[str, Any]:
+    """Which saga an answer is about, and as of when."""
+    state = opened.history.state
+    return {
+        "saga": state.origin.saga,
+        "workflow": state.origin.workflow,
+        "status": status_of(state, opened.program),
+        "version": state.version,
+        "branch": state.lineage.branch,
+    }
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= MAX_LIST:
+        raise UserError(f"limit is 1 to {MAX_LIST}")
+
+
+def _row(row: Listed) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "workflow": row.workflow,
+        "status": row.status,
+        "user": row.user,
+        "created_at": iso(row.created),
+        "changed_at": iso(row.changed),
+        "labels": row.labels,
+    }
+
+
+def _version(definition: Definition) -> dict[str, Any]:
+    return {
+        "name": definition.name,
+        "version": definition.version,
+        "graph": definition.graph,
+        "created_at": iso(definition.created),
+        "by": definition.by,
+    }
+
+
+def _name(cursor: str) -> str:
+    """The name that a list goes on after; none without a cursor."""
+    name = read_cursor(cursor).decode(errors="replace") if cursor else ""
+    if cursor and not re.fullmatch(WORKFLOW_NAME, name):
+        raise foreign_cursor()
+    return name
+
+
+async def related(engine: Engine, parts: Parts, ref: SagaRef, state: State) -> dict[str, Any]:
+    """A handler has no parent: the saga that failed does not wait for it. Its status is in its own head."""
+    parent = SagaRef.parse(of).id if (of := state.origin.parent) else None
+    is_handler = parent is None and ref.id.endswith(f".{HANDLER}")
+    handler, status = handler_view(state), None
+    if handler is not None and handler["saga"]:
+        head = await parts.call(engine.log.read_head, SagaRef(ref.tenant, handler["saga"]))
+        status = head.status if head is not None else None
+    return {
+        "parent": parent,
+        "handles": ref.id.rsplit(".", 2)[0] if is_handler else None,
+        "failure_handler": handler and handler | {"status": status},
+    }
+
+
+WATCHES_MS = 30_000
+"""So long a viewer counts as watching after it has asked."""
+SAYS_AGAIN_MS = 10_000
+FRESH_MS = 15_000
+"""A worker writes at least every 5 s, and clocks differ by 3 s: what is older was left behind by one that is dead."""
+_decode = msgspec.json.Decoder(list[LiveText]).decode
+
+
+async def live_texts(engine: Engine, parts: Parts, ref: SagaRef) -> dict[str, Any]:
+    """What is being written. Asking for it says that a viewer watches. Raises `NotFound`."""
+    head = await parts.call(engine.log.read_head, ref)
+    if head is None:
+        raise NotFound(f"there is no saga `{ref.id}`")
+    now, live = engine.clock.now(), engine.store.live
+    there = await parts.call(live.read, ref)
+    texts = _shown(head, there, now)
+    until = there.until if there is not None else 0
+    if _goes_on(head) and until < now + WATCHES_MS - SAYS_AGAIN_MS:
+        until, unless = now + WATCHES_MS, now + WATCHES_MS - SAYS_AGAIN_MS
+        # Of several viewers one writes. A worker that shows something knows already, and finds this with its next write.
+        if await parts.call(live.watch, ref, now, until, unless) and not texts:
+            await parts.call(live.leave_word, head, now, until)
+    return {
+        "id": ref.id,
+        "watched_until": iso(until) if _goes_on(head) else None,
+        "texts": [_view(text, there.at) for text in texts if there is not None],
+    }
+
+
+def _goes_on(head: Head) -> bool:
+    """Whether a worker holds it, or will."""
+    return bool(head.owner) or head.due_at is not None
+
+
+def _shown(head: Head, there: LiveTexts | None, now: int) -> list[LiveText]:
+    """What was written by the worker that holds the saga now, and not long ago."""
+    if there is None or not head.owner or there.epoch != head.epoch or there.at < now - FRESH_MS:
+        return []
+    return _decode(there.data)
+
+
+def _view(text: LiveText, at: int) -> dict[str, Any]:
+    node, iteration = node_of(text.slot)
+    return {
+        "node": node,
+        "iteration": list(iteration),
+        "item": item_of(text.slot),
+        "began_at": iso(text.since),
+        "at": iso(at),
+        "text": text.text,
+    }

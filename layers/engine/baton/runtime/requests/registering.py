@@ -1,0 +1,98 @@
+"""A document becomes a registered workflow: compiled, held against the children that it starts, stored.
+
+Here are the checks against the store of definitions; those of a document by itself are in core/documents/compile.
+Only the API imports this: compiling takes libraries that the worker does without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from baton.core.documents.compile import children_of, compile_document, notes_of
+from baton.core.effects.toolspec import tools_for
+from baton.core.graph.graph import Graph
+from baton.errors import InvalidDefinition, NotFound
+from baton.runtime.engine.parts import Engine, Parts
+from baton.runtime.engine.request import Caller
+from baton.runtime.requests.schedules import follow
+from baton.runtime.starting.catalog import Catalog, Registered
+
+MOST_CHILDREN = 50  # that are looked up to say what is wrong with them
+
+
+async def register(parts: Parts, engine: Engine, caller: Caller, text: str, *, json_only: bool) -> Registered:
+    """Raises `MalformedDocument`, and `InvalidDefinition` also for what a version of a child does not take.
+
+    A child that is named without a version may be another one tomorrow, and may be registered after its parent: what is
+    wrong with it today is a note.
+    """
+
+    catalog, call = parts.catalog, parts.call
+    tools = tools_for(caller.tenant, engine.tools)
+    # A store that is slow, or other processes that are busy, say nothing of the document.
+    worked = engine.meter.worked if engine.meter else engine.clock.now
+    until = worked() + engine.limits.compile_ms
+
+    def compiled(children: Mapping[str, Any] | None = None) -> Graph:
+        return compile_document(
+            text,
+            tools,
+            json_only=json_only,
+            children=children,
+            kinds=engine.kinds,
+            has_time=lambda: worked() < until,
+        )
+
+    graph = compiled()
+    taken, unknown = await _children(catalog, caller.tenant, graph)
+    if for_ever := {child: schema for child, schema in taken.items() if "@" in child}:
+        compiled(for_ever)
+    invocation = engine.limits.worker_timeout_s * 1_000
+    notes = [*notes_of(graph, tools, invocation_ms=invocation, unknown=unknown)]
+    if len(for_ever) < len(taken):
+        try:
+            compiled(taken)
+        except InvalidDefinition as error:
+            notes += (
+                f"with the child as it is registered now: {one.message} (at {one.path})"
+                for one in error.problems
+            )
+
+    async def first(version: int) -> None:
+        if graph.events is not None:
+            from baton.runtime.requests.events import subscribe  # few documents have rules for events
+
+            rules = engine.store.subscriptions, call, caller.tenant, caller.user
+            await subscribe(*rules, graph.name, version, graph.events)
+
+    stored = await catalog.register(caller.tenant, caller.by, text, graph, first)
+    if stored.definition.past:
+        from baton.runtime.requests.events import unsubscribe
+
+        await unsubscribe(engine.store.subscriptions, call, stored.definition, engine.clock.now())
+    notes += stored.notes
+    notes += await follow(engine, call, stored.definition, caller.user, graph.schedule)
+    return replace(stored, notes=tuple(notes))
+
+
+async def _children(catalog: Catalog, tenant: str, graph: Graph) -> tuple[dict[str, Any], dict[str, str]]:
+    """By reference: the input schemas of the children that there are, and what is said of the others."""
+    references = [child for child in children_of(graph) if child != graph.name][:MOST_CHILDREN]
+    found = await asyncio.gather(*(_child(catalog, tenant, child) for child in references))
+    both = list(zip(references, found, strict=True))
+    taken = {child: its.input_schema for child, its in both if isinstance(its, Graph)}
+    if graph.name in children_of(graph):
+        taken[graph.name] = graph.input_schema  # that is the newest version then
+    return taken, {child: its for child, its in both if isinstance(its, str)}
+
+
+async def _child(catalog: Catalog, tenant: str, reference: str) -> Graph | str:
+    try:
+        definition = await catalog.find(tenant, reference)
+    except NotFound as error:
+        return error.detail
+    return await catalog.graph(tenant, definition.graph)

@@ -1,0 +1,300 @@
+"""What a caller can do: register, start, cancel, signal, answer, resume, fork. What it can look at is in `queries`.
+
+One `Service` per request. Everything appended here carries a wake, so that the table's stream sets the
+saga going.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from baton.core.decide.spending import afresh
+from baton.core.log.events import Ask, CancelRequested, Event, Resumed, SignalReceived
+from baton.core.log.folding.received import Said, fingerprint, signal_key
+from baton.core.log.questions import Answer
+from baton.core.log.records import Failure, Sent
+from baton.core.log.state import State, status_of
+from baton.core.money import dollars
+from baton.errors import InvalidInput, KeyReused, NotAllowedNow, Problem, TooLarge
+from baton.ports import SagaRef
+from baton.ports.log import NO_LABELS
+from baton.runtime.engine.parts import Engine
+from baton.runtime.engine.request import (
+    Caller,
+    Request,
+    accepted,
+    check_signal,
+    id_of_start,
+    kept,
+    new_trace,
+    standing,
+)
+from baton.runtime.requests.answers import IncidentDesk, QuestionDesk
+from baton.runtime.requests.operators import LetterDesk
+from baton.runtime.starting.catalog import Registered
+from baton.runtime.starting.start import Beginning, body_hash, refuse_another_body
+
+if TYPE_CHECKING:
+    from baton.runtime.requests.events import EventDesk
+    from baton.runtime.requests.operators import BreakerDesk, UserDesk
+    from baton.runtime.requests.schedules import ScheduleDesk
+
+MAX_DOCUMENT = 1_048_576
+
+
+class Service:
+    """The use cases of the API, for one caller until one deadline (epoch ms)."""
+
+    def __init__(self, engine: Engine, caller: Caller, deadline: int) -> None:
+        self._request = Request(engine, caller, deadline)
+        self._engine = engine
+        self._caller = self._request.caller
+        self._parts = self._request.parts
+        self._append, self._unstored = self._request.append, self._request.unstored
+        self.questions = QuestionDesk(self._request, self._append)
+        self.letters = LetterDesk(self._request)
+        self.incidents = IncidentDesk(
+            engine.store.notice_record, self._parts.call, engine.clock, self._caller.tenant, self._caller.by
+        )
+
+    @property
+    def breakers(self) -> BreakerDesk:
+        """Circuit breakers of the tenant, and what an operator does about one."""
+        from baton.runtime.requests.operators import BreakerDesk  # few requests ask for it
+
+        return BreakerDesk(self._request)
+
+    @property
+    def users(self) -> UserDesk:
+        """Users of the tenant, what they have spent, and what an operator decides about one."""
+        from baton.runtime.requests.operators import UserDesk  # few requests ask for it
+
+        return UserDesk(self._request)
+
+    @property
+    def schedules(self) -> ScheduleDesk:
+        """Schedules of the tenant, and what is done about one."""
+        from baton.runtime.requests.schedules import ScheduleDesk  # few requests ask for it
+
+        return ScheduleDesk(self._request)
+
+    @property
+    def event_desk(self) -> EventDesk:
+        """What takes in events from outside."""
+        from baton.runtime.requests.events import EventDesk  # few deployments have any
+
+        return EventDesk(self._request, self.signal)
+
+    async def register(self, text: str, *, json_only: bool) -> Registered:
+        """Register a workflow document. Raises `MalformedDocument`, `InvalidDefinition`, `TooLarge`."""
+        if len(text.encode()) > MAX_DOCUMENT:
+            raise TooLarge(f"a workflow document has at most {MAX_DOCUMENT} bytes")
+        from baton.runtime.requests.registering import register  # the compiler, and all models of documents
+
+        return await register(self._parts, self._engine, self._caller, text, json_only=json_only)
+
+    async def start(
+        self,
+        workflow: str,
+        given: Any,
+        key: str,
+        *,
+        said: Any = None,
+        labels: Mapping[str, str] = NO_LABELS,
+        correlation_key: str = "",
+    ) -> tuple[dict[str, Any], bool]:
+        """Start a saga; (its view, whether it is new). The same key and body give the same saga. `said`: what the body is, else all.
+
+        `correlation_key`, in the place of a key: there is one saga of the workflow with it, which events find.
+        """
+        caller = self._caller
+        key, saga = id_of_start(self._engine, caller, workflow, key, correlation_key)
+        ref = SagaRef(caller.tenant, saga)
+        hashed = body_hash(said or [workflow, given, *([labels] if labels else [])])
+        head = await self._parts.call(self._engine.log.read_head, ref) if key else None
+        if head is not None:
+            refuse_another_body(head, hashed)
+            # Whatever became of the workflow's name and schema, and of the user's money, since: it has been started.
+            opened = await self._request.open(ref.id)
+            return standing(opened) | {"workflow": opened.history.state.origin.workflow}, False
+        now = self._engine.clock.now()
+        await self._engine.ledger_cache.refuse_the_blocked(self._parts.call, caller.tenant, caller.user, now)
+        definition, _ = await asyncio.gather(
+            self._parts.catalog.find(caller.tenant, workflow), self._parts.quota.admit(caller.tenant)
+        )
+        beginning = Beginning(
+            ref=ref,
+            definition=definition,
+            graph=await self._parts.catalog.graph(caller.tenant, definition.graph),
+            given=given,
+            user=caller.user,
+            invocation=caller.request,
+            traceparent=caller.traceparent or new_trace(self._engine),
+            body_hash=hashed,
+            labels=labels,
+        )
+        is_new = await self._parts.starter.start(beginning)
+        view = {"id": beginning.ref.id, "status": "pending", "workflow": definition.name, "version": 1}
+        if not is_new:
+            view |= standing(await self._request.open(beginning.ref.id))
+        return view, is_new
+
+    async def cancel(self, saga: str, reason: str, grace_ms: int, *, undo: bool = False) -> dict[str, Any]:
+        """Cancel: running steps get `grace_ms`, then are stopped. A no-op on a saga that has ended cancelled.
+
+        `undo`: it takes back what it has done before it ends.
+        """
+
+        def make(state: State, now: int) -> Event | None:
+            if state.undo.work is not None:
+                raise NotAllowedNow("the saga undoes what it has done; it ends when that is over")
+            cancel = CancelRequested(reason=reason, by=self._caller.by, at=now, grace_ms=grace_ms, undo=undo)
+            known = state.cancel
+            is_longer = known is not None and known.at + known.grace_ms <= now + grace_ms
+            is_news = undo and known is not None and not known.undo
+            return None if is_longer and state.parked is None and not is_news else cancel
+
+        opened = await self._request.open(saga)
+        try:
+            cancelled = await self._append(opened, make)
+            await self.incidents.resolve_all(saga)
+            return cancelled
+        except NotAllowedNow:
+            ended = opened.history.state.ended
+            if ended is not None and ended.status == "cancelled":
+                return accepted(opened, changed=False)
+            raise
+
+    async def signal(
+        self,
+        saga: str,
+        name: str,
+        payload: Any,
+        key: str,
+        failure: Failure | None = None,
+        sent: Sent | None = None,
+    ) -> dict[str, Any]:
+        """Send a signal; one with a key that is known already changes nothing. A wait that takes one with a `failure` fails.
+
+        Raises `InvalidInput` for a payload that fits the schema of no wait that can still take it.
+        """
+        opened = await self._request.open(saga)
+        check_signal(opened, name)
+        value, blob = self._unstored(opened.history, payload, "a payload")
+        unique = key or self._engine.entropy.token(96)
+        remembered = signal_key(name, unique)
+
+        def is_known(state: State) -> bool:
+            known = state.keys.get(remembered)
+            if known is not None and known != fingerprint(value, failure):
+                what = "payload" if failure is None else "failure"
+                raise KeyReused(f"signal `{name}` came with another {what} under this key")
+            return known is not None
+
+        def make(state: State, now: int) -> Event | None:
+            signal = SignalReceived(
+                name=name, key=unique, payload=value, by=self._caller.by, at=now, failure=failure, sent=sent
+            )
+            return kept(opened.program, state, signal, payload, self._engine.limits.signals_kept)
+
+        return await self._append(opened, make, is_known, blob, value.ref)
+
+    async def answer(
+        self, saga: str, answer: Answer, key: str, check: Callable[[State, Ask, int], None] | None = None
+    ) -> dict[str, Any]:
+        """Answer an open question; the same answer again changes nothing.
+
+        `check`, in the place of who may answer: what the caller shows has to be good for the question at that time; and it is
+        good for one answer.
+
+        Raises `NotFound` with the questions that are open, `Forbidden` with whom the question is for, `InvalidInput` with
+        all that is wrong with the answer, `NotAllowedNow` for a question that has another one.
+        """
+        from baton.runtime.requests.answers import give  # few requests are an answer
+
+        return await give(self._request, self.incidents, saga, answer, key, check)
+
+    async def resume(self, saga: str, budget: int = 0) -> dict[str, Any]:
+        """Let a parked saga try again, with its tries counted anew.
+
+        `budget`: micro-dollars that it may spend in all. Without one, a saga that was parked for its money may spend
+        as much again.
+        """
+
+        def make(state: State, now: int) -> Event | None:
+            if state.parked is None:
+                raise NotAllowedNow(f"only a parked saga can be resumed; this one is {status_of(state)}")
+            if 0 < budget <= state.money.spent:
+                spent = f"{dollars(state.money.spent)} dollars are spent; `budget_usd` is for the whole saga"
+                raise InvalidInput(f"at /budget_usd: {spent}", (Problem("/budget_usd", spent),))
+            more = budget or afresh(state, self._engine.ledger_cache.terms)
+            return Resumed(by=self._caller.by, at=now, budget=more)
+
+        resumed = await self._append(await self._request.open(saga), make)
+        await self.incidents.resolve_all(saga)
+        return resumed
+
+    async def fork(self, saga: str, cut: int, reason: str, key: str = "") -> dict[str, Any]:
+        """Go on, in a new branch, from the state at version `cut`; also for a saga that has ended. A repeated key makes no second fork."""
+        from baton.runtime.requests.forking import fork  # few sagas are forked
+
+        forked = await fork(self._request, await self._request.open(saga), cut, reason, key)
+        if forked["changed"]:
+            await self.incidents.resolve_all(saga)
+        return forked
+
+    async def rollback(
+        self, saga: str, wanted: CancelRequested, key: str = "", step: str = ""
+    ) -> dict[str, Any]:
+        """Undo what the saga has done since version `wanted.back_to`, or since a step was done. What runs is stopped; what has ended goes on in a new branch."""
+        from baton.runtime.requests.forking import roll_back  # few sagas are undone by hand
+
+        by_caller = msgspec.structs.replace(wanted, by=self._caller.by)
+        done = await roll_back(self._request, await self._request.open(saga), by_caller, key, step)
+        await self.incidents.resolve_all(saga)
+        return done
+
+    async def rollback_plan(self, saga: str, back_to: int, step: str = "") -> dict[str, Any]:
+        """What a rollback would undo. Nothing is done."""
+        from baton.runtime.requests.forking import plan_to
+
+        opened = await self._request.open(saga)
+        return standing(opened) | {"plan": await plan_to(opened.history, opened.program, back_to, step)}
+
+    async def callback(self, token: str, said: Said) -> dict[str, Any]:
+        """Take in what work elsewhere says, for the caller who shows its token.
+
+        Raises `NotFound` for a token that is none, `CallbackOver` where it does not count any more, `NotAllowedNow` where
+        something else was said before, `InvalidInput` for an output that the node's schema does not allow.
+        """
+        from baton.runtime.requests.callbacks import take  # few deployments have any
+
+        return await take(self._request, token, said)
+
+    async def announced(self, profile: str, headers: Mapping[str, str], body: bytes) -> bool:
+        """Take in what a provider of models announces: a saga is woken whose request is over. False where none is.
+
+        Raises `Unauthenticated` for what the provider has not signed.
+        """
+        from baton.runtime.requests.callbacks import announced  # few deployments have any
+
+        return await announced(self._request, profile, headers, body)
+
+    async def confirm(self, token: str, answer: Answer) -> dict[str, Any]:
+        """Answer the question that a token is for, for the caller who shows it. No id of a question is needed.
+
+        Raises `NotFound` for a token that is none, `LinkOver` for one that does not count any more, and as `answer`; the
+        second answer by a token is one to a question that has been answered.
+        """
+        from baton.runtime.requests.answers import answer_by  # few deployments have any
+
+        return await answer_by(self.answer, self._request, token, answer)
+
+    async def health(self) -> dict[str, str]:
+        """Answers whether the table does. Raises `StoreUnavailable` otherwise."""
+        await self._parts.call(self._engine.log.read_head, SagaRef("-", "-"))
+        return {"status": "ok"}

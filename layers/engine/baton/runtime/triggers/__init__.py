@@ -1,1 +1,0 @@
-"""What starts sagas without a caller: schedules and events."""

@@ -1,0 +1,359 @@
+"""The performers of commands about child sagas."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from msgspec.structs import replace
+
+from baton.core.decide.commands import CancelChildren, Decision, LookAtStanding, StartHandler, TendChildren
+from baton.core.decide.context import Standing
+from baton.core.decide.parking import recorded
+from baton.core.limits import Limits
+from baton.core.log.events import CancelRequested, ChildOverdue, ChildReported, Event, Failure, SagaEnded
+from baton.core.log.folding.received import call_off
+from baton.core.log.records import About, Child
+from baton.core.log.state import Signal, State, item_of, node_of
+from baton.errors import UserError
+from baton.ports import Head, SagaRef, Wake
+from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.run import LogWriter, Run
+from baton.runtime.log.history import History
+
+OVERDUE = "its time is over"
+
+
+class ChildCanceller:
+    """Cancels several side by side, as many as there is time for."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._p = parts
+
+    async def act_first(self, run: Run, decision: Decision) -> tuple[Event, ...]:
+        """What may be recorded of a decision once other sagas were asked or started: see `perform`."""
+        record, cancel, start = decision.record, decision.of(CancelChildren), decision.of(StartHandler)
+        if cancel is not None:
+            record = await self.perform(run, cancel, record)
+        if start is None or record != decision.record:
+            return record
+        parent, child = run.lease.ref, start.child
+        try:
+            await self._p.children.start_handler(
+                parent, SagaRef(parent.tenant, child.saga), run.history.state, child
+            )
+        except UserError as error:
+            why = Failure(error.code, f"the failure handler cannot be started: {error.detail}")
+            return tuple(
+                replace(event, handler="", unhandled=why) if isinstance(event, SagaEnded) else event
+                for event in record
+            )
+        return record
+
+    async def perform(
+        self, run: Run, command: CancelChildren, record: tuple[Event, ...]
+    ) -> tuple[Event, ...]:
+        """What may be recorded then, where `record` is to follow when all of them have been asked.
+
+        Something of a part of them when there was no time for the others, and nothing when there is no part.
+        """
+        parent, state, asked = run.lease.ref, run.history.state, run.cancelled
+        # One that was asked to stop may have to be asked to undo what it has done, too, before this is recorded.
+        children = [pair for pair in command.children if (pair[1].saga, command.undo) not in asked]
+        for group in self._p.children.groups(children, run.end):
+            await asyncio.gather(
+                *(
+                    self.cancel(
+                        parent,
+                        state,
+                        slot,
+                        child,
+                        undo=command.undo and (child.listed if not slot else not _stays(run, slot)),
+                        heard=command.heard or child.listed,
+                    )
+                    for slot, child in group
+                )
+            )
+            asked.update((child.saga, command.undo) for _, child in group)
+        part = [child for _, child in command.children if (child.saga, command.undo) in asked]
+        if len(part) == len(command.children):
+            return record
+        return recorded(part, record, heard=command.heard) if part else ()
+
+    async def cancel(
+        self,
+        parent: SagaRef,
+        state: State,
+        slot: str,
+        child: Child,
+        off: Signal | None = None,
+        *,
+        undo: bool = False,
+        heard: bool = False,
+        why: str = "its parent ended",
+    ) -> int:
+        """One that does not exist yet is started first: a frozen invocation may still be about to start it, and then
+        finds it there and cancelled. One that is called `off` by a signal has time for its running steps, and says what was done.
+        One that has ended is set going to `undo` what it has done, unless that is done where it is `heard` of.
+
+        One that is out of time, and whose time has stood still, is not asked: the end of its time, else 0.
+        """
+        ref = SagaRef(parent.tenant, child.saga)
+        head = await self._p.call(self._p.log.read_head, ref)
+        if head is None:
+            try:
+                await self._p.children.start(parent, ref, state, slot, child)
+            except UserError:
+                return 0  # it can never start
+            head = await self._p.call(self._p.log.read_head, ref)
+        if head is None:
+            return 0
+        late = child if why == OVERDUE else None
+        if until := await self._ask(parent, ref, head, off, undo=undo, why=why, late=late):
+            return until
+        if undo and not heard:
+            from baton.runtime.worker.undo_children import take_back  # few sagas undo anything
+
+            await take_back(self._p, ref, str(parent), f"undo/{parent.id}/{state.lineage.branch}")
+        return 0
+
+    async def _ask(
+        self,
+        parent: SagaRef,
+        ref: SagaRef,
+        head: Head,
+        off: Signal | None,
+        *,
+        undo: bool,
+        why: str,
+        late: Child | None,
+    ) -> int:
+        history = History(self._p.log, self._p.blobs, self._p.call, ref)
+        await history.load(head)
+        if history.state.version == 0:
+            await self._p.starter.put_entry_one(head)
+            await history.catch_up()
+        while history.state.ended is None and not _is_asked(history.state, undo=undo):
+            now = self._p.clock.now()
+            if late is not None and (
+                until := _end_of(late, *await stood(self._p, ref, now), now, self._p.limits)
+            ):
+                return until
+            request = CancelRequested(reason=why, by=str(parent), at=now, grace_ms=0, undo=undo)
+            if off is not None:
+                said, grace_ms = f"the signal `{off.name}` called it off", self._p.limits.called_off_grace_ms
+                request = replace(request, reason=said, grace_ms=grace_ms, result=True)
+            entry = history.next_entry(
+                (request,), at=now, invocation=self._p.invocation.id, trace=history.state.origin.traceparent
+            )
+            if not await history.append(entry, wake=Wake(v=entry.version)):
+                await history.catch_up()
+        return 0
+
+
+def _end_of(late: Child, stood: int, lasts: int, now: int, limits: Limits) -> int:
+    """End of the time of a child that was parked for a defect meanwhile, or waits for one that was; 0: it is over."""
+    more = stood - late.stood
+    if more <= 0:
+        return 0
+    # The longer it stands still, the more seldom it is looked at.
+    pace = max(limits.sweep_shortest_ms, min(lasts, limits.parked_look_ms)) if lasts else 0
+    return max(late.until + more, now + pace)
+
+
+def _is_asked(child: State, *, undo: bool) -> bool:
+    """Whether it is cancelled, and undoes what it has done where that is wanted."""
+    return child.cancel is not None and (child.cancel.undo or not undo)
+
+
+def _stays(run: Run, slot: str) -> bool:
+    """Whether the document says that nothing of this child is undone."""
+    node = run.program.nodes.get(node_of(slot)[0])
+    return node is not None and node.stays
+
+
+GOLDEN_RATIO = (
+    0.618034  # of beginnings that are so far apart each next one is in the widest gap between the others
+)
+
+_NO_ROOM = "no room"
+_WAITS = "waits"
+Answer: TypeAlias = ChildReported | ChildOverdue | bool | str | None
+
+
+class ChildTender:
+    """Starts children that are to be started, asks open ones once, and those again whose end stands in the inbox."""
+
+    def __init__(self, parts: Parts, writer: LogWriter, canceller: ChildCanceller) -> None:
+        self._p = parts
+        self._writer = writer
+        self._canceller = canceller
+
+    def begin(self, run: Run) -> None:
+        """A saga that only its inbox has set going has started its children, and asks no others but those that stand there."""
+        run.looked_at = self._p.clock.now()
+        if run.lease.rested_until is not None:
+            run.asked.update(child.saga for child in run.history.state.children.values())
+
+    async def perform(self, run: Run, command: TendChildren) -> bool:
+        """True when one of them has ended."""
+        await self._look(run)
+        if run.heard != run.lease.inbox and await self._take_in(run, command.children):
+            return True
+        state = run.history.state
+        to_ask = [pair for pair in command.children if _mark(state, *pair) not in run.asked]
+        if to_ask and await self._tend(run, to_ask):
+            return True
+        if run.heard != run.lease.inbox or any(_mark(state, *pair) not in run.asked for pair in to_ask):
+            run.wants_more = True
+        return False
+
+    async def _look(self, run: Run) -> None:
+        """Read now and then what is announced on the head, because no append meets it."""
+        now, every = self._p.clock.now(), self._p.limits.news_every_ms
+        if now >= run.looked_at + every:
+            head = await self._p.call(self._p.log.read_head, run.lease.ref)
+            run.looked_at = now
+            if head is not None and head.epoch == run.lease.epoch:
+                run.lease = replace(run.lease, inbox=head.inbox)
+        run.looks_at = run.looked_at + every
+
+    async def _take_in(self, run: Run, children: Sequence[tuple[str, Child]]) -> bool:
+        """Ask the children whose ends stand in the inbox. True when one of them has ended."""
+        seen, there = run.lease.inbox, set[tuple[str, str]]()
+        windows = sorted({child.window for _, child in children})
+        read = 0
+        for group in self._p.children.groups(windows, run.end):
+            pages = (self._p.call(self._p.inbox.read, run.lease.ref, window) for window in group)
+            there.update((one.slot, one.child) for page in await asyncio.gather(*pages) for one in page)
+            read += len(group)
+        ended = [(slot, child) for slot, child in children if (slot, child.saga) in there]
+        found = await self._ask(run, ended)
+        if read == len(windows) and (len(found) == len(ended) or _NO_ROOM in found):
+            run.heard = seen  # those that stand there and are gone are started another time
+        return await self._report(run, found)
+
+    async def _tend(self, run: Run, children: Sequence[tuple[str, Child]]) -> bool:
+        """Start or ask them. True when one of them has ended.
+
+        It begins elsewhere in each lease, so that thousands of them have theirs. Where there is time for some only, and
+        those are all running, the others count as looked at: they follow at the next wake or sweep. So they do where the
+        tenant has no room for one, and where the child before a fork is still to end.
+        """
+        if len(children) > self._p.limits.children_at_once:
+            first = int(run.lease.epoch * GOLDEN_RATIO % 1 * len(children))
+            children = [*children[first:], *children[:first]]
+        found = await self._ask(run, children)
+        has_room = _NO_ROOM not in found
+        if not has_room or _WAITS in found:
+            run.put_off = self._p.clock.now() + self._p.limits.child_pause_ms
+        is_quiet = bool(found) and not any(found)
+        tended = children[: len(found)] if has_room and not is_quiet else children
+        run.asked.update(_mark(run.history.state, *pair) for pair in tended)
+        return await self._report(run, found)
+
+    async def _ask(self, run: Run, children: Sequence[tuple[str, Child]]) -> list[Answer]:
+        """What each of them says, as far as there is time; `_NO_ROOM` is the end of it."""
+        state, found = run.history.state, list[Answer]()
+        for group in self._p.children.groups(children, run.end):
+            asked = (self._tend_one(run, state, slot, child) for slot, child in group)
+            found += await asyncio.gather(*asked)
+            if _NO_ROOM in found:
+                break
+        return found
+
+    async def _report(self, run: Run, found: Sequence[Answer]) -> bool:
+        """Append the ends. True when there are any."""
+        from baton.runtime.starting.children import cut, is_news  # not every saga has children
+
+        reports = [one for one in found if isinstance(one, ChildReported)]
+        told = bool(reports)
+        if later := [one for one in found if isinstance(one, About)]:
+            while not await self._writer.append(run.lease, run.history, later):
+                if await self._writer.catch_up(run):
+                    break
+            told = True
+        while reports := [report for report in reports if is_news(run.history.state, report)]:
+            part = cut(reports, self._p.limits.entry_bytes)
+            appended = await self._writer.append(run.lease, run.history, part)
+            if not appended and await self._writer.catch_up(run):
+                break
+        return told
+
+    async def _tend_one(self, run: Run, state: State, slot: str, child: Child) -> Answer:
+        """Its end, if it has ended; True when it was started only now; `_NO_ROOM` when it could not be, `_WAITS` when it is to be later."""
+        parent = run.lease.ref
+        if (off := call_off(state, child)) is not None:
+            await self._canceller.cancel(parent, state, slot, child, off)
+        elif child.overdue:
+            undo = not run.program.nodes[node_of(slot)[0]].stays
+            until = await self._canceller.cancel(
+                parent, state, slot, child, undo=undo, heard=True, why=OVERDUE
+            )
+            if until:
+                name, iteration = node_of(slot)
+                place: dict[str, Any] = {"node": name, "iteration": iteration, "item": item_of(slot)}
+                return ChildOverdue(at=self._p.clock.now(), until=until, **place)
+        ref = SagaRef(parent.tenant, child.saga)
+        head = await self._p.call(self._p.log.read_head, ref)
+        if head is None:
+            if not await self._p.quota.has_room(parent.tenant):
+                return _NO_ROOM
+            try:
+                has_begun = await self._p.children.start(parent, ref, state, slot, child, waits=True)
+            except UserError as error:
+                failure = Failure(error.code, error.detail)
+                return ChildReported(slot=slot, child=child.saga, status="failed", failure=failure)
+            return has_begun or _WAITS
+        history = History(self._p.log, self._p.blobs, self._p.call, ref)
+        await history.load(head)
+        from baton.runtime.starting.children import report_of
+
+        return report_of(history.state, slot)
+
+
+def _mark(state: State, slot: str, child: Child) -> str:
+    """What stands for a child that was asked: another try is asked too, and one that is to stop once more."""
+    return child.saga if call_off(state, child) is None and not child.overdue else f"{child.saga} off"
+
+
+AT_ONCE = 16
+
+
+class StandingLooker:
+    """Puts into the memory of a run what it has found."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._p = parts
+
+    async def perform(self, run: Run, command: LookAtStanding) -> bool:
+        now = self._p.clock.now()
+        longest = Standing(now)
+        for start in range(0, len(command.children), AT_ONCE):
+            part = command.children[start : start + AT_ONCE]
+            looks = (stood(self._p, SagaRef(run.lease.ref.tenant, child), now) for child in part)
+            found = await asyncio.gather(*looks)
+            for child, (ms, lasts) in zip(part, found, strict=True):
+                if ms > longest.ms:
+                    longest = Standing(now, ms, child, lasts)
+        run.standing = longest
+        return True
+
+
+async def stood(parts: Parts, ref: SagaRef, now: int) -> tuple[int, int]:
+    """For how long the time of a saga, or of one that it waits for, has stood still; and for how much of it until now without a break."""
+    head = await parts.call(parts.log.read_head, ref)
+    if head is None:
+        return 0, 0
+    history = History(parts.log, parts.blobs, parts.call, ref)
+    await history.load(head)
+    state: State = history.state
+    if state.ended is not None:
+        return 0, 0
+    standing = now - state.parked.at if state.parked is not None and state.stands_still else 0
+    longest = (state.stood + standing, standing)
+    for work in state.open.values():
+        if work.orphan is not None:
+            longest = max(longest, await stood(parts, SagaRef(ref.tenant, work.orphan.saga), now))
+    return longest

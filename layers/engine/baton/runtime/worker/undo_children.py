@@ -1,0 +1,139 @@
+"""Have children undo what they have done, and hear from those that have."""
+
+from __future__ import annotations
+
+from baton.core.decide.commands import UndoChildren
+from baton.core.log.events import CancelRequested, ChildUndone, Event, Failure, Forked
+from baton.core.log.state import FORK_KEY, State, item_of, node_of
+from baton.ports import Head, SagaRef, Wake
+from baton.runtime.engine.parts import Parts
+from baton.runtime.engine.run import LogWriter, Run
+from baton.runtime.log.history import History
+
+WHY = "its parent is undone"
+
+
+class ChildUndoer:
+    """A child that has ended goes on in a new branch, once for each undoing of its parent; one that runs is cancelled."""
+
+    def __init__(self, parts: Parts, writer: LogWriter) -> None:
+        self._p = parts
+        self._writer = writer
+
+    async def perform(self, run: Run, command: UndoChildren) -> bool:
+        """True when one of them is done."""
+        work = run.history.state.undo.work
+        if work is None:
+            return True
+        found: list[Event] = []
+        for slot, child in command.children:
+            key = f"undo/{run.lease.ref.id}/{run.history.state.lineage.branch}.{work.first}"
+            step = work.steps.get(slot)
+            may_lack = step is not None and (step.index < 0 or step.stopped)
+            if (said := await self._ask(run.lease.ref, slot, child, key, may_lack)) is not None:
+                found.append(said)
+        if not found:
+            return False
+        if not await self._writer.append(run.lease, run.history, tuple(found)):
+            await self._writer.catch_up(run)
+        return True
+
+    async def _ask(
+        self, parent: SagaRef, slot: str, child: str, key: str, may_lack: bool
+    ) -> ChildUndone | None:
+        """`may_lack`: the child was stopped, by its parent's end or before that; where there is none, it could never start."""
+        ref = SagaRef(parent.tenant, child)
+        node, iteration = node_of(slot)
+        head = await self._p.call(self._p.log.read_head, ref)
+        if head is None and may_lack:
+            return ChildUndone(node=node, iteration=iteration, item=item_of(slot), child=child, nothing=True)
+        if head is None:
+            gone = Failure("child_failed", f"there is no child saga {child} any more", node)
+            return ChildUndone(node=node, iteration=iteration, item=item_of(slot), child=child, failure=gone)
+        history = History(self._p.log, self._p.blobs, self._p.call, ref)
+        await history.load(head)
+        while True:
+            state = history.state
+            left = state.undo.is_left
+            if state.ended is not None and (not left or FORK_KEY + key in state.keys):
+                failure = None
+                if state.undo.can or state.undo.fails:
+                    text = f"the child saga {child} ended {state.ended.status}: `baton rollback {child}` takes it up again"
+                    failure = Failure("child_failed", text, node)
+                elif state.undo.unknown:
+                    named = ", ".join(f"`{one}`" for one in state.undo.in_doubt[:3])
+                    text = (
+                        f"it is not known whether {named} of the child saga {child} has happened: look there"
+                    )
+                    failure = Failure("child_failed", text, node)
+                report = state.ended.undone
+                cost = state.money.spent - await self._before(history)
+                return ChildUndone(
+                    node=node,
+                    iteration=iteration,
+                    item=item_of(slot),
+                    child=child,
+                    failure=failure,
+                    cost=max(cost, 0),
+                    nothing=failure is None and (report is None or not report.done),
+                )
+            event = _next(state, str(parent), key, self._p.clock.now())
+            if event is None or await _put(self._p, head, history, event):
+                return None
+            await history.catch_up()
+
+    async def _before(self, history: History) -> int:
+        """What the child had spent before it undid what it had done."""
+        closed = history.state.lineage.closed
+        return (await history.state_at(closed[-1].last)).money.spent if closed else history.state.money.spent
+
+
+async def take_back(parts: Parts, ref: SagaRef, by: str, key: str) -> None:
+    """A child that has ended, and of which its parent does not hear again, undoes what it has done. Repeated with the same key, a no-op."""
+    head = await parts.call(parts.log.read_head, ref)
+    if head is None:
+        return
+    history = History(parts.log, parts.blobs, parts.call, ref)
+    await history.load(head)
+    while True:
+        state = history.state
+        left = state.undo.is_left
+        if state.ended is None or not left or FORK_KEY + key in state.keys:
+            return
+        event = _next(state, by, key, parts.clock.now())
+        if event is None or await _put(parts, head, history, event):
+            return
+        await history.catch_up()
+
+
+async def _put(parts: Parts, head: Head, history: History, event: Event) -> bool:
+    """What sets it going goes into its log. False: there was another entry."""
+    if isinstance(event, Forked):
+        await _arm(parts, head)
+    entry = history.next_entry(
+        (event,),
+        at=parts.clock.now(),
+        invocation=parts.invocation.id,
+        trace=history.state.origin.traceparent,
+    )
+    return await history.append(entry, wake=Wake(v=entry.version))
+
+
+async def _arm(parts: Parts, head: Head) -> None:
+    seen: Head | None = head
+    while seen is not None:
+        until = parts.clock.now() + parts.limits.fork_deadline_ms
+        if await parts.call(parts.log.arm, seen, until):
+            return
+        seen = await parts.call(parts.log.read_head, head.ref)
+
+
+def _next(state: State, by: str, key: str, now: int) -> Event | None:
+    """What sets it going; None: it is under way."""
+    if state.ended is not None:
+        return Forked(
+            cut=state.version, branch=state.lineage.branch + 1, by=by, at=now, reason=WHY, key=key, undo=True
+        )
+    if state.undo.work is not None or (state.cancel is not None and state.cancel.undo):
+        return None
+    return CancelRequested(reason=WHY, by=by, at=now, grace_ms=0, undo=True)

@@ -1,0 +1,212 @@
+"""Events as CloudEvents 1.0 sends them by HTTP, and the answers to them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Literal
+from urllib.parse import unquote
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
+
+from baton.core.documents.text import parse_document
+from baton.core.outside import LONGEST_ID, LONGEST_SOURCE, LONGEST_TYPE, VERSION, problems_of
+from baton.errors import EngineFault, InvalidInput, Problem, StoreUnavailable, Throttled, TooManyRequests
+from baton.runtime.engine.parts import Engine
+from baton.runtime.engine.request import Caller
+from baton.runtime.requests.events import DEEDS, LATER, REFUSED, EventDesk, complaint
+from baton.runtime.requests.service import Service
+from baton.web.bodies.failures import Answer
+
+MOST_EVENTS = 100
+STRUCTURED = "application/cloudevents+json"
+BATCH = "application/cloudevents-batch+json"
+_ATTRIBUTE = "ce-"
+_AGAIN_S = 5
+_NO_ANSWER = "the store did not answer in time"
+
+
+def read_events(text: str, headers: Mapping[str, str]) -> tuple[list[Any], bool]:
+    """The events of a request, unchecked, and whether they came as a list. `headers` have names in lower case.
+
+    Raises `MalformedDocument`, `InvalidInput` for what holds no events.
+    """
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in (STRUCTURED, BATCH) and any(name.startswith(_ATTRIBUTE) for name in headers):
+        return [_binary(text, headers, kind)], False
+    value = parse_document(text if text.strip() else "null", json_only=True).value
+    is_list = isinstance(value, list)
+    if kind == BATCH and not is_list:
+        raise _refused(f"with `{BATCH}` the body is a list of events", f"send one event as `{STRUCTURED}`")
+    if kind == STRUCTURED and is_list:
+        raise _refused(f"with `{STRUCTURED}` the body is one event", f"send a list of events as `{BATCH}`")
+    if not isinstance(value, dict | list):
+        hint = f"write it as `{STRUCTURED}`, or put its attributes into headers such as `ce-id`"
+        raise _refused("the body is an event, which is a JSON object, or a list of events", hint)
+    events: list[Any] = value if isinstance(value, list) else [value]
+    if len(events) > MOST_EVENTS:
+        raise _refused(f"a request has at most {MOST_EVENTS} events; this one has {len(events)}", "")
+    return events, is_list
+
+
+def _refused(message: str, hint: str) -> InvalidInput:
+    return InvalidInput(message, (Problem("", message, hint),))
+
+
+def _binary(text: str, headers: Mapping[str, str], kind: str) -> dict[str, Any]:
+    event: dict[str, Any] = {
+        name.removeprefix(_ATTRIBUTE): unquote(value)
+        for name, value in headers.items()
+        if name.startswith(_ATTRIBUTE)
+    }
+    if kind:
+        event["datacontenttype"] = headers["content-type"]
+    if text:
+        is_json = not kind or kind.endswith(("/json", "+json"))
+        event["data"] = parse_document(text, json_only=True).value if is_json else text
+    return event
+
+
+async def take(desk: EventDesk, text: str, headers: Mapping[str, str]) -> dict[str, Any]:
+    """The answer: what was done by each event.
+
+    Raises `InvalidInput` with what is no event and what a rule has refused, and `TooManyRequests` with those that have to come again: what
+    was done for the others stays done, and a sender gets on with a store that is too slow for all of them in one request.
+    """
+    events, is_list = read_events(text, headers)
+    faults = [problems_of(event, f"/{index}" if is_list else "") for index, event in enumerate(events)]
+    if events and all(faults):
+        found = tuple(problem for each in faults for problem in each)
+        raise InvalidInput(f"at {found[0].path or '/'}: {found[0].message}", found)
+    answers, later, wrong = [], [], []
+    for index, (event, problems) in enumerate(zip(events, faults, strict=True)):
+        try:
+            outcomes = [] if problems else await desk.take(event)
+        except (StoreUnavailable, Throttled):
+            if not index:
+                raise
+            left = (other for other in range(index, len(events)) if not faults[other])
+            later += [Problem(f"/{other}", _NO_ANSWER) for other in left]
+            break
+        answers.append(_answer(event, outcomes))
+        place = f"/{index}" if is_list else ""
+        later += [Problem(f"/{index}", str(one["why"])) for one in outcomes if one["did"] == LATER]
+        wrong += [Problem(place, complaint(one)) for one in outcomes if one["did"] == REFUSED]
+        wrong += problems
+    if later:
+        many = _many(later, events, is_list)
+        detail = f"{many} could not be dealt with for now: {later[0].message}; send the same again, what was done is not done twice"
+        refused = TooManyRequests(detail, _AGAIN_S)
+        refused.problems = tuple(later)
+        raise refused
+    if wrong:
+        was = "were" if is_list else "was"
+        detail = f"{_many(wrong, events, is_list)} {was} refused: {wrong[0].message}; what others have done stays done"
+        raise InvalidInput(detail, tuple(wrong))
+    return {"events": answers}
+
+
+def _answer(event: Any, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
+    named = event if isinstance(event, dict) else {}
+    texts = {name: named.get(name) for name in ("id", "source", "type")}
+    return {
+        **{name: value if isinstance(value, str) else None for name, value in texts.items()},
+        "matched": len(outcomes),
+        "outcomes": outcomes,
+    }
+
+
+def _many(problems: Collection[Problem], events: Collection[Any], is_list: bool) -> str:
+    return (
+        f"{len({one.path.split('/')[1] for one in problems})} of {len(events)} events"
+        if is_list
+        else "the event"
+    )
+
+
+class CloudEvent(BaseModel):
+    """An event after CloudEvents 1.0. Further attributes have names of lower-case letters and digits."""
+
+    model_config = ConfigDict(extra="allow")
+
+    specversion: Literal["1.0"]
+    id: str = Field(min_length=1, max_length=LONGEST_ID, description="Unique among the events of the source.")
+    source: str = Field(min_length=1, max_length=LONGEST_SOURCE, examples=["shop"])
+    type: str = Field(min_length=1, max_length=LONGEST_TYPE, examples=["payment.settled"])
+    data: JsonValue = Field(default=None, description="Anything.", examples=[{"order": "A-17"}])
+
+
+class CloudEvents(RootModel[Annotated[list[JsonValue], Field(max_length=MOST_EVENTS)]]):
+    """Several events, each a CloudEvent. One that is none holds up no other, and the answer is 422 with its place."""
+
+
+class EventOutcome(Answer):
+    """What a workflow's rule has done."""
+
+    workflow: str
+    did: str = Field(
+        description="; ".join(f"`{deed}`: {means}" for deed, means in DEEDS.items()) + ".",
+        json_schema_extra={"enum": list(DEEDS)},
+    )
+    saga: str | None = Field(description="That was started or reached, or that was there.")
+    signal: str | None = Field(description="The rule's signal; null for a rule that starts sagas.")
+    why: str | None
+
+
+class EventTaken(Answer):
+    """What became of an event."""
+
+    id: str | None
+    source: str | None
+    type: str | None
+    matched: int = Field(ge=0, description="Rules that were for it.")
+    outcomes: list[EventOutcome]
+
+
+class EventsTaken(Answer):
+    """What became of each event, in their order."""
+
+    events: list[EventTaken]
+
+
+USER = "eventbridge"
+"""Who signals, in the log."""
+
+
+class NotTaken(EngineFault):
+    """The event could not be dealt with, or not by every rule; the message says why."""
+
+
+def cloud_event(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry of a bus as a CloudEvent. One whose detail is a CloudEvent already is taken as that."""
+    detail = entry.get("detail")
+    if isinstance(detail, dict) and detail.get("specversion") == VERSION and not problems_of(detail):
+        return detail
+    resources = entry.get("resources") or []
+    named = {"account": entry.get("account"), "region": entry.get("region"), "time": entry.get("time")}
+    return {
+        "specversion": VERSION,
+        "id": entry.get("id"),
+        "source": entry.get("source"),
+        "type": entry.get("detail-type"),
+        **{name: value for name, value in named.items() if value},
+        **({"subject": resources[0]} if len(resources) == 1 else {}),
+        "data": detail,
+    }
+
+
+async def take_in(
+    engine: Engine, tenant: str, entry: Mapping[str, Any], request: str, deadline: int
+) -> list[dict[str, Any]]:
+    """What was done. Raises `NotTaken`."""
+    if not tenant:
+        raise NotTaken("the parameter `EventTenant` does not say whose the events of the bus are")
+    event = cloud_event(entry)
+    if problems := problems_of(event):
+        raise NotTaken(f"at {problems[0].path}: {problems[0].message}")
+    caller = Caller(tenant=tenant, user=USER, request=request)
+    desk = Service(engine, caller, deadline).event_desk
+    outcomes = await desk.take(event)
+    left = [one for one in outcomes if one["did"] in (LATER, REFUSED)]
+    if left:
+        raise NotTaken(f"event {event['id']} of {event['source']}: {complaint(left[0])}")
+    return outcomes
